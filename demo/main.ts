@@ -1,0 +1,108 @@
+/**
+ * `npm run demo`: a photograph goes through the pipeline on the best device found; the times go to the terminal, a
+ * picture of the stages to a PNG file.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, dirname, relative } from 'node:path';
+import { performance } from 'node:perf_hooks';
+
+import { Device } from 'async-cuda/core';
+
+import { EventLoopStall } from './event-loop-stall.js';
+import { type Image, encodePng, readImage } from './image.js';
+import { loadKernels } from './kernels.js';
+import { drawMontage } from './montage.js';
+import { HELP, parseOptions } from './options.js';
+import { type Stages, runPipeline } from './pipeline.js';
+import { milliseconds } from './theme.js';
+
+/** The first runs pay for what happens once: translating kernels, growing memory pools, JavaScript not yet compiled. */
+const WARM_UP_RUNS = 3;
+
+interface Measured {
+  readonly device: string;
+  readonly stages: Stages;
+  /** From the first command to the end of the last stage, on the device's clock. */
+  readonly total: number;
+  /** From the call to the last result in JavaScript's hands. */
+  readonly wall: number;
+  readonly stall: { readonly longest: number; readonly samples: number };
+  /** The longest stall while modules were loaded and the first runs made. */
+  readonly loadingStall: number;
+}
+
+async function measure(image: Image, deviceName: string | undefined): Promise<Measured> {
+  await using device = await (deviceName === undefined ? Device.open() : Device.open(deviceName));
+
+  const loading = new EventLoopStall();
+  const kernels = await loadKernels(device);
+  for (let i = 0; i < WARM_UP_RUNS; i++) await runPipeline(device, image, kernels);
+  const loadingStall = loading.stop().longest;
+
+  const running = new EventLoopStall();
+  const start = performance.now();
+  const stages = await runPipeline(device, image, kernels);
+  const wall = performance.now() - start;
+  const stall = running.stop();
+
+  const total = Math.max(...stages.times.map(({ end }) => end));
+  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall };
+}
+
+function report({ device, stages, total, wall, stall, loadingStall }: Measured): string {
+  const row = (name: string, value: string): string => `  ${name.padEnd(24)}${value.padStart(12)}`;
+  return [
+    `device: ${device}`,
+    '',
+    ...stages.times.map(({ name, stream, start, end }) => row(`${stream}  ${name}`, milliseconds(end - start))),
+    row('   total on the device', milliseconds(total)),
+    row('   with read-back', milliseconds(wall)),
+    '',
+    `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
+    `  (${milliseconds(loadingStall)} while kernels were loaded and warmed up)`,
+  ].join('\n');
+}
+
+/** A path as a reader of the terminal would type it. */
+function shown(path: string): string {
+  const fromHere = relative('', path);
+  return fromHere.startsWith('..') ? path : fromHere;
+}
+
+/** A file name that leaves room for the rest of the picture's heading. */
+function shortened(name: string): string {
+  return name.length > 40 ? `${name.slice(0, 24)}...${name.slice(-12)}` : name;
+}
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv.slice(2));
+  if (options.help) {
+    process.stdout.write(HELP);
+    return;
+  }
+
+  const image = await readImage(options.image);
+  const size = `${image.width} x ${image.height}`;
+  console.log(`image:  ${shown(options.image)}, ${size}`);
+  const measured = await measure(image, options.device);
+  console.log(report(measured));
+
+  const picture = drawMontage(image, measured.stages, {
+    title: 'async-cuda: seven CUDA kernels on two streams',
+    subtitle: [
+      measured.device,
+      `${shortened(basename(options.image))}, ${size}`,
+      `total ${milliseconds(measured.total)}`,
+      `longest event-loop stall ${milliseconds(measured.stall.longest)}`,
+    ].join('  ·  '),
+  });
+  await mkdir(dirname(options.out), { recursive: true });
+  await writeFile(options.out, encodePng(picture));
+  console.log(`\nwrote ${shown(options.out)}, ${picture.width} x ${picture.height}`);
+}
+
+main().catch((error: unknown) => {
+  const message = error instanceof Error ? error.message : String(error);
+  console.error(`demo: ${message.split('\n')[0]}`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,49 @@
+/** The demo's command line. */
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  readonly image: string;
+  readonly out: string;
+  /** A name for `Device.open`; undefined for the best device. */
+  readonly device: string | undefined;
+  readonly help: boolean;
+}
+
+export const HELP = `Runs a photograph through seven CUDA kernels on two streams and draws what came out.
+
+Usage: npm run demo -- [image] [options]
+
+  image            a PNG or JPEG file; default: demo/images/coffee.png
+  --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
+  --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png
+  --help           this text
+`;
+
+/** @throws Error with a one-line message when the arguments make no sense. */
+export function parseOptions(args: string[]): Options {
+  const { values, positionals } = parse(args);
+  if (positionals.length > 1) throw new Error(`expected one image, got ${positionals.length}: ${positionals.join(', ')}`);
+  return {
+    image: positionals[0] ?? besideThisFile('images/coffee.png'),
+    out: values.out ?? besideThisFile('out/pipeline.png'),
+    device: values.device,
+    help: values.help,
+  };
+}
+
+function parse(args: string[]) {
+  return parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      device: { type: 'string' },
+      out: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+}
+
+function besideThisFile(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}

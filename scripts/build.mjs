@@ -1,0 +1,129 @@
+/**
+ * Builds the package's JavaScript: `node scripts/build.mjs [--clean] [--scripts-only]`.
+ *
+ * First each script that a Worker runs is bundled into one self-contained CommonJS text and written as a TypeScript
+ * module that exports it (Workers start from text: a `new URL('./worker.js', import.meta.url)` breaks in bundlers).
+ * Then the package's entries are bundled as ESM with shared chunks. `tsc -p tsconfig.build.json` writes the types.
+ *
+ * `--clean` empties dist first, types included; `--scripts-only` stops after the Workers' texts.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+const dist = join(root, 'dist');
+
+/** Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. */
+const workerScripts = [
+  { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts' },
+];
+
+/** Entries of the package: `dist/<name>.js` from `entry`. */
+const entries = [
+  { name: 'core', entry: 'src/core/index.ts' },
+  { name: 'driver', entry: 'src/driver/index.ts' },
+  { name: 'ptx', entry: 'src/ptx/index.ts' },
+  { name: 'cli', entry: 'src/cli/main.ts', executable: true },
+];
+
+/** @type {import('esbuild').BuildOptions} */
+const everyBuild = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: 'node',
+  target: 'node20.19',
+  // The one native dependency; found at run time, and only where a real GPU is opened.
+  external: ['koffi'],
+  charset: 'utf8',
+  logLevel: 'warning',
+  write: false,
+};
+
+/** Splits rows whose source exists from those whose source does not, and says which were left out. */
+function present(rows) {
+  return rows.filter(({ entry }) => {
+    const found = existsSync(join(root, entry));
+    if (!found) console.error(`build: ${entry} does not exist, left out`);
+    return found;
+  });
+}
+
+/** Replaces the file in one step, and only if its contents change: other processes read these files meanwhile. */
+async function replaceFile(path, contents, mode) {
+  const bytes = Buffer.from(contents);
+  if (existsSync(path) && bytes.equals(await readFile(path))) return;
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, bytes, { mode });
+  await rename(temporary, path);
+}
+
+export async function buildWorkerScripts() {
+  for (const { name, entry, output } of present(workerScripts)) {
+    const result = await build({
+      ...everyBuild,
+      entryPoints: [entry],
+      format: 'cjs',
+      // There is no file whose address it could be.
+      define: { 'import.meta.url': 'undefined' },
+      // Names stay whole: they are what a stack trace from the thread shows.
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: 'none',
+    });
+    const text = result.outputFiles[0].text;
+    await replaceFile(
+      join(root, output),
+      `// Written by scripts/build.mjs from ${entry}.\n\n` +
+        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ${literal(text)};\n`,
+    );
+  }
+}
+
+export async function removeWorkerScripts() {
+  for (const { output } of workerScripts) await rm(join(root, output), { force: true });
+}
+
+/** The text as a template literal: shorter than a quoted string, where quotes and newlines would be escaped. */
+function literal(text) {
+  return '`' + text.replace(/[\\`]|\$(?=\{)/g, '\\$&').replaceAll('\r', '\\r') + '`';
+}
+
+async function buildEntries() {
+  const rows = present(entries);
+  if (rows.length === 0) return;
+  const result = await build({
+    ...everyBuild,
+    entryPoints: Object.fromEntries(rows.map(({ name, entry }) => [name, entry])),
+    outdir: dist,
+    format: 'esm',
+    splitting: true,
+    chunkNames: 'chunk-[hash]',
+    sourcemap: 'linked',
+    // The sources are in the repository; their text a second time would double the package.
+    sourcesContent: false,
+    metafile: true,
+  });
+
+  const written = new Set();
+  for (const file of result.outputFiles) {
+    const name = relative(dist, file.path);
+    written.add(name);
+    const row = rows.find((r) => `${r.name}.js` === name);
+    await replaceFile(file.path, file.contents, row?.executable ? 0o755 : 0o644);
+  }
+  // Chunks of earlier builds. Last, so that a program that loads the package meanwhile finds a whole one.
+  for (const name of await readdir(dist)) {
+    if (/\.js(\.map)?$/.test(name) && !written.has(name)) await rm(join(dist, name));
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const options = new Set(process.argv.slice(2));
+  if (options.has('--clean')) await rm(dist, { recursive: true, force: true });
+  await buildWorkerScripts();
+  if (!options.has('--scripts-only')) await buildEntries();
+}

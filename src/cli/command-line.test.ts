@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { runCommandLine } from './command-line.js';
+
+async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
+  let out = '';
+  let err = '';
+  const status = await runCommandLine(args, { write: (text) => (out += text) }, { write: (text) => (err += text) });
+  return { status, out, err };
+}
+
+test.each(['help', '--help', '-h'])('%s lists the commands', async (argument) => {
+  const { status, out } = await run(argument);
+  expect(out).toMatch(/^Usage: async-cuda <command>/);
+  expect(out).toContain('info [--json]');
+  expect(status).toBe(0);
+});
+
+test('no command prints the usage as an error', async () => {
+  const { status, out, err } = await run();
+  expect(err).toMatch(/^Usage:/);
+  expect(out).toBe('');
+  expect(status).toBe(2);
+});
+
+test('an unknown command is named, with the one that was probably meant', async () => {
+  const { status, err } = await run('inof');
+  expect(err).toBe("async-cuda: there is no command 'inof'. Did you mean 'async-cuda info'? See 'async-cuda help'.\n");
+  expect(status).toBe(2);
+});
+
+test('an unknown command that is near none gets no guess', async () => {
+  const { err } = await run('frobnicate');
+  expect(err).toBe("async-cuda: there is no command 'frobnicate'. See 'async-cuda help'.\n");
+});
+
+test('an unknown option is named, with those that there are', async () => {
+  const { status, err } = await run('info', '--yaml');
+  expect(err).toBe("async-cuda info: there is no option '--yaml'. It takes: --json.\n");
+  expect(status).toBe(2);
+});

@@ -1,0 +1,63 @@
+/**
+ * What `async-cuda info` says of a device: one row per property, asked of the driver itself.
+ */
+import { CUdevice_attribute } from '../driver/attributes.js';
+import type { CUdevice, Driver } from '../driver/driver.js';
+
+export interface DeviceInfo {
+  /** As Device.open() takes it: `cuda:0`, `cpu:0`. */
+  id: string;
+  name: string;
+  /** Each property's text; one that the driver refused to tell holds the reason. */
+  properties: Record<string, string>;
+}
+
+type Ask = (driver: Driver, device: CUdevice) => string;
+type AttributeName = keyof typeof CUdevice_attribute;
+
+const attribute = (driver: Driver, device: CUdevice, name: AttributeName): number =>
+  driver.cuDeviceGetAttribute(CUdevice_attribute[name], device);
+
+const number = (name: AttributeName): Ask => (driver, device) => String(attribute(driver, device, name));
+const yesNo = (name: AttributeName): Ask => (driver, device) => (attribute(driver, device, name) === 0 ? 'no' : 'yes');
+const kibibytes = (name: AttributeName): Ask => (driver, device) => `${attribute(driver, device, name) / 1024} KiB`;
+
+export const DEVICE_ROWS: Readonly<Record<string, Ask>> = {
+  'compute capability': (driver, device) =>
+    `${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR')}.${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR')}`,
+  memory: (driver, device) => gibibytes(driver.cuDeviceTotalMem(device)),
+  multiprocessors: number('CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT'),
+  'shared memory per block': kibibytes('CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK'),
+  'shared memory per block, at most': kibibytes('CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN'),
+  'L2 cache': kibibytes('CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE'),
+  'clock': (driver, device) => `${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_CLOCK_RATE') / 1000} MHz`,
+  ECC: yesNo('CU_DEVICE_ATTRIBUTE_ECC_ENABLED'),
+  'memory pools': yesNo('CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED'),
+  'host registration': yesNo('CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED'),
+  'compute mode': (driver, device) => {
+    const modes = ['default', 'exclusive', 'prohibited', 'exclusive process'];
+    const mode = attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_COMPUTE_MODE');
+    return modes[mode] ?? String(mode);
+  },
+  'PCI bus id': (driver, device) => driver.cuDeviceGetPCIBusId(device),
+};
+
+export function gibibytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+export function describeDevices(driver: Driver, kind: 'cuda' | 'cpu'): DeviceInfo[] {
+  return Array.from({ length: driver.cuDeviceGetCount() }, (_, ordinal) => {
+    const device = driver.cuDeviceGet(ordinal);
+    const properties: Record<string, string> = {};
+    for (const [name, ask] of Object.entries(DEVICE_ROWS)) {
+      try {
+        properties[name] = ask(driver, device);
+      } catch (error) {
+        // An older driver does not know the attribute; the report is about all the others too.
+        properties[name] = error instanceof Error ? error.message : String(error);
+      }
+    }
+    return { id: `${kind}:${ordinal}`, name: driver.cuDeviceGetName(device), properties };
+  });
+}

@@ -1,0 +1,106 @@
+import { homedir } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import type { Driver } from '../driver/driver.js';
+import { DriverError, LibraryNotFoundError } from '../driver/error.js';
+import { CUresult } from '../driver/result.js';
+import { DEVICE_ROWS } from './device-rows.js';
+import { formatInfo } from './info-report.js';
+import { gatherInfo } from './info.js';
+import type { InfoSources } from './info.js';
+
+/** As much of a driver as the report asks of it, with one device. */
+const oneGpu = {
+  cuInit: () => undefined,
+  cuDriverGetVersion: () => 13010,
+  cuDeviceGetCount: () => 1,
+  cuDeviceGet: (ordinal: number) => ordinal,
+  cuDeviceGetName: () => 'NVIDIA H200',
+  cuDeviceTotalMem: () => 141 * 2 ** 30,
+  cuDeviceGetPCIBusId: () => '0000:3B:00.0',
+  cuDeviceGetAttribute: (attribute: number) => attribute,
+} as Partial<Driver> as Driver;
+
+const missing = (): never => {
+  throw new LibraryNotFoundError('libcuda', [{ path: '/usr/lib64/libcuda.so.1', reason: 'no such file' }], 'Install the driver.');
+};
+
+const sources = (changes: Partial<InfoSources> = {}): InfoSources => ({
+  openLibcuda: missing,
+  openCpu: () => ({ ...oneGpu, cuDeviceGetName: () => 'the CPU' }),
+  env: {},
+  ...changes,
+});
+
+describe('where there is no GPU', () => {
+  test('the report says which paths were tried', () => {
+    const report = formatInfo(gatherInfo(sources()));
+    expect(report).toContain('libcuda was not found. Install the driver.');
+    expect(report).toContain('1 paths tried');
+    expect(report).toContain('- `/usr/lib64/libcuda.so.1`: no such file');
+  });
+
+  test('the CPU device is listed all the same', () => {
+    expect(gatherInfo(sources()).devices.map(({ id, name }) => [id, name])).toEqual([['cpu:0', 'the CPU']]);
+  });
+});
+
+test('a driver that loads and refuses to start is a finding', () => {
+  const refusing = {
+    ...oneGpu,
+    cuInit: () => {
+      throw new DriverError('cuInit', CUresult.CUDA_ERROR_NO_DEVICE);
+    },
+  };
+  const info = gatherInfo(sources({ openLibcuda: () => refusing }));
+  expect(info.driver).toMatchObject({ cuda: '13.1' });
+  expect(formatInfo(info)).toContain('cuInit returned CUDA_ERROR_NO_DEVICE (100)');
+});
+
+test('a CPU device that does not open is a finding', () => {
+  const info = gatherInfo(sources({
+    openCpu: () => {
+      throw new Error('no memory');
+    },
+  }));
+  expect(info.problems).toEqual([{ message: 'no memory' }]);
+  expect(formatInfo(info)).toContain('None.');
+});
+
+test('GPUs come first, each property a row', () => {
+  const info = gatherInfo(sources({ openLibcuda: () => oneGpu }));
+  expect(info.devices.map(({ id }) => id)).toEqual(['cuda:0', 'cpu:0']);
+  const report = formatInfo(info);
+  expect(report).toContain('| name | NVIDIA H200 | the CPU |');
+  expect(report).toContain('| memory | 141.0 GiB | 141.0 GiB |');
+  for (const property of Object.keys(DEVICE_ROWS)) expect(report).toContain(`| ${property} |`);
+});
+
+test('a property that the driver does not know spares the others', () => {
+  const old = {
+    ...oneGpu,
+    cuDeviceGetAttribute: () => {
+      throw new DriverError('cuDeviceGetAttribute', CUresult.CUDA_ERROR_INVALID_VALUE);
+    },
+  };
+  const [device] = gatherInfo(sources({ openLibcuda: () => old })).devices;
+  expect(device?.properties['multiprocessors']).toBe('cuDeviceGetAttribute returned CUDA_ERROR_INVALID_VALUE (1)');
+  expect(device?.properties['memory']).toBe('141.0 GiB');
+});
+
+test('variables that matter are told, others are not', () => {
+  const info = gatherInfo(sources({ env: { CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu', SECRET_TOKEN: 'x' } }));
+  expect(info.environment).toEqual({ CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu' });
+});
+
+test.skipIf(homedir().length <= 1)('the home folder is not in the report', () => {
+  const info = gatherInfo(sources({ env: { CUDA_HOME: `${homedir()}/cuda` } }));
+  expect(formatInfo(info)).toContain('| CUDA_HOME | ~/cuda |');
+});
+
+test('of this very machine, whatever it has, there is a report', () => {
+  const info = gatherInfo();
+  expect(info.asyncCuda).toMatch(/^\d+\.\d+\.\d+/);
+  expect(info.devices.some(({ id }) => id === 'cpu:0')).toBe(true);
+  expect(JSON.parse(JSON.stringify(info))).toEqual(info);
+  expect(formatInfo(info)).toMatch(/^### async-cuda /);
+});

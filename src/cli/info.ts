@@ -1,0 +1,170 @@
+/**
+ * Gathers what a bug report needs to know of a machine. Whatever is missing or broken is said, never thrown.
+ */
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem, version as systemVersion } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { openCpu } from '../driver/cpu/open.js';
+import type { Driver } from '../driver/driver.js';
+import { LibraryNotFoundError } from '../driver/error.js';
+import { findLibrary } from '../driver/libcuda/find.js';
+import { koffiPath } from '../driver/libcuda/koffi.js';
+import { KNOWN_LIBRARIES } from '../driver/libcuda/libraries.js';
+import { openLibcuda } from '../driver/libcuda/open.js';
+import { describeDevices } from './device-rows.js';
+import type { DeviceInfo } from './device-rows.js';
+import { engineFeatures } from './engine-features.js';
+import type { EngineFeatures } from './engine-features.js';
+
+export interface Problem {
+  message: string;
+  /** Where a library was looked for, in order. */
+  tried?: readonly { path: string; reason: string }[];
+}
+
+export interface DriverInfo {
+  /** e.g. `13.0` */
+  cuda: string;
+  /** The file that was loaded, where the system tells. */
+  path?: string;
+  /** The kernel module's version, e.g. `580.95.05`, where the system tells. */
+  kernelModule?: string;
+}
+
+export interface Info {
+  asyncCuda: string;
+  node: { version: string; v8: string; platform: string; arch: string };
+  system: { release: string; version: string };
+  cpu: { model: string; cores: number; memoryBytes: number };
+  koffi: { version: string; path: string } | { problem: Problem };
+  driver: DriverInfo | { problem: Problem };
+  /** GPUs first. */
+  devices: DeviceInfo[];
+  /** Devices that could not be asked. */
+  problems: Problem[];
+  features: EngineFeatures;
+  libraries: { name: string; path?: string; pathsTried?: number }[];
+  /** Variables that change what is found or how it runs. */
+  environment: Record<string, string>;
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof LibraryNotFoundError) {
+    return { message: error.message.split('\nTried:')[0]!, tried: error.tried };
+  }
+  return { message: error instanceof Error ? error.message : String(error) };
+}
+
+/** The version in the package.json that this file lies under, in the sources as in the build. */
+function packageVersion(): string {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
+    const manifest = manifestIn(folder);
+    if (manifest?.name === 'async-cuda') return manifest.version ?? 'unknown';
+  }
+  return 'unknown';
+}
+
+function manifestIn(folder: string): { name?: string; version?: string } | undefined {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string; version?: string };
+  } catch {
+    return undefined;
+  }
+}
+
+function koffiInfo(): Info['koffi'] {
+  const path = koffiPath();
+  if (path === undefined) return { problem: { message: 'not installed; a real GPU cannot be opened' } };
+  return { version: manifestIn(dirname(path))?.version ?? 'unknown', path };
+}
+
+/** Which libcuda the process has mapped; only Linux tells. */
+function mappedLibcuda(): string | undefined {
+  try {
+    return /\S*\/libcuda\.so\S*/.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0];
+  } catch {
+    return undefined;
+  }
+}
+
+function kernelModuleVersion(): string | undefined {
+  try {
+    return /\s(\d+\.\d+(?:\.\d+)?)\s/.exec(readFileSync('/proc/driver/nvidia/version', 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
+function driverInfo(driver: Driver): DriverInfo {
+  const version = driver.cuDriverGetVersion();
+  const info: DriverInfo = { cuda: `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}` };
+  const path = mappedLibcuda();
+  if (path !== undefined) info.path = path;
+  const kernelModule = kernelModuleVersion();
+  if (kernelModule !== undefined) info.kernelModule = kernelModule;
+  return info;
+}
+
+const VARIABLES = /^(ASYNC_CUDA_.*|CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING)|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES)$/;
+
+export interface InfoSources {
+  openLibcuda(): Driver;
+  openCpu(): Driver;
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+const thisProcess: InfoSources = {
+  openLibcuda,
+  openCpu,
+  env: process.env,
+};
+
+export function gatherInfo(sources: InfoSources = thisProcess): Info {
+  const devices: DeviceInfo[] = [];
+  const problems: Problem[] = [];
+  let driver: Info['driver'];
+  try {
+    const libcuda = sources.openLibcuda();
+    driver = driverInfo(libcuda);
+    listDevices(libcuda, 'cuda');
+  } catch (error) {
+    driver = { problem: problemOf(error) };
+  }
+  try {
+    listDevices(sources.openCpu(), 'cpu');
+  } catch (error) {
+    problems.push(problemOf(error));
+  }
+
+  /** A driver that loads may still refuse to start, as where there is no GPU: that is a finding too. */
+  function listDevices(opened: Driver, kind: 'cuda' | 'cpu'): void {
+    try {
+      opened.cuInit(0);
+      devices.push(...describeDevices(opened, kind));
+    } catch (error) {
+      problems.push(problemOf(error));
+    }
+  }
+
+  const processors = cpus();
+  return {
+    asyncCuda: packageVersion(),
+    node: { version: process.version, v8: process.versions.v8, platform: process.platform, arch: process.arch },
+    system: { release: release(), version: systemVersion() },
+    cpu: { model: processors[0]?.model.trim() ?? 'unknown', cores: processors.length, memoryBytes: totalmem() },
+    koffi: koffiInfo(),
+    driver,
+    devices,
+    problems,
+    features: engineFeatures(),
+    libraries: Object.values(KNOWN_LIBRARIES).map((row) => {
+      const found = findLibrary(row);
+      return 'path' in found ? { name: row.name, path: found.path } : { name: row.name, pathsTried: found.tried.length };
+    }),
+    environment: Object.fromEntries(
+      Object.entries(sources.env).filter((entry): entry is [string, string] => VARIABLES.test(entry[0]) && entry[1] !== undefined),
+    ),
+  };
+}

@@ -1,0 +1,61 @@
+/**
+ * Checks of what users pass. Each throws a {@link CudaArgumentError} that names the argument, what was expected, what
+ * came, and what to write instead.
+ */
+import { inspect } from 'node:util';
+
+import { CudaArgumentError } from '../runtime/errors.js';
+
+/** A value as an error message shows it. */
+export function show(value: unknown): string {
+  if (typeof value === 'string' && value.length > 60) return `${JSON.stringify(value.slice(0, 57))}…`;
+  if (ArrayBuffer.isView(value)) {
+    return `${value.constructor.name}(${'length' in value ? String((value as Uint8Array).length) : String(value.byteLength)})`;
+  }
+  return inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 60, maxArrayLength: 8 });
+}
+
+export function invalid(argument: string, expected: string, value: unknown, fix = ''): CudaArgumentError {
+  return new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${show(value)}.${fix === '' ? '' : ` ${fix}`}`);
+}
+
+/** A whole number from `low` to `high`. */
+export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
+  const range = high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
+  throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value);
+}
+
+/** Only the named options; a misspelled one is named, with the nearest that exists. */
+export function checkOptions(argument: string, options: unknown, known: readonly string[]): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw invalid(argument, `an object with ${known.join(', ')}`, options);
+  }
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const near = known.find((name) => distance(name, key) <= 2);
+    throw new CudaArgumentError(
+      `${argument}.${key}`,
+      `${argument}: there is no option '${key}'.${near === undefined ? ` Options are ${known.join(', ')}.` : ` Did you mean '${near}'?`}`,
+    );
+  }
+}
+
+/** Levenshtein distance, for suggestions. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return;
+  throw invalid('signal', 'an AbortSignal', signal, 'Write { signal: controller.signal }.');
+}

@@ -1,0 +1,236 @@
+/**
+ * Pitched two-dimensional buffers: images of `height` rows of `width` pixels of `channels` elements, each row beginning
+ * at a multiple of the pitch. On the host they are dense, rows first, channels innermost (HWC).
+ */
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, OP } from '../runtime/commands.js';
+import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import { checkInteger, checkOptions, invalid } from './arguments.js';
+import type { Device } from './device.js';
+import { HOST_ARRAYS } from './dtype.js';
+import type { DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
+import { fillPattern } from './fill-pattern.js';
+import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import { leaks } from './memory.js';
+import type { Allocation } from './memory.js';
+import { Pending } from './pending.js';
+import type { Stream } from './stream.js';
+import { readRegion, writeRegion } from './transfer.js';
+import type { Region } from './transfer.js';
+
+/** Rows begin at multiples of this, as cuMemAllocPitch makes them: loads of whole rows are aligned for every dtype. */
+export const PITCH_ALIGN = 512;
+
+export interface Size2D {
+  /** Pixels of a row. */
+  width: number;
+  /** Rows. */
+  height: number;
+  /** Elements of a pixel. Default 1. */
+  channels?: number;
+}
+
+/** A pitched image in device memory. Made by {@link Device.alloc2D}. */
+export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposable {
+  readonly dtype: DType<D>;
+  /** Pixels of a row. */
+  readonly width: number;
+  /** Rows. */
+  readonly height: number;
+  /** Elements of a pixel. */
+  readonly channels: number;
+  /** Bytes from one row to the next. */
+  readonly pitch: number;
+  /** Byte offset of the first pixel within the allocation. */
+  readonly byteOffset: number;
+  /** @internal */
+  readonly memory: Allocation;
+  private readonly owner: object | undefined;
+
+  /** @internal */
+  constructor(memory: Allocation, dtype: DType<D>, size: Required<Size2D>, pitch: number, byteOffset: number, owner: object | undefined) {
+    this.memory = memory;
+    this.dtype = dtype;
+    this.width = size.width;
+    this.height = size.height;
+    this.channels = size.channels;
+    this.pitch = pitch;
+    this.byteOffset = byteOffset;
+    this.owner = owner;
+    if (owner === undefined) leaks.register(this, memory, memory);
+  }
+
+  get device(): Device {
+    return this.memory.device;
+  }
+
+  /** Elements, without the padding of rows. */
+  get length(): number {
+    return this.width * this.height * this.channels;
+  }
+
+  /** Bytes of one row, without its padding. */
+  get lineBytes(): number {
+    return this.width * this.channels * this.dtype.bytes;
+  }
+
+  /** Bytes from the first to the last element. */
+  get byteLength(): number {
+    return this.height === 0 ? 0 : (this.height - 1) * this.pitch + this.lineBytes;
+  }
+
+  get label(): string | undefined {
+    return this.memory.label;
+  }
+
+  get isClosed(): boolean {
+    return this.memory.disposed;
+  }
+
+  /** Resolves once the memory is there. */
+  async allocated(): Promise<this> {
+    await this.memory.stream.passed(this.memory.mark);
+    const failure = this.device.runtime.failureOf(this.memory.root);
+    if (failure !== undefined) throw failure;
+    return this;
+  }
+
+  /** Copies a dense host image in: `height × width × channels` elements. cuMemcpy2DAsync */
+  write(stream: Stream, source: HostArray<D> | ArrayBuffer | SharedArrayBuffer): Pending {
+    this.check(stream);
+    const encoder = encoderFor(this.dtype, source, false, 'source');
+    if (encoder.bytes !== this.length * this.dtype.bytes) {
+      throw invalid('source', `${this.height} × ${this.width} × ${this.channels} = ${this.length} elements`, source);
+    }
+    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.name()}.write`);
+  }
+
+  /** Copies to a dense host image. cuMemcpy2DAsync */
+  read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
+    this.check(stream);
+    checkOptions('options', options, ['into']);
+    const into: unknown = options.into;
+    let target: HostView;
+    if (into === undefined) target = hostArray(this.dtype.name, this.length, false);
+    else {
+      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${HOST_ARRAYS[this.dtype.name].name}`, into);
+      checkArray(this.dtype, into, false, 'into');
+      if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', `${this.length} elements`, into);
+      target = into;
+    }
+    const decoder = decoderFor(this.dtype, target, false, 'into');
+    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as HostArray<D>);
+  }
+
+  /** Sets every element to `value`; the padding of rows is left alone. cuMemsetD2D8Async, D2D16, D2D32 */
+  fill(stream: Stream, value: Scalar<D>): Pending {
+    this.check(stream);
+    const pattern = fillPattern(this.dtype, value);
+    if (pattern.words !== undefined) throw invalid('value', 'a value whose halves are the same bits, for dtypes of 8 bytes', value, 'Write the values from the host.');
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    stream.order(this.memory, ACCESS_WRITE);
+    const body = stream.begin(OP.memset, 13, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+    putInt64(memory, body + 1, this.byteOffset);
+    memory[body + 3] = pattern.bits;
+    memory[body + 4] = pattern.value;
+    putInt64(memory, body + 5, this.lineBytes / (pattern.bits / 8));
+    memory[body + 7] = this.height;
+    memory[body + 8] = this.pitch;
+    const mark = stream.commit();
+    stream.used(this.memory, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** Copies from another image of the same size and dtype on the same device. cuMemcpy2DAsync */
+  copyFrom(stream: Stream, source: DeviceBuffer2D<D>): Pending {
+    this.check(stream);
+    if (!(source instanceof DeviceBuffer2D)) throw invalid('source', 'a DeviceBuffer2D', source);
+    source.check(stream);
+    if (source.dtype.name !== this.dtype.name || source.width !== this.width || source.height !== this.height || source.channels !== this.channels) {
+      throw invalid('source', this.shape(), source.shape(), 'Copy parts with crop({ x, y, width, height }).');
+    }
+    if (source.memory === this.memory && source.byteOffset < this.byteOffset + this.byteLength && this.byteOffset < source.byteOffset + source.byteLength) {
+      throw new CudaArgumentError('source', 'source: may overlap this image. Copy through another one.');
+    }
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    stream.order(source.memory, ACCESS_READ);
+    stream.order(this.memory, ACCESS_WRITE);
+    const body = stream.begin(OP.copy2D, 15, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+    putInt64(memory, body + 1, this.byteOffset);
+    memory[body + 3] = this.pitch;
+    memory[body + 4] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+    putInt64(memory, body + 5, source.byteOffset);
+    memory[body + 7] = source.pitch;
+    memory[body + 8] = this.lineBytes;
+    memory[body + 9] = this.height;
+    memory[body + 10] = COPY_DEVICE_TO_DEVICE;
+    const mark = stream.commit();
+    stream.used(source.memory, ACCESS_READ, mark);
+    stream.used(this.memory, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** A view of a rectangle, in pixels. */
+  crop(area: { x: number; y: number; width: number; height: number }): DeviceBuffer2D<D> {
+    this.checkAlive();
+    checkOptions('area', area, ['x', 'y', 'width', 'height']);
+    checkInteger('area.x', area.x, 0, this.width, 'pixels');
+    checkInteger('area.y', area.y, 0, this.height, 'pixels');
+    checkInteger('area.width', area.width, 0, this.width - area.x, 'pixels');
+    checkInteger('area.height', area.height, 0, this.height - area.y, 'pixels');
+    const offset = this.byteOffset + area.y * this.pitch + area.x * this.channels * this.dtype.bytes;
+    return new DeviceBuffer2D(this.memory, this.dtype, { width: area.width, height: area.height, channels: this.channels }, this.pitch, offset, this.owner ?? this);
+  }
+
+  /** Queues the freeing behind everything that uses the image; never waits. cuMemFreeAsync */
+  close(): void {
+    if (this.owner !== undefined || this.memory.disposed) return;
+    leaks.unregister(this.memory);
+    this.memory.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  toString(): string {
+    return `DeviceBuffer2D<${this.shape()}>${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  private shape(): string {
+    return `${this.dtype.name} ${this.height}×${this.width}×${this.channels}`;
+  }
+
+  private name(): string {
+    return this.label === undefined ? `image ${this.shape()}` : `image '${this.label}'`;
+  }
+
+  private checkAlive(): void {
+    if (this.memory.disposed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Allocate another with device.alloc2D().`);
+    this.device.check();
+  }
+
+  private check(stream: Stream): void {
+    this.checkAlive();
+    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    stream.check();
+  }
+
+  private region(): Region {
+    return {
+      resource: this.memory, offset: this.byteOffset, line: this.lineBytes, rows: this.height, pitch: this.pitch,
+      // A cropped view, or one with padding, leaves bytes as they were; nobody can see the padding.
+      whole: this.owner === undefined,
+    };
+  }
+}

@@ -1,0 +1,378 @@
+/**
+ * Device buffers: typed, one-dimensional device memory, and views of parts of it.
+ */
+import {
+  ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP,
+} from '../runtime/commands.js';
+import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import type { Device } from './device.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
+import type { BitArray, DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
+import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import { fillPattern } from './fill-pattern.js';
+import { leaks } from './memory.js';
+import type { Allocation } from './memory.js';
+import { Pending } from './pending.js';
+import { PinnedBuffer } from './pinned.js';
+import { readRegion, writeRegion } from './transfer.js';
+import type { Region } from './transfer.js';
+import type { Stream } from './stream.js';
+
+/** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
+export type WriteSource<D extends DTypeName> = HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
+
+export interface ReadOptions<D extends DTypeName> {
+  /** Array to read into, of the buffer's length. A new one where none is given. */
+  into?: HostArray<D> | undefined;
+}
+
+export interface ReadBitsOptions<D extends DTypeName> {
+  /** Array to read the raw words into, of the buffer's length. */
+  into?: BitArray<D> | undefined;
+}
+
+export interface ChunkOptions {
+  /** Elements of one chunk. Default: what makes a megabyte. */
+  length?: number;
+}
+
+/**
+ * `length` elements of device memory. Made by {@link Device.alloc}; {@link DeviceBuffer.slice} makes views.
+ *
+ * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream waits, on the device,
+ * for the work it conflicts with.
+ */
+export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
+  readonly dtype: DType<D>;
+  /** Elements. */
+  readonly length: number;
+  /** Byte offset within the allocation. */
+  readonly byteOffset: number;
+  /** @internal */
+  readonly memory: Allocation;
+  /** What a view keeps alive; undefined for the buffer that owns its memory. */
+  private readonly owner: object | undefined;
+
+  /** @internal */
+  constructor(memory: Allocation, dtype: DType<D>, byteOffset: number, length: number, owner: object | undefined) {
+    this.memory = memory;
+    this.dtype = dtype;
+    this.byteOffset = byteOffset;
+    this.length = length;
+    this.owner = owner;
+    if (owner === undefined) leaks.register(this, memory, memory);
+  }
+
+  get device(): Device {
+    return this.memory.device;
+  }
+
+  get byteLength(): number {
+    return this.length * this.dtype.bytes;
+  }
+
+  get label(): string | undefined {
+    return this.memory.label;
+  }
+
+  /** Whether this is a view of part of another buffer. */
+  get isView(): boolean {
+    return this.owner !== undefined;
+  }
+
+  get isClosed(): boolean {
+    return this.memory.disposed;
+  }
+
+  /**
+   * Resolves once the memory is there. Not needed before using it: a failed allocation rejects whatever uses the buffer.
+   *
+   * @throws CudaOutOfMemoryError where there is not enough
+   */
+  async allocated(): Promise<this> {
+    const { memory } = this;
+    await memory.stream.passed(memory.mark);
+    const failure = this.device.runtime.failureOf(memory.root);
+    if (failure !== undefined) throw failure;
+    return this;
+  }
+
+  /**
+   * Copies host data in. A small array is copied at the call; a large one must be left alone until the write resolves.
+   * `source.length` must be this buffer's; write part of it with `buffer.slice(from, to).write(…)`.
+   * cuMemcpyHtoDAsync
+   *
+   * @throws CudaArgumentError for a wrong dtype or length
+   */
+  write(stream: Stream, source: WriteSource<D>): Pending {
+    this.check(stream);
+    if (source instanceof PinnedBuffer) return this.copyHost(stream, source, true);
+    return this.writeArray(stream, source, false);
+  }
+
+  /** As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8. */
+  writeBits(stream: Stream, source: BitArray<D>): Pending {
+    this.check(stream);
+    return this.writeArray(stream, source, true);
+  }
+
+  /** Copies into page-locked memory of the same dtype and length. cuMemcpyDtoHAsync */
+  read(stream: Stream, target: PinnedBuffer<D>): Pending;
+  /** Copies to the host; gives the dtype's host array. cuMemcpyDtoHAsync */
+  read(stream: Stream, options?: ReadOptions<D>): Pending<HostArray<D>>;
+  read(stream: Stream, target: PinnedBuffer<D> | ReadOptions<D> = {}): Pending | Pending<HostArray<D>> {
+    this.check(stream);
+    if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
+    checkOptions('options', target, ['into']);
+    return this.readArray<HostArray<D>>(stream, target.into, false);
+  }
+
+  /** As {@link read}, of raw words. */
+  readBits(stream: Stream, options: ReadBitsOptions<D> = {}): Pending<BitArray<D>> {
+    this.check(stream);
+    checkOptions('options', options, ['into']);
+    return this.readArray<BitArray<D>>(stream, options.into, true);
+  }
+
+  /** Sets every element to `value`. cuMemsetD8Async, D16, D32 */
+  fill(stream: Stream, value: Scalar<D>): Pending {
+    this.check(stream);
+    const pattern = fillPattern(this.dtype, value);
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    if (pattern.words === undefined) {
+      return this.set(stream, root, pattern.bits, pattern.value, this.byteLength / (pattern.bits / 8), 0, 0, 0, this.wholeAccess());
+    }
+    // No memset has 64 bits: two of 32, each touching every other word.
+    this.set(stream, root, 32, pattern.words[0], 1, this.length, 8, 0, ACCESS_WRITE);
+    return this.set(stream, root, 32, pattern.words[1], 1, this.length, 8, 4, ACCESS_WRITE);
+  }
+
+  /**
+   * Copies from another buffer of the same dtype and length. On one device: cuMemcpyDtoDAsync. From another device:
+   * through the host.
+   */
+  copyFrom(stream: Stream, source: DeviceBuffer<D>): Pending {
+    this.check(stream);
+    if (!(source instanceof DeviceBuffer)) throw invalid('source', 'a DeviceBuffer', source);
+    source.checkAlive();
+    if (source.dtype.name !== this.dtype.name) throw invalid('source', `dtype ${this.dtype.name}`, source.dtype.name);
+    if (source.length !== this.length) {
+      throw invalid('source', `${this.length} elements`, source.length, 'Copy parts with slice(from, to).');
+    }
+    if (source.device.runtime !== this.device.runtime) return this.device.copyBetween(stream, this, source);
+    if (source.memory === this.memory && this.length > 0 && Math.abs(source.byteOffset - this.byteOffset) < this.byteLength) {
+      throw new CudaArgumentError('source', 'source: overlaps this buffer. Copy through a third one.');
+    }
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    stream.order(source.memory, ACCESS_READ);
+    stream.order(this.memory, ACCESS_WRITE);
+    const body = stream.begin(OP.copy, 13, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (this.wholeAccess() << ACCESS_SHIFT);
+    putInt64(memory, body + 1, this.byteOffset);
+    memory[body + 3] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+    putInt64(memory, body + 4, source.byteOffset);
+    putInt64(memory, body + 6, this.byteLength);
+    memory[body + 8] = COPY_DEVICE_TO_DEVICE;
+    const mark = stream.commit();
+    stream.used(source.memory, ACCESS_READ, mark);
+    stream.used(this.memory, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** A view of elements `from` (inclusive) to `to` (exclusive); both may count from the end, as for arrays. */
+  slice(from = 0, to = this.length): DeviceBuffer<D> {
+    this.checkAlive();
+    checkInteger('from', from, -this.length, this.length, 'elements');
+    checkInteger('to', to, -this.length, this.length, 'elements');
+    const first = from < 0 ? this.length + from : from;
+    const last = Math.max(first, to < 0 ? this.length + to : to);
+    return new DeviceBuffer(this.memory, this.dtype, this.byteOffset + first * this.dtype.bytes, last - first, this.owner ?? this);
+  }
+
+  /** The same bytes as elements of another dtype. */
+  reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
+    this.checkAlive();
+    if (this.byteLength % dtype.bytes !== 0 || this.byteOffset % dtype.bytes !== 0) {
+      throw invalid('dtype', `a dtype whose size divides ${this.byteLength} bytes at offset ${this.byteOffset}`, dtype.name);
+    }
+    return new DeviceBuffer(this.memory, dtype, this.byteOffset, this.byteLength / dtype.bytes, this.owner ?? this);
+  }
+
+  /** Reads the buffer in pieces, the next one on its way while the present one is looked at. */
+  async *chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
+    checkOptions('options', options, ['length']);
+    const length = options.length ?? Math.max(1, Math.floor((1 << 20) / this.dtype.bytes));
+    checkInteger('options.length', length, 1, Number.MAX_SAFE_INTEGER, 'elements');
+    let next: Pending<HostArray<D>> | undefined;
+    for (let at = 0; at < this.length; at += length) {
+      const current = next ?? this.slice(at, Math.min(at + length, this.length)).read(stream);
+      const after = at + length;
+      next = after < this.length ? this.slice(after, Math.min(after + length, this.length)).read(stream) : undefined;
+      yield await current;
+    }
+  }
+
+  /** The buffer's contents as a Web stream of the dtype's host arrays, read as they are asked for. */
+  readable(stream: Stream, options: ChunkOptions = {}): ReadableStream<HostArray<D>> {
+    const chunks = this.chunks(stream, options);
+    return new ReadableStream<HostArray<D>>({
+      async pull(controller) {
+        const { done, value } = await chunks.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await chunks.return();
+      },
+    });
+  }
+
+  /** A Web stream that fills the buffer from its start with what is written. Too much is an error. */
+  writable(stream: Stream): WritableStream<HostArray<D>> {
+    let at = 0;
+    const write = async (chunk: HostArray<D>): Promise<void> => {
+      const count = elementsOf(this.dtype, chunk as HostView, false);
+      if (at + count > this.length) {
+        throw invalid('chunk', `at most ${this.length - at} more elements`, chunk, 'Make the buffer as long as what is written.');
+      }
+      const target = this.slice(at, at + count);
+      at += count;
+      await target.write(stream, chunk as WriteSource<D>);
+    };
+    return new WritableStream<HostArray<D>>({ write });
+  }
+
+  /** Queues the freeing behind everything that uses the buffer; never waits. A view frees nothing. cuMemFreeAsync */
+  close(): void {
+    if (this.owner !== undefined || this.memory.disposed) return;
+    leaks.unregister(this.memory);
+    this.memory.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  toString(): string {
+    return `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  // For the rest of core
+
+  /** @internal */
+  checkAlive(): void {
+    if (this.memory.disposed) {
+      throw new CudaDisposedError(`${this.toString()}: used after it was closed. Allocate another with device.alloc().`);
+    }
+    this.device.check();
+  }
+
+  /** @internal */
+  check(stream: Stream): void {
+    this.checkAlive();
+    if (stream.runtime !== this.device.runtime) {
+      throw invalid('stream', `a stream of ${this.device.name}`, stream, 'Pass device.stream or one of device.createStream().');
+    }
+    stream.check();
+  }
+
+  /** Access of a command that writes all of this view. @internal */
+  wholeAccess(): number {
+    return this.byteOffset === 0 && this.byteLength === this.memory.bytes ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
+  }
+
+  /** @internal */
+  region(): Region {
+    return {
+      resource: this.memory, offset: this.byteOffset, line: this.byteLength, rows: 1, pitch: this.byteLength,
+      whole: this.byteLength === this.memory.bytes,
+    };
+  }
+
+  private writeArray(stream: Stream, source: unknown, raw: boolean): Pending {
+    const encoder = encoderFor(this.dtype, source, raw, 'source');
+    if (encoder.bytes !== this.byteLength) {
+      const count = encoder.bytes / this.dtype.bytes;
+      throw invalid(
+        'source', `${this.length} elements (${this.byteLength} bytes)`, source,
+        count < this.length && Number.isInteger(count) ? `To write part of the buffer use buffer.slice(0, ${count}).write(…).` : '',
+      );
+    }
+    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.name()}.write`);
+  }
+
+  private readArray<A>(stream: Stream, into: unknown, raw: boolean): Pending<A> {
+    let target: HostView;
+    if (into === undefined) target = hostArray(this.dtype.name, this.length, raw);
+    else {
+      const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[this.dtype.name].name;
+      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${expected}`, into);
+      checkArray(this.dtype, into, raw, 'into');
+      if (elementsOf(this.dtype, into, raw) !== this.length) {
+        throw invalid('into', `${this.length} elements`, into, 'Read part of the buffer with slice(from, to).');
+      }
+      target = into;
+    }
+    const decoder = decoderFor(this.dtype, target, raw, 'into');
+    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as A);
+  }
+
+  private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
+    const argument = toDevice ? 'source' : 'target';
+    host.checkAlive();
+    if (host.device.runtime !== this.device.runtime) throw invalid(argument, `a pinned buffer of ${this.device.name}`, show(host));
+    if (host.dtype.name !== this.dtype.name) throw invalid(argument, `dtype ${this.dtype.name}`, host.dtype.name);
+    if (host.length !== this.length) throw invalid(argument, `${this.length} elements`, host.length, 'Use slice(from, to) on the longer one.');
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    const access = toDevice ? this.wholeAccess() : ACCESS_READ;
+    const hostAccess = toDevice ? ACCESS_READ : ACCESS_WRITE;
+    stream.order(this.memory, access);
+    stream.order(host.memory, hostAccess);
+    const body = stream.begin(OP.copy, 13, root);
+    const { memory } = stream.runtime.ring;
+    const device = this.memory.handle | (access << ACCESS_SHIFT);
+    const pinned = host.memory.handle | (hostAccess << ACCESS_SHIFT);
+    memory[body] = toDevice ? device : pinned;
+    putInt64(memory, body + 1, toDevice ? this.byteOffset : host.byteOffset);
+    memory[body + 3] = toDevice ? pinned : device;
+    putInt64(memory, body + 4, toDevice ? host.byteOffset : this.byteOffset);
+    putInt64(memory, body + 6, this.byteLength);
+    memory[body + 8] = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+    const mark = stream.commit();
+    stream.used(this.memory, access, mark);
+    stream.used(host.memory, hostAccess, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  private set(
+    stream: Stream, root: number, bits: number, value: number, width: number, height: number, pitch: number, offset: number, access: number,
+  ): Pending {
+    stream.order(this.memory, ACCESS_WRITE);
+    const body = stream.begin(OP.memset, 13, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
+    putInt64(memory, body + 1, this.byteOffset + offset);
+    memory[body + 3] = bits;
+    memory[body + 4] = value;
+    putInt64(memory, body + 5, width);
+    memory[body + 7] = height;
+    memory[body + 8] = pitch;
+    const mark = stream.commit();
+    stream.used(this.memory, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  private name(): string {
+    return this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * What goes on between the begin and the end of a capture: which streams are part of it, and which memory the graph
+ * reads and writes.
+ *
+ * Tracking forks here. What a captured stream does is ordered against the other captured streams only, with events of
+ * the capture's own; hazards from outside become waits ahead of each launch of the graph.
+ */
+import { ACCESS_WRITE, OP } from '../runtime/commands.js';
+import { CudaError } from '../runtime/errors.js';
+import type { Resource } from './resource.js';
+import { createEvent } from './stream.js';
+import type { Stream } from './stream.js';
+
+const CU_EVENT_DISABLE_TIMING = 2;
+
+export class CaptureScope {
+  readonly origin: Stream;
+  /** The operation that every captured command belongs to: it fails as a whole. */
+  readonly root: number;
+  /** Everything that the graph uses, and how. */
+  readonly uses = new Map<Resource, number>();
+  /** Events made for the capture; destroyed with the graph. */
+  readonly events: number[] = [];
+  ended = false;
+  private readonly streams = new Set<Stream>();
+  private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
+
+  constructor(origin: Stream, root: number) {
+    this.origin = origin;
+    this.root = root;
+    this.join(origin);
+  }
+
+  /** Makes `stream` part of the capture; it waits for one of the capture's events next. */
+  join(stream: Stream): void {
+    if (this.ended) {
+      throw new CudaError('ERR_CUDA_CAPTURE', 'the event was recorded inside a capture that has ended: it is part of the graph; record another');
+    }
+    if (stream.capturing !== undefined && stream.capturing !== this) {
+      throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
+    }
+    this.streams.add(stream);
+    stream.capturing = this;
+  }
+
+  order(stream: Stream, resource: Resource, access: number): void {
+    const last = this.last.get(resource);
+    if (last === undefined) return;
+    if (last.writer !== undefined && last.writer !== stream) this.depend(stream, last.writer);
+    if ((access & ACCESS_WRITE) === 0) return;
+    for (const reader of last.readers) if (reader !== stream) this.depend(stream, reader);
+  }
+
+  used(stream: Stream, resource: Resource, access: number): void {
+    this.uses.set(resource, (this.uses.get(resource) ?? 0) | access);
+    let last = this.last.get(resource);
+    if (last === undefined) {
+      last = { writer: undefined, readers: new Set() };
+      this.last.set(resource, last);
+    }
+    if ((access & ACCESS_WRITE) !== 0) {
+      last.writer = stream;
+      last.readers.clear();
+    } else last.readers.add(stream);
+  }
+
+  /** Makes `stream` wait for what `on` has captured so far. */
+  depend(stream: Stream, on: Stream): void {
+    const { runtime } = stream;
+    const event = createEvent(runtime, CU_EVENT_DISABLE_TIMING);
+    this.events.push(event);
+    const body = on.begin(OP.record, 5, this.root);
+    runtime.ring.memory[body] = event;
+    on.commit();
+    stream.waitEvent(event);
+  }
+
+  /** Joins every stream back into the first one, as the driver demands, and lets them go. */
+  end(): void {
+    for (const stream of this.streams) if (stream !== this.origin) this.depend(this.origin, stream);
+  }
+
+  release(): void {
+    this.ended = true;
+    for (const stream of this.streams) stream.capturing = undefined;
+  }
+}

@@ -1,0 +1,466 @@
+/**
+ * Devices: where memory, streams and modules come from.
+ */
+import { EventEmitter } from 'node:events';
+import { clearTimeout, setTimeout } from 'node:timers';
+
+import { OP } from '../runtime/commands.js';
+import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import type { CudaDeviceLostError } from '../runtime/errors.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import type { Runtime } from '../runtime/runtime.js';
+import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
+import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { DeviceBuffer } from './buffer.js';
+import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
+import type { Size2D } from './buffer-2d.js';
+import { copyThroughHost } from './copy-through-host.js';
+import { DTYPES } from './dtype.js';
+import type { DType, DTypeName } from './dtype.js';
+import { Event } from './event.js';
+import type { EventOptions } from './event.js';
+import { listDevices } from './list-devices.js';
+import type { DeviceInfo } from './list-devices.js';
+import { ManagedBuffer, ManagedMemory } from './managed.js';
+import { Allocation } from './memory.js';
+import { Module } from './module.js';
+import type { ModuleOptions } from './module.js';
+import { openShared } from './open-devices.js';
+import type { SharedDevice } from './open-devices.js';
+import type { Pending, WaitOptions } from './pending.js';
+import { PinnedBuffer, PinnedMemory } from './pinned.js';
+import { MemoryPool } from './pool.js';
+import type { PoolOptions } from './pool.js';
+import { propertiesOf } from './properties.js';
+import type { DeviceProperties } from './properties.js';
+import type { Staging } from './staging.js';
+import { Stream } from './stream.js';
+import type { StreamOptions } from './stream.js';
+
+/** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
+export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
+
+export interface OpenOptions {
+  /** `worker` (default) drives the device from a thread of its own; `inline` runs everything on the calling thread. */
+  thread?: 'worker' | 'inline';
+  /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
+  memoryBytes?: number;
+}
+
+export interface AllocOptions {
+  /** The stream in whose order the memory is allocated, and freed. Default `device.stream`. */
+  stream?: Stream;
+  /** The pool it comes from. Default: the device's own. */
+  pool?: MemoryPool;
+  /** Shown in errors. */
+  label?: string;
+}
+
+/** Names of CUlimit. */
+const LIMITS = {
+  stackSize: 0,
+  printfFifoSize: 1,
+  mallocHeapSize: 2,
+  devRuntimeSyncDepth: 3,
+  devRuntimePendingLaunchCount: 4,
+  maxL2FetchGranularity: 5,
+  persistingL2CacheSize: 6,
+} as const;
+
+export type LimitName = keyof typeof LIMITS;
+
+export interface DeviceEvents {
+  /** A failure that nobody awaits. Without a listener it becomes a process warning. */
+  error: [error: CudaError];
+  /** The device met a fault; everything rejects from here on. */
+  lost: [error: CudaDeviceLostError];
+  /** Text that a kernel of the CPU device printed. Without a listener it goes to standard output. */
+  print: [text: string];
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** An open device. Made by {@link Device.open}. */
+export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposable {
+  readonly kind: 'cuda' | 'cpu';
+  /** Number of the device among those of its kind. */
+  readonly ordinal: number;
+  /** e.g. `NVIDIA H200` */
+  readonly name: string;
+  readonly properties: Readonly<DeviceProperties>;
+  /** The stream that is used where none is named: for allocation, and as good as any other. */
+  readonly stream: Stream;
+  /** @internal */
+  readonly runtime: Runtime;
+  /** @internal */
+  readonly staging: Staging;
+  /** @internal */
+  readonly shared: SharedDevice;
+  /** Set while {@link close} runs. @internal */
+  closing = false;
+  private closed = false;
+  private readonly streams = new Set<Stream>();
+  private readonly allocations = new Set<Allocation>();
+  private readonly owned = new Set<Closable>();
+  private readonly pools = new Map<Allocation, MemoryPool>();
+  private defaultPool: MemoryPool | undefined;
+  private warned = false;
+
+  private constructor(shared: SharedDevice) {
+    super();
+    this.shared = shared;
+    this.runtime = shared.runtime;
+    this.staging = shared.staging;
+    const { config, info } = this.runtime;
+    this.kind = config.provider === 'cpu' ? 'cpu' : 'cuda';
+    this.ordinal = config.ordinal;
+    this.name = info.name;
+    this.properties = propertiesOf(info);
+    this.stream = new Stream(this, { label: 'default' });
+    this.streams.add(this.stream);
+    shared.devices.add(this);
+  }
+
+  /** Every NVIDIA GPU, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
+  static list(): Promise<DeviceInfo[]> {
+    return listDevices();
+  }
+
+  /**
+   * Opens a device. `best`, the default, is the first NVIDIA GPU, or the CPU device where there is no driver or no GPU;
+   * never where a driver is there and fails. The environment variable ASYNC_CUDA_DEVICE takes the place of the default.
+   *
+   * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
+   */
+  static async open(name?: DeviceName, options: OpenOptions = {}): Promise<Device> {
+    checkOptions('options', options, ['thread', 'memoryBytes']);
+    if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
+      throw invalid('options.thread', "'worker' or 'inline'", options.thread);
+    }
+    if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
+    return new Device(await openShared(name, options.thread === 'inline', options.memoryBytes));
+  }
+
+  /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
+  get streamPriorities(): { least: number; greatest: number } {
+    const { leastPriority, greatestPriority } = this.runtime.info;
+    return { least: leastPriority, greatest: greatestPriority };
+  }
+
+  /** The fault that the device was lost to. */
+  get lost(): CudaError | undefined {
+    return this.runtime.lost;
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  /** Free and total memory, bytes. cuMemGetInfo */
+  memoryInfo(): Promise<{ free: number; total: number }> {
+    this.check();
+    return this.runtime.call('memoryInfo');
+  }
+
+  /** cuCtxGetLimit; bytes or counts */
+  limit(name: LimitName): Promise<number> {
+    this.check();
+    return this.runtime.call('getLimit', limitNumber(name));
+  }
+
+  /** cuCtxSetLimit; bytes or counts. The driver may round up. */
+  setLimit(name: LimitName, value: number): Promise<void> {
+    this.check();
+    checkInteger('value', value, 0, Number.MAX_SAFE_INTEGER);
+    return this.runtime.call('setLimit', limitNumber(name), value);
+  }
+
+  /** Makes a stream. It is queued like everything else: no round trip. cuStreamCreateWithPriority */
+  createStream(options: StreamOptions = {}): Stream {
+    this.check();
+    const stream = new Stream(this, options);
+    this.streams.add(stream);
+    return stream;
+  }
+
+  /** Makes an event. cuEventCreate */
+  createEvent(options: EventOptions = {}): Event {
+    return new Event(this, options);
+  }
+
+  /**
+   * Allocates `length` elements, uninitialised, in stream order. Returns at once: where there is not enough memory, what
+   * uses the buffer rejects with that error, and so does `buffer.allocated()`. cuMemAllocAsync
+   */
+  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions = {}): DeviceBuffer<D> {
+    this.check();
+    checkDType(dtype);
+    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
+    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+  }
+
+  /** Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes. */
+  alloc2D<D extends DTypeName>(dtype: DType<D>, size: Size2D, options: AllocOptions = {}): DeviceBuffer2D<D> {
+    this.check();
+    checkDType(dtype);
+    checkOptions('size', size, ['width', 'height', 'channels']);
+    const { width, height, channels = 1 } = size;
+    checkInteger('size.width', width, 0, 0x7fffffff, 'pixels');
+    checkInteger('size.height', height, 0, 0x7fffffff, 'rows');
+    checkInteger('size.channels', channels, 1, 65536, 'elements');
+    const line = width * channels * dtype.bytes;
+    const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
+    if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
+    const memory = this.allocate(line === 0 ? 0 : pitch * height, options, () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`);
+    return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
+  }
+
+  /** Makes page-locked host memory: a SharedArrayBuffer that copies run from and to at full speed. cuMemHostRegister */
+  async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
+    this.check();
+    checkDType(dtype);
+    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    const bytes = Math.max(1, length * dtype.bytes);
+    let buffer: SharedArrayBuffer;
+    try {
+      buffer = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
+    } catch (error) {
+      throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', `device.pinned: the host has no ${bytes} bytes for a SharedArrayBuffer`, { cause: error });
+    }
+    const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
+    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
+    return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
+  }
+
+  /** Makes managed memory. cuMemAllocManaged */
+  async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
+    this.check();
+    checkDType(dtype);
+    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    const bytes = length * dtype.bytes;
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', bytes, 1);
+    const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
+    this.allocations.add(memory);
+    return new ManagedBuffer(memory, dtype, length);
+  }
+
+  /** The pool that allocations come from where none is named. cuDeviceGetDefaultMemPool */
+  async pool(): Promise<MemoryPool> {
+    this.check();
+    this.defaultPool ??= new MemoryPool(this, await this.runtime.call('defaultPool', this.runtime.info.device), true);
+    return this.defaultPool;
+  }
+
+  /** Makes a pool. cuMemPoolCreate */
+  async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
+    this.check();
+    checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
+    const { maxBytes = 0, releaseThreshold = Number.MAX_SAFE_INTEGER } = options;
+    checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+    checkInteger('options.releaseThreshold', releaseThreshold, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+    return new MemoryPool(this, await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold), false);
+  }
+
+  /**
+   * Loads PTX (text or bytes), a cubin or a fatbin, off the JS thread; launches elsewhere go on meanwhile.
+   * cuLibraryLoadData, cuFuncLoad
+   *
+   * @throws CudaCompileError with the compiler's log
+   */
+  async loadModule(image: string | Uint8Array, options: ModuleOptions = {}): Promise<Module> {
+    this.check();
+    if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
+      throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
+    }
+    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo']);
+    const jit = {
+      ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
+      ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
+      ...(options.debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: options.debug }),
+      ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
+    };
+    const loaded = await this.runtime.call('loadModule', image, jit, this.properties.sharedMemoryPerBlockOptin);
+    return new Module(this, loaded.library, loaded.kernels);
+  }
+
+  /** Waits, without blocking, for all work queued so far on every stream of this device. */
+  async synchronize(options: WaitOptions = {}): Promise<void> {
+    this.check();
+    await Promise.all([...this.streams].map((stream) => stream.sync(options)));
+  }
+
+  /**
+   * Ends everything that was made from this device, in order: work in flight is waited for (`timeout` milliseconds at
+   * most, default 5000), memory is freed. What is still running after that rejects with ERR_CUDA_DEVICE_CLOSED.
+   */
+  async close(options: { timeout?: number } = {}): Promise<void> {
+    if (this.closed || this.closing) return;
+    checkOptions('options', options, ['timeout']);
+    const { timeout = 5000 } = options;
+    this.closing = true;
+    const { runtime } = this;
+    const graceful = runtime.lost === undefined && (await this.finish(timeout));
+    this.closed = true;
+    this.shared.devices.delete(this);
+    await this.shared.release(
+      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), graceful,
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  override toString(): string {
+    return `Device ${this.kind}:${this.ordinal} ${this.name}${this.closed ? ', closed' : this.lost === undefined ? '' : ', lost'}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  // For the rest of core
+
+  /** @internal */
+  check(): void {
+    if (this.closed) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
+    const { lost } = this.runtime;
+    if (lost !== undefined) throw lost;
+  }
+
+  /** @internal */
+  get multi(): boolean {
+    return this.shared.multi;
+  }
+
+  /** @internal */
+  forget(stream: Stream): void {
+    this.streams.delete(stream);
+    if (stream.mark > 0) this.shared.streamEnded();
+  }
+
+  /** @internal */
+  freed(allocation: Allocation): void {
+    this.allocations.delete(allocation);
+    const pool = this.pools.get(allocation);
+    if (pool === undefined) return;
+    this.pools.delete(allocation);
+    pool.freed();
+  }
+
+  /** @internal */
+  own(object: Closable): void {
+    this.owned.add(object);
+  }
+
+  /** @internal */
+  disown(object: Closable): void {
+    this.owned.delete(object);
+  }
+
+  /** A failure that nobody awaited. @internal */
+  unclaimed(error: unknown): void {
+    if (this.closed || this.runtime.lost !== undefined) return;
+    const shown = error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
+    if (this.listenerCount('error') > 0) this.emit('error', shown);
+    else process.emitWarning(`${shown.message} (nobody awaited it; listen with device.on('error', …))`, { type: 'CudaWarning', code: shown.code });
+  }
+
+  /** Something was collected without being closed. @internal */
+  leaked(what: string): void {
+    if (this.warned) return;
+    this.warned = true;
+    process.emitWarning(`${what} was garbage-collected without being closed; it is freed now. Declare it with 'using', or call close(). Further leaks are not reported.`, {
+      type: 'CudaWarning', code: 'CUDA_LEAK',
+    });
+  }
+
+  /** Memory that the driver allocated, as JavaScript sees it. @internal */
+  hostView(address: number, bytes: number): Uint8Array {
+    const { driver } = this.runtime;
+    if (driver === undefined) throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
+    return driver.hostView(address, bytes);
+  }
+
+  /** @internal */
+  copyBetween<D extends DTypeName>(stream: Stream, target: DeviceBuffer<D>, source: DeviceBuffer<D>): Pending {
+    return copyThroughHost(stream, target, source);
+  }
+
+  private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
+    checkOptions('options', options, ['stream', 'pool', 'label']);
+    const { stream = this.stream, pool, label } = options;
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
+    stream.check();
+    if (stream.capturing !== undefined) {
+      throw new CudaError('ERR_CUDA_CAPTURE', 'device.alloc is not possible while the stream is being captured: allocate before the capture; the graph keeps the addresses.');
+    }
+    if (pool !== undefined) {
+      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.name}`, pool);
+      pool.check();
+    }
+    const handle = this.runtime.handles.take();
+    const named = label === undefined ? describe : () => `${describe()} '${label}'`;
+    const memory = new Allocation(this, stream, handle, bytes, label, named);
+    const root = this.runtime.nextRoot();
+    this.runtime.name(root, memory);
+    const body = stream.begin(OP.alloc, 8, root);
+    const words = this.runtime.ring.memory;
+    words[body] = handle;
+    words[body + 1] = pool?.handle ?? 0;
+    putInt64(words, body + 2, bytes);
+    const mark = stream.commit();
+    memory.root = root;
+    memory.mark = mark;
+    memory.used(stream, 2, mark);
+    this.allocations.add(memory);
+    if (pool !== undefined) {
+      pool.allocated();
+      this.pools.set(memory, pool);
+    }
+    return memory;
+  }
+
+  /** Frees everything and waits for it. Returns whether all of it ended in time. */
+  private async finish(timeout: number): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const expired = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), timeout);
+    });
+    const done = async (): Promise<boolean> => {
+      const { owned, allocations, streams, runtime } = this;
+      // Graphs before modules: they were made later.
+      await Promise.all([...owned].reverse().map((object) => object.close()));
+      const managed: Promise<void>[] = [];
+      for (const allocation of [...allocations]) {
+        if (allocation instanceof ManagedMemory) managed.push(allocation.free());
+        else allocation.dispose();
+      }
+      const passed = [...streams].map((stream) => stream.passed(stream.mark));
+      for (const stream of [...streams]) stream.close();
+      await Promise.all([...managed, ...passed]);
+      await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
+      return true;
+    };
+    try {
+      return await Promise.race([done().catch(() => false), expired]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function checkDType(dtype: unknown): asserts dtype is DType {
+  if (typeof dtype === 'object' && dtype !== null && DTYPES[(dtype as DType).name] === dtype) return;
+  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
+  throw invalid('dtype', `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
+}
+
+function limitNumber(name: LimitName): number {
+  const number: number | undefined = LIMITS[name];
+  if (number === undefined) throw invalid('name', `one of ${Object.keys(LIMITS).join(', ')}`, name);
+  return number;
+}

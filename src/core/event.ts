@@ -1,0 +1,112 @@
+/**
+ * Events: points in a stream that other streams, or JavaScript, can wait for, and between which time is measured.
+ */
+import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { checkOptions, checkSignal, invalid } from './arguments.js';
+import type { CaptureScope } from './capture.js';
+import type { Device } from './device.js';
+import { abortable } from './pending.js';
+import type { WaitOptions } from './pending.js';
+import { createEvent, destroyEvent } from './stream.js';
+import type { Stream } from './stream.js';
+
+export interface EventOptions {
+  /** Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default true. */
+  timing?: boolean;
+}
+
+const CU_EVENT_DISABLE_TIMING = 2;
+
+/** A point in a stream. Made by {@link Device.createEvent} or {@link Stream.record}. cuEventCreate */
+export class Event implements Disposable {
+  readonly device: Device;
+  readonly timing: boolean;
+  /** @internal */
+  readonly handle: number;
+  /** The capture in which it was recorded last. @internal */
+  scope: CaptureScope | undefined;
+  private stream: Stream | undefined;
+  private mark = 0;
+  private closed = false;
+
+  /** @internal */
+  constructor(device: Device, options: EventOptions) {
+    checkOptions('options', options, ['timing']);
+    device.check();
+    this.device = device;
+    this.timing = options.timing ?? true;
+    this.handle = createEvent(device.runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
+  }
+
+  /** Whether the point has been reached, as far as JavaScript has seen. An event that was never recorded has been. */
+  get reached(): boolean {
+    return this.stream === undefined || this.stream.hasPassed(this.mark);
+  }
+
+  /** Waits, without blocking, until the point is reached. */
+  sync(options: WaitOptions = {}): Promise<void> {
+    checkOptions('options', options, ['signal']);
+    const { signal } = options;
+    checkSignal(signal);
+    this.check();
+    const passed = this.stream === undefined ? Promise.resolve() : this.stream.passed(this.mark);
+    return signal === undefined ? passed : abortable(passed, signal);
+  }
+
+  /**
+   * Milliseconds on the device from this event to `end`, with a resolution of about half a microsecond. Waits for both.
+   * cuEventElapsedTime
+   *
+   * @throws CudaArgumentError where one of them was never recorded or does not measure time
+   */
+  async elapsed(end: Event): Promise<number> {
+    this.check();
+    if (!(end instanceof Event)) throw invalid('end', 'an Event', end);
+    end.check();
+    for (const [name, event] of [['this event', this], ['end', end]] as const) {
+      if (!event.timing) throw invalid(name, 'an event with timing', event.toString(), 'Make it with device.createEvent({ timing: true }).');
+      if (event.stream === undefined) throw invalid(name, 'an event that was recorded', event.toString(), 'Call stream.record(event) first.');
+      if (event.scope !== undefined) {
+        throw new CudaError('ERR_CUDA_CAPTURE', `${name} was recorded inside a capture and has no time of its own`);
+      }
+    }
+    await Promise.all([this.sync(), end.sync()]);
+    const { values } = this.device.runtime.shared;
+    return this.device.runtime.call('elapsed', values[this.handle]!, values[end.handle]!);
+  }
+
+  /** Queues the event's end; never waits. cuEventDestroy */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    const { runtime } = this.device;
+    if (runtime.lost !== undefined) return;
+    // A record that is still with a parked stream names the handle.
+    const passed = this.stream === undefined || this.stream.isClosed ? Promise.resolve() : this.stream.passed(this.mark);
+    passed.then(
+      () => destroyEvent(runtime, this.handle),
+      () => undefined,
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  toString(): string {
+    return `Event(${this.timing ? 'timing' : 'no timing'})`;
+  }
+
+  /** @internal */
+  check(): void {
+    if (this.closed) throw new CudaDisposedError('event: used after it was closed. Make another with device.createEvent().');
+    this.device.check();
+  }
+
+  /** @internal */
+  recorded(stream: Stream, mark: number): void {
+    this.stream = stream;
+    this.mark = mark;
+    this.scope = stream.capturing;
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The bits of one element, as the driver's memsets take them.
+ */
+import { checkInteger, invalid } from './arguments.js';
+import { HOST_ARRAYS } from './dtype.js';
+import type { DType } from './dtype.js';
+import { isNarrow, narrow } from './narrow-floats.js';
+
+export interface FillPattern {
+  bits: 8 | 16 | 32;
+  value: number;
+  /** Low and high word of a 64-bit element whose halves differ. */
+  words?: readonly [number, number];
+}
+
+const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
+  u8: [0, 255], i8: [-128, 127], u16: [0, 65535], i16: [-32768, 32767], u32: [0, 4294967295], i32: [-2147483648, 2147483647], bool: [0, 1],
+};
+
+export function fillPattern(dtype: DType, value: unknown): FillPattern {
+  const { name } = dtype;
+  if (name === 'u64' || name === 'i64') {
+    if (typeof value !== 'bigint') throw invalid('value', `a bigint for dtype ${name}`, value, `Write ${String(value)}n.`);
+    const low = name === 'u64' ? 0n : -(1n << 63n);
+    const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
+    if (value < low || value > high) throw invalid('value', `a bigint from ${low} to ${high}`, value);
+    return split(new Uint32Array(new BigUint64Array([BigInt.asUintN(64, value)]).buffer));
+  }
+  const range = INTEGER_RANGES[name];
+  if (range !== undefined) checkInteger('value', value, range[0], range[1]);
+  else if (typeof value !== 'number') throw invalid('value', `a number for dtype ${name}`, value);
+  if (typeof value !== 'number') throw invalid('value', 'a number', value);
+  if (name === 'f64') return split(new Uint32Array(new Float64Array([value]).buffer));
+  if (isNarrow(name)) {
+    const bits = dtype.bytes === 1 ? new Uint8Array(1) : new Uint16Array(1);
+    narrow(name, [value], bits);
+    return { bits: dtype.bytes === 1 ? 8 : 16, value: bits[0]! };
+  }
+  const array = new HOST_ARRAYS[name](1);
+  array[0] = value;
+  const bytes = new Uint8Array(array.buffer);
+  if (dtype.bytes === 1) return { bits: 8, value: bytes[0]! };
+  if (dtype.bytes === 2) return { bits: 16, value: new Uint16Array(array.buffer)[0]! };
+  return { bits: 32, value: new Int32Array(array.buffer)[0]! };
+}
+
+function split(words: Uint32Array): FillPattern {
+  const low = words[0]! | 0;
+  const high = words[1]! | 0;
+  return low === high ? { bits: 32, value: low } : { bits: 32, value: low, words: [low, high] };
+}

@@ -1,0 +1,138 @@
+/**
+ * Between a host array and the bytes that the device sees: which arrays a dtype takes, and how parts of one are copied
+ * in and out.
+ */
+import { CudaError } from '../runtime/errors.js';
+import { invalid } from './arguments.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
+import type { DType, DTypeName, HostView } from './dtype.js';
+import { isNarrow, narrow, widen } from './narrow-floats.js';
+
+/** Copies parts of a source into staging. Offsets and sizes in bytes of the device's representation. */
+export interface Encoder {
+  /** Bytes in all. */
+  readonly bytes: number;
+  /** How much longer a byte takes than plain copying. */
+  readonly cost: number;
+  /** Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or resized. */
+  encode(offset: number, bytes: number, target: Uint8Array): void;
+}
+
+/** Copies parts of staging into a destination. */
+export interface Decoder {
+  /** How much longer a byte takes than plain copying. */
+  readonly cost: number;
+  decode(offset: number, source: Uint8Array): void;
+}
+
+/** Converting one element takes a few nanoseconds; copying its bytes a tenth of one. */
+const CONVERSION_COST = 24;
+
+/** The source of a write, checked against the dtype. `raw` takes words instead of values. */
+export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument: string): Encoder {
+  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer) && !(source instanceof SharedArrayBuffer)) {
+    const name = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name;
+    const fix = Array.isArray(source) ? `Write ${name}.from(values).` : `Pass a ${name}, a PinnedBuffer, or an ArrayBuffer of its bytes.`;
+    throw invalid(argument, `a ${name}`, source, fix);
+  }
+  const view: HostView = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
+  const wholeBytes = !ArrayBuffer.isView(source);
+  if (!wholeBytes) checkArray(dtype, view, raw, argument);
+  const converts = !raw && !wholeBytes && isNarrow(dtype.name);
+  const length = view.byteLength;
+  const buffer = view.buffer;
+  const check = (): void => {
+    if (view.byteLength === length && view.buffer === buffer) return;
+    throw new CudaError(
+      'ERR_CUDA_SOURCE_DETACHED',
+      `${argument}: the array was ${view.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being copied. ` +
+        'Leave it alone until the write resolves, or write a copy of it.',
+    );
+  };
+  if (converts) {
+    const values = view as Float32Array;
+    const { name } = dtype;
+    if (!isNarrow(name)) throw invalid(argument, 'a narrow float', name);
+    return {
+      bytes: values.length * dtype.bytes,
+      cost: CONVERSION_COST,
+      encode(offset, bytes, target) {
+        check();
+        const first = offset / dtype.bytes;
+        const count = bytes / dtype.bytes;
+        const out = dtype.bytes === 1 ? target.subarray(0, bytes) : new Uint16Array(target.buffer, target.byteOffset, count);
+        narrow(name, values.subarray(first, first + count), out);
+      },
+    };
+  }
+  return {
+    bytes: length,
+    cost: 1,
+    encode(offset, bytes, target) {
+      check();
+      target.set(new Uint8Array(view.buffer, view.byteOffset + offset, bytes));
+    },
+  };
+}
+
+/** The destination of a read. */
+export function decoderFor(dtype: DType, target: HostView, raw: boolean, argument: string): Decoder {
+  const length = target.byteLength;
+  const check = (): void => {
+    if (target.byteLength === length) return;
+    throw new CudaError(
+      'ERR_CUDA_SOURCE_DETACHED',
+      `${argument}: the array was ${target.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being read into. ` +
+        'Leave it alone until the read resolves.',
+    );
+  };
+  const { name } = dtype;
+  if (!raw && isNarrow(name)) {
+    const values = target as Float32Array;
+    return {
+      cost: CONVERSION_COST,
+      decode(offset, source) {
+        check();
+        const first = offset / dtype.bytes;
+        const count = source.length / dtype.bytes;
+        const bits = dtype.bytes === 1 ? source : new Uint16Array(source.buffer, source.byteOffset, count);
+        widen(name, bits, values.subarray(first, first + count));
+      },
+    };
+  }
+  return {
+    cost: 1,
+    decode(offset, source) {
+      check();
+      new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);
+    },
+  };
+}
+
+/** Elements of the dtype that a host array holds. */
+export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
+  if (!raw && isNarrow(dtype.name)) return (view as Float32Array).length;
+  return view.byteLength / dtype.bytes;
+}
+
+/** A new host array for `length` elements. */
+export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostView {
+  const constructor: new (length: number) => HostView = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
+  return new constructor(length);
+}
+
+/** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
+export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
+  const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];
+  const actual = view.constructor.name;
+  if (actual === expected.name) return;
+  if (view instanceof Uint8Array && expected.BYTES_PER_ELEMENT === 1) return;
+  if (dtype.name === 'u8' && view instanceof Uint8ClampedArray) return;
+  const bits = BIT_ARRAYS[dtype.name].name;
+  const fix =
+    !raw && actual === bits ? 'To copy raw words use writeBits and readBits.'
+    : view instanceof DataView ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
+    : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
+  throw invalid(argument, `a ${expected.name} for dtype ${dtype.name}`, view, fix);
+}
+

@@ -1,0 +1,37 @@
+/**
+ * Level 3 of async-cuda: devices, streams, buffers, modules, kernels and graphs, eager and with the stream in hand.
+ *
+ * @packageDocumentation
+ */
+export { Device } from './device.js';
+export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions } from './device.js';
+export type { DeviceInfo } from './list-devices.js';
+export type { DeviceProperties } from './properties.js';
+export { Stream } from './stream.js';
+export type { StreamOptions } from './stream.js';
+export { Event } from './event.js';
+export type { EventOptions } from './event.js';
+export { Pending } from './pending.js';
+export type { WaitOptions } from './pending.js';
+export { DeviceBuffer } from './buffer.js';
+export type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './buffer.js';
+export { DeviceBuffer2D } from './buffer-2d.js';
+export type { Size2D } from './buffer-2d.js';
+export { PinnedBuffer } from './pinned.js';
+export { ManagedBuffer } from './managed.js';
+export { MemoryPool } from './pool.js';
+export type { PoolOptions, PoolStatistics } from './pool.js';
+export { Module } from './module.js';
+export type { ModuleOptions } from './module.js';
+export { Kernel } from './kernel.js';
+export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, LaunchOptions } from './kernel.js';
+export { Graph } from './graph.js';
+export type { GraphNodeType } from './graph.js';
+export { input, inout, output, struct } from './signature.js';
+export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
+export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';
+export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
+export {
+  CudaArgumentError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
+} from '../runtime/errors.js';
+export type { CudaErrorCode } from '../runtime/errors.js';

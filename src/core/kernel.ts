@@ -1,0 +1,432 @@
+/**
+ * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with every argument
+ * checked on the way.
+ */
+import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, OP } from '../runtime/commands.js';
+import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { DeviceBuffer } from './buffer.js';
+import { DeviceBuffer2D } from './buffer-2d.js';
+import type { Device } from './device.js';
+import { DTYPES } from './dtype.js';
+import type { DTypeName } from './dtype.js';
+import { ManagedBuffer } from './managed.js';
+import type { Module } from './module.js';
+import { narrow } from './narrow-floats.js';
+import type { NarrowName } from './narrow-floats.js';
+import { Pending } from './pending.js';
+import type { Resource } from './resource.js';
+import type { ParamLayout } from './signature.js';
+import type { Stream } from './stream.js';
+
+/** One number for x, or up to three for x, y and z. */
+export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
+
+export interface LaunchOptions {
+  /** Blocks. */
+  grid: Dimensions;
+  /** Threads of one block. */
+  block: Dimensions;
+  /** Dynamic shared memory, bytes. */
+  shared?: number;
+  /** All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+  cooperative?: boolean;
+  /** Blocks of one cluster; compute capability 9.0 or later. CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+  cluster?: Dimensions;
+  /** May begin before the kernel in front of it ends. CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+  programmatic?: boolean;
+  /** CU_LAUNCH_ATTRIBUTE_PRIORITY */
+  priority?: number;
+}
+
+/** Memory whose address a kernel can be given. */
+export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
+/** What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. */
+export type KernelArgument = KernelMemory | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
+
+/** cuFuncGetAttribute */
+export interface KernelAttributes {
+  maxThreadsPerBlock: number;
+  /** Static shared memory, bytes. */
+  sharedBytes: number;
+  constantBytes: number;
+  /** Local memory of one thread, bytes. */
+  localBytes: number;
+  registers: number;
+  ptxVersion: number;
+  binaryVersion: number;
+  /** Dynamic shared memory that a launch may ask for, bytes. */
+  maxDynamicSharedBytes: number;
+}
+
+const LAUNCH_OPTIONS = ['grid', 'block', 'shared', 'cooperative', 'cluster', 'programmatic', 'priority'];
+const TWO32 = 4294967296;
+
+const scratch = new ArrayBuffer(8);
+const scratchF32 = new Float32Array(scratch);
+const scratchF64 = new Float64Array(scratch);
+const scratchI32 = new Int32Array(scratch);
+const scratchU16 = new Uint16Array(scratch);
+const scratchU8 = new Uint8Array(scratch);
+const scratchU64 = new BigUint64Array(scratch);
+
+/** A kernel of a loaded module. Made by {@link Module.kernel}. */
+export class Kernel {
+  readonly name: string;
+  readonly module: Module;
+  readonly attributes: Readonly<KernelAttributes>;
+  /** @internal */
+  readonly func: number;
+  private readonly device: Device;
+  private readonly layout: readonly ParamLayout[];
+  private readonly pointers: readonly ParamLayout[];
+  private readonly paramWords: number;
+  private readonly handle: number;
+  /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
+  private checkedOptions: LaunchOptions | undefined;
+  private readonly memories: (Resource | undefined)[];
+
+  /** @internal */
+  constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
+    this.module = module;
+    this.device = module.device;
+    this.name = name;
+    this.func = func;
+    this.handle = handle;
+    this.layout = layout;
+    this.pointers = layout.filter((param) => param.kind === 'pointer');
+    this.memories = this.pointers.map(() => undefined);
+    const last = layout[layout.length - 1];
+    this.paramWords = last === undefined ? 0 : Math.ceil((last.offset + last.size) / 4);
+    this.attributes = attributes;
+  }
+
+  /** Number of parameters. */
+  get parameterCount(): number {
+    return this.layout.length;
+  }
+
+  /**
+   * Queues the kernel. Buffers whose access is not declared count as read and written. cuLaunchKernel, cuLaunchKernelEx
+   *
+   * @throws CudaArgumentError for a wrong number, type or size of arguments, or a launch beyond the device's limits
+   */
+  launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
+    const { layout, pointers, memories } = this;
+    if (args.length !== layout.length) throw this.wrongCount(args);
+    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    stream.check();
+    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    if (options !== this.checkedOptions) {
+      checkNames(options);
+      this.checkedOptions = options;
+    }
+    const { grid, block } = options;
+    const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
+    const gridY = typeof grid === 'number' ? 1 : dimension('grid', grid, 1);
+    const gridZ = typeof grid === 'number' ? 1 : dimension('grid', grid, 2);
+    const blockX = typeof block === 'number' ? block : dimension('block', block, 0);
+    const blockY = typeof block === 'number' ? 1 : dimension('block', block, 1);
+    const blockZ = typeof block === 'number' ? 1 : dimension('block', block, 2);
+    const shared = options.shared ?? 0;
+    this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, shared);
+    const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
+
+    let references = 0;
+    for (let i = 0; i < pointers.length; i++) {
+      const param = pointers[i]!;
+      const arg = args[param.index];
+      const memory = this.memoryOf(param, arg);
+      memories[i] = memory;
+      if (memory === undefined) continue;
+      references++;
+      stream.order(memory, param.access);
+    }
+    if (references > 1) this.checkOverlap(args);
+
+    const { paramWords } = this;
+    const root = stream.nextRoot();
+    const { ring } = stream.runtime;
+    const words = 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords;
+    const body = stream.begin(extended ? OP.launchEx : OP.launch, words, root);
+    const { memory } = ring;
+    memory[body] = this.handle;
+    memory[body + 1] = gridX;
+    memory[body + 2] = gridY;
+    memory[body + 3] = gridZ;
+    memory[body + 4] = blockX;
+    memory[body + 5] = blockY;
+    memory[body + 6] = blockZ;
+    memory[body + 7] = shared;
+    let at = body + 8;
+    if (extended) {
+      putAttributes(memory, at, options);
+      at += LAUNCH_EX.words;
+    }
+    memory[at] = references | (paramWords << 16);
+    let ref = at + 1;
+    const params = ref + references * 2;
+    for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
+    for (let i = 0; i < pointers.length; i++) {
+      const resource = memories[i];
+      if (resource === undefined) continue;
+      const param = pointers[i]!;
+      memory[ref] = resource.handle | (param.access << ACCESS_SHIFT);
+      memory[ref + 1] = param.offset >> 2;
+      ref += 2;
+    }
+    for (let i = 0; i < layout.length; i++) putArgument(memory, params, layout[i]!, args[i]!, this.name);
+    const mark = stream.commit();
+    for (let i = 0; i < pointers.length; i++) {
+      const resource = memories[i];
+      if (resource === undefined) continue;
+      stream.used(resource, pointers[i]!.access, mark);
+      memories[i] = undefined;
+    }
+    this.module.used(stream, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** Blocks of `blockSize` threads that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
+  maxActiveBlocks(blockSize: number, shared = 0): Promise<number> {
+    checkInteger('blockSize', blockSize, 1, 1024, 'threads');
+    return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, shared);
+  }
+
+  /** The block size with the best occupancy, and the fewest blocks that fill the device with it. cuOccupancyMaxPotentialBlockSize */
+  suggestBlockSize(options: { shared?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
+    checkOptions('options', options, ['shared', 'limit']);
+    return this.device.runtime.call('maxPotentialBlockSize', this.func, options.shared ?? 0, options.limit ?? 0);
+  }
+
+  /** Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes. cuOccupancyAvailableDynamicSMemPerBlock */
+  availableShared(blocks: number, blockSize: number): Promise<number> {
+    return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
+  }
+
+  toString(): string {
+    return `Kernel ${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? ''}*` : param.scalar ?? `${param.size} bytes`)).join(', ')})`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  private memoryOf(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
+    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer) {
+      const { memory } = arg;
+      if (memory.disposed) {
+        throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
+      }
+      if (memory.device.runtime !== this.device.runtime) {
+        throw invalid(`args[${param.index}]`, `memory of ${this.device.name}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+      }
+      if (param.dtype !== undefined && arg.dtype.name !== param.dtype) {
+        throw invalid(`args[${param.index}]`, `a buffer of ${param.dtype} for parameter ${param.index} of kernel '${this.name}'`, arg, 'To pass the same bytes as another dtype use buffer.reinterpret(dtype).');
+      }
+      return memory;
+    }
+    if (arg === null) return undefined;
+    if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number')) return undefined;
+    throw invalid(
+      `args[${param.index}]`, `a device buffer for parameter ${param.index} of kernel '${this.name}'`, arg,
+      ArrayBuffer.isView(arg) ? 'Copy the array to a device buffer first: device.alloc(…), then buffer.write(stream, array).' : '',
+    );
+  }
+
+  private checkOverlap(args: readonly KernelArgument[]): void {
+    const { pointers, memories } = this;
+    for (let i = 0; i < pointers.length; i++) {
+      const param = pointers[i]!;
+      if (!param.declared || (param.access & ACCESS_WRITE) === 0 || memories[i] === undefined) continue;
+      for (let j = 0; j < pointers.length; j++) {
+        if (j === i || memories[j] !== memories[i]) continue;
+        const a = args[param.index] as KernelMemory;
+        const b = args[pointers[j]!.index] as KernelMemory;
+        const [startA, endA] = extent(a);
+        const [startB, endB] = extent(b);
+        if (startA < endB && startB < endA) {
+          throw new CudaArgumentError(
+            `args[${param.index}]`,
+            `args[${param.index}] of kernel '${this.name}' is written and overlaps args[${pointers[j]!.index}]. Pass disjoint buffers, or leave the signature undeclared where the kernel allows for it.`,
+          );
+        }
+      }
+    }
+  }
+
+  private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, shared: number): void {
+    const limits = this.device.properties;
+    const threads = blockX * blockY * blockZ;
+    // One comparison each in the usual case; what exactly is wrong is found out afterwards.
+    if (
+      threads <= this.attributes.maxThreadsPerBlock && blockX >= 1 && blockY >= 1 && blockZ >= 1 && Number.isInteger(threads) &&
+      gridX >= 1 && gridY >= 1 && gridZ >= 1 && gridX <= limits.maxGrid[0] && gridY <= limits.maxGrid[1] && gridZ <= limits.maxGrid[2] &&
+      Number.isInteger(gridX) && Number.isInteger(gridY) && Number.isInteger(gridZ) &&
+      blockX <= limits.maxBlock[0] && blockY <= limits.maxBlock[1] && blockZ <= limits.maxBlock[2] &&
+      shared >= 0 && shared <= this.attributes.maxDynamicSharedBytes && Number.isInteger(shared)
+    ) return;
+    const axes = ['x', 'y', 'z'] as const;
+    const sizes = { grid: [gridX, gridY, gridZ], block: [blockX, blockY, blockZ] };
+    axes.forEach((axis, i) => {
+      checkInteger(`options.grid (${axis})`, sizes.grid[i], 1, limits.maxGrid[i]!, 'blocks');
+      checkInteger(`options.block (${axis})`, sizes.block[i], 1, limits.maxBlock[i]!, 'threads');
+    });
+    if (threads > this.attributes.maxThreadsPerBlock) {
+      throw invalid('options.block', `at most ${this.attributes.maxThreadsPerBlock} threads in a block of kernel '${this.name}'`, `${blockX}×${blockY}×${blockZ} = ${threads}`);
+    }
+    checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
+  }
+
+  private wrongCount(args: readonly KernelArgument[]): CudaArgumentError {
+    return new CudaArgumentError(
+      'args',
+      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. Its parameters are ${this.toString()}.`,
+    );
+  }
+}
+
+function checkNames(options: LaunchOptions): void {
+  if (typeof options !== 'object' || options === null) throw invalid('options', 'an object with grid and block', options, 'Write { grid: 4, block: 256 }.');
+  for (const key in options) {
+    if (!LAUNCH_OPTIONS.includes(key)) checkOptions('options', options, LAUNCH_OPTIONS);
+  }
+}
+
+function dimension(argument: string, value: Exclude<Dimensions, number>, axis: number): number {
+  if (!Array.isArray(value) || value.length < 1 || value.length > 3) {
+    throw invalid(`options.${argument}`, 'a number or an array of one to three numbers', value, `Write ${argument}: 256 or ${argument}: [16, 16].`);
+  }
+  return (value as readonly number[])[axis] ?? 1;
+}
+
+function extent(memory: KernelMemory): readonly [number, number] {
+  return [memory.byteOffset, memory.byteOffset + memory.byteLength];
+}
+
+function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): void {
+  let flags = 0;
+  if (options.cooperative === true) flags |= LAUNCH_COOPERATIVE;
+  if (options.programmatic === true) flags |= LAUNCH_PROGRAMMATIC;
+  if (options.priority !== undefined) flags |= LAUNCH_PRIORITY;
+  if (options.cluster !== undefined) flags |= LAUNCH_CLUSTER;
+  const { cluster = 1 } = options;
+  memory[at + LAUNCH_EX.flags] = flags;
+  memory[at + LAUNCH_EX.clusterX] = typeof cluster === 'number' ? cluster : dimension('cluster', cluster, 0);
+  memory[at + LAUNCH_EX.clusterY] = typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 1);
+  memory[at + LAUNCH_EX.clusterZ] = typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 2);
+  memory[at + LAUNCH_EX.priority] = options.priority ?? 0;
+}
+
+/** Writes one argument at its place. References have their address added by the decoder. */
+function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
+  const at = params + (param.offset >> 2);
+  if (param.kind === 'pointer') {
+    if (arg === null) return;
+    if (typeof arg === 'bigint') {
+      scratchU64[0] = BigInt.asUintN(64, arg);
+      memory[at] = scratchI32[0]!;
+      memory[at + 1] = scratchI32[1]!;
+      return;
+    }
+    const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, 0, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
+    memory[at] = offset | 0;
+    memory[at + 1] = (offset / TWO32) | 0;
+    return;
+  }
+  if (param.kind === 'struct') {
+    putBytes(memory, params, param, arg, kernel);
+    return;
+  }
+  if (param.scalar === undefined) {
+    throw invalid(
+      `args[${param.index}]`, `a declared signature: of parameter ${param.index} of kernel '${kernel}' only the size (${param.size} bytes) is known`, arg,
+      `Write module.kernel('${kernel}', [f32, i32, …]).`,
+    );
+  }
+  putScalar(memory, params, at, param, param.scalar, arg, kernel);
+}
+
+function putScalar(memory: Int32Array, params: number, at: number, param: ParamLayout, scalar: DTypeName, arg: KernelArgument, kernel: string): void {
+  if (typeof arg === 'number') {
+    switch (scalar) {
+      case 'f32':
+        scratchF32[0] = arg;
+        memory[at] = scratchI32[0]!;
+        return;
+      case 'i32':
+        // nvcc writes signed and unsigned parameters alike, so both ranges are taken.
+        memory[at] = arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
+        return;
+      case 'u32':
+        memory[at] = arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
+        return;
+      case 'f64':
+        scratchF64[0] = arg;
+        memory[at] = scratchI32[0]!;
+        memory[at + 1] = scratchI32[1]!;
+        return;
+      case 'i64':
+      case 'u64':
+        checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+        scratchU64[0] = BigInt.asUintN(64, BigInt(arg));
+        memory[at] = scratchI32[0]!;
+        memory[at + 1] = scratchI32[1]!;
+        return;
+      default:
+        putNarrow(memory, params, param, scalar, arg, kernel);
+        return;
+    }
+  }
+  if (typeof arg === 'bigint' && (scalar === 'i64' || scalar === 'u64')) {
+    if (arg < -(1n << 63n) || arg >= 1n << 64n) throw wrongScalar(param, scalar, arg, kernel);
+    scratchU64[0] = BigInt.asUintN(64, arg);
+    memory[at] = scratchI32[0]!;
+    memory[at + 1] = scratchI32[1]!;
+    return;
+  }
+  if (typeof arg === 'boolean') {
+    putScalar(memory, params, at, param, scalar, arg ? 1 : 0, kernel);
+    return;
+  }
+  throw wrongScalar(param, scalar, arg, kernel);
+}
+
+function wrongScalar(param: ParamLayout, scalar: DTypeName, arg: KernelArgument, kernel: string): CudaArgumentError {
+  const wanted = scalar === 'i64' || scalar === 'u64' ? 'a bigint or a whole number' : 'a number';
+  return invalid(`args[${param.index}]`, `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`, arg);
+}
+
+function checkedInteger(param: ParamLayout, arg: number, kernel: string, low: number, high: number): number {
+  if (!Number.isInteger(arg) || arg < low || arg > high) {
+    throw invalid(`args[${param.index}]`, `a whole number from ${low} to ${high} for parameter ${param.index} (${param.scalar ?? 'pointer'}) of kernel '${kernel}'`, arg);
+  }
+  return arg;
+}
+
+/** Types of one and two bytes, at any place of their word. */
+function putNarrow(memory: Int32Array, params: number, param: ParamLayout, scalar: DTypeName, arg: number, kernel: string): void {
+  const dtype = DTYPES[scalar];
+  if (dtype.kind === 'float') narrow(scalar as NarrowName, [arg], dtype.bytes === 1 ? scratchU8.subarray(0, 1) : scratchU16.subarray(0, 1));
+  else {
+    const bits = dtype.bytes * 8;
+    checkedInteger(param, arg, kernel, -(2 ** (bits - 1)), 2 ** bits - 1);
+    if (bits === 8) scratchU8[0] = arg;
+    else scratchU16[0] = arg;
+  }
+  const value = dtype.bytes === 1 ? scratchU8[0]! : scratchU16[0]!;
+  const word = params + (param.offset >> 2);
+  memory[word] = memory[word]! | (value << ((param.offset & 3) * 8));
+}
+
+function putBytes(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
+  const isBytes = arg instanceof ArrayBuffer || ArrayBuffer.isView(arg);
+  if (!isBytes || arg.byteLength !== param.size) {
+    throw invalid(
+      `args[${param.index}]`, `${param.size} bytes for parameter ${param.index} of kernel '${kernel}', a structure`, isBytes ? `${arg.byteLength} bytes` : show(arg),
+      'Pass an ArrayBuffer, a DataView or a typed array of exactly that size.',
+    );
+  }
+  const source = ArrayBuffer.isView(arg) ? new Uint8Array(arg.buffer, arg.byteOffset, arg.byteLength) : new Uint8Array(arg);
+  new Uint8Array(memory.buffer, memory.byteOffset + params * 4 + param.offset, param.size).set(source);
+}

@@ -1,0 +1,153 @@
+/**
+ * Managed memory: one address for kernels and host, moved between them by the driver.
+ *
+ * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end with the buffer.
+ */
+import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
+import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import { invalid } from './arguments.js';
+import type { Device } from './device.js';
+import { HOST_ARRAYS, BIT_ARRAYS } from './dtype.js';
+import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
+import { Allocation } from './memory.js';
+import { isNarrow } from './narrow-floats.js';
+import { Pending } from './pending.js';
+import type { Stream } from './stream.js';
+
+/** Memory that is freed by a call, not in stream order. @internal */
+export class ManagedMemory extends Allocation {
+  readonly address: number;
+  /** The bytes as JavaScript sees them; made on first use, detached before the memory is freed. */
+  mapped: Uint8Array | undefined;
+
+  constructor(device: Device, handle: number, address: number, bytes: number, mapped: Uint8Array | undefined, describe: () => string) {
+    super(device, device.stream, handle, bytes, undefined, describe);
+    this.address = address;
+    this.mapped = mapped;
+  }
+
+  override dispose(): void {
+    this.free().catch(() => undefined);
+  }
+
+  async free(): Promise<void> {
+    if (this.disposed) return;
+    this.disposed = true;
+    const { device } = this;
+    device.freed(this);
+    const { runtime } = device;
+    // Views of memory that is about to be unmapped must not outlive it. (Shared memory of the CPU device stays mapped.)
+    const buffer = this.mapped?.buffer;
+    if (buffer instanceof ArrayBuffer) structuredClone(buffer, { transfer: [buffer] });
+    this.mapped = undefined;
+    if (runtime.lost !== undefined) return;
+    await this.settled();
+    runtime.handles.drop(this.handle);
+    if (this.address !== 0) await runtime.call('freePlain', this.address);
+  }
+}
+
+const leaks = new FinalizationRegistry<ManagedMemory>((memory) => {
+  if (memory.disposed || memory.device.isClosed) return;
+  memory.device.leaked(memory.toString());
+  memory.dispose();
+});
+
+/** `length` elements of managed memory. Made by {@link Device.managed}. cuMemAllocManaged */
+export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
+  readonly dtype: DType<D>;
+  /** Elements. */
+  readonly length: number;
+  readonly byteOffset = 0;
+  /** @internal */
+  readonly memory: ManagedMemory;
+
+  /** @internal */
+  constructor(memory: ManagedMemory, dtype: DType<D>, length: number) {
+    this.memory = memory;
+    this.dtype = dtype;
+    this.length = length;
+    leaks.register(this, memory, memory);
+  }
+
+  get device(): Device {
+    return this.memory.device;
+  }
+
+  get byteLength(): number {
+    return this.length * this.dtype.bytes;
+  }
+
+  get isClosed(): boolean {
+    return this.memory.disposed;
+  }
+
+  /**
+   * The elements, valid until work that uses the buffer is queued or it is closed.
+   *
+   * @throws CudaError while queued work uses the buffer: await it first
+   */
+  view(): HostArray<D> {
+    if (isNarrow(this.dtype.name)) throw invalid('view', 'a dtype with an array of its own', this.dtype.name, 'Use bits() for the raw words.');
+    return this.look(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
+  }
+
+  /** The raw words; as {@link view}. */
+  bits(): BitArray<D> {
+    return this.look(BIT_ARRAYS[this.dtype.name]) as BitArray<D>;
+  }
+
+  /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
+  prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
+    this.check();
+    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    stream.check();
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    stream.order(this.memory, ACCESS_READ);
+    const body = stream.begin(OP.prefetch, 10, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+    putInt64(memory, body + 1, 0);
+    putInt64(memory, body + 3, this.byteLength);
+    memory[body + 5] = to === 'host' ? -1 : this.device.runtime.info.device;
+    const mark = stream.commit();
+    stream.used(this.memory, ACCESS_READ, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** Frees the memory once all work on it is over; its views become empty. cuMemFree */
+  async close(): Promise<void> {
+    if (this.memory.disposed) return;
+    leaks.unregister(this.memory);
+    await this.memory.free();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return `ManagedBuffer<${this.dtype.name}>[${this.length}]${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  private check(): void {
+    if (this.memory.disposed) throw new CudaDisposedError('managed buffer: used after it was closed. Make another with await device.managed(dtype, length).');
+    this.device.check();
+  }
+
+  private look(constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView): ArrayBufferView {
+    this.check();
+    const { memory } = this;
+    if (!memory.idle) {
+      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'managed buffer: queued work uses it. Await that work, or stream.sync(), before looking at it.');
+    }
+    memory.mapped ??= this.length === 0 ? new Uint8Array(0) : this.device.hostView(memory.address, memory.bytes);
+    return new constructor(memory.mapped.buffer, memory.mapped.byteOffset, this.length);
+  }
+}

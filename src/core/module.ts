@@ -1,0 +1,138 @@
+/**
+ * Modules: PTX, cubin or fatbin, loaded on the device off the JS thread.
+ */
+import { ACCESS_READ } from '../runtime/commands.js';
+import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import type { LoadedKernel } from '../runtime/load-module.js';
+import { invalid } from './arguments.js';
+import { DeviceBuffer } from './buffer.js';
+import type { Device } from './device.js';
+import { u8 } from './dtype.js';
+import { Kernel } from './kernel.js';
+import type { KernelAttributes } from './kernel.js';
+import { Allocation } from './memory.js';
+import { Resource } from './resource.js';
+import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signature.js';
+import type { ParamDeclaration, ParamLayout } from './signature.js';
+import type { Stream } from './stream.js';
+
+export interface ModuleOptions {
+  /** CU_JIT_MAX_REGISTERS */
+  maxRegisters?: number;
+  /** 0 to 4. CU_JIT_OPTIMIZATION_LEVEL */
+  optimizationLevel?: number;
+  /** CU_JIT_GENERATE_DEBUG_INFO */
+  debug?: boolean;
+  /** CU_JIT_GENERATE_LINE_INFO */
+  lineInfo?: boolean;
+}
+
+/** Memory that belongs to a module: freed with it, not by a stream. */
+class ModuleMemory extends Allocation {
+  override dispose(): void {
+    this.disposed = true;
+  }
+}
+
+/** A loaded module. Made by {@link Device.loadModule}. */
+export class Module implements AsyncDisposable {
+  readonly device: Device;
+  private readonly library: number;
+  private readonly loaded: ReadonlyMap<string, LoadedKernel>;
+  private readonly handles = new Map<string, number>();
+  private readonly globals = new Map<string, ModuleMemory>();
+  /** Who launched its kernels, so that it is not unloaded under them. */
+  private readonly uses = new Resource(0);
+  private closed = false;
+
+  /** @internal */
+  constructor(device: Device, library: number, kernels: readonly LoadedKernel[]) {
+    this.device = device;
+    this.library = library;
+    this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
+    device.own(this);
+  }
+
+  /** Names of the module's kernels. */
+  get kernelNames(): readonly string[] {
+    return [...this.loaded.keys()];
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  /**
+   * A kernel by its name. Parameters are known from the module (from PTX with their types, from machine code with their
+   * sizes); `signature` declares dtypes and access, which are then checked.
+   *
+   * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
+   */
+  kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
+    this.check();
+    const loaded = this.loaded.get(name);
+    if (loaded === undefined) {
+      throw new CudaError(
+        'ERR_CUDA_NOT_FOUND',
+        `module: there is no kernel '${String(name)}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
+          'Kernels in CUDA C++ need extern "C" to keep their names.',
+      );
+    }
+    if (signature !== undefined && !Array.isArray(signature)) throw invalid('signature', 'an array of dtypes and input(…), output(…), inout(…)', signature);
+    const own: ParamLayout[] | undefined =
+      loaded.signature !== undefined ? layoutFromPtx(loaded.signature) : loaded.params === undefined ? undefined : layoutFromDriver(loaded.params);
+    if (own === undefined && signature === undefined) {
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): this driver cannot tell the kernel's parameters. Declare them: module.kernel('${name}', [inout(f32), f32, …]).`);
+    }
+    const layout = signature === undefined ? own! : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
+    let handle = this.handles.get(name);
+    if (handle === undefined) {
+      handle = this.device.runtime.handles.adopt(loaded.function);
+      this.handles.set(name, handle);
+    }
+    const attributes: KernelAttributes = loaded.attributes;
+    return new Kernel(this, name, loaded.function, handle, layout, attributes);
+  }
+
+  /** A `__device__` or `__constant__` variable, as bytes. cuLibraryGetGlobal */
+  async global(name: string): Promise<DeviceBuffer<'u8'>> {
+    this.check();
+    let memory = this.globals.get(name);
+    if (memory === undefined) {
+      const { runtime } = this.device;
+      const { dptr, bytes } = await runtime.call('getGlobal', this.library, name);
+      memory = new ModuleMemory(this.device, this.device.stream, runtime.handles.adopt(dptr), bytes, name, () => `global '${name}'`);
+      this.globals.set(name, memory);
+    }
+    // A view: it frees nothing, and keeps its module.
+    return new DeviceBuffer(memory, u8, 0, memory.bytes, this);
+  }
+
+  /** Unloads the module once its kernels are done. cuLibraryUnload */
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.device.disown(this);
+    for (const memory of this.globals.values()) memory.dispose();
+    const { runtime } = this.device;
+    if (runtime.lost !== undefined) return;
+    await Promise.all([this.uses.settled(), ...[...this.globals.values()].map((memory) => memory.settled())]);
+    for (const handle of this.handles.values()) runtime.handles.drop(handle);
+    for (const memory of this.globals.values()) runtime.handles.drop(memory.handle);
+    await runtime.call('unloadLibrary', this.library);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @internal */
+  used(stream: Stream, mark: number): void {
+    this.uses.used(stream, ACCESS_READ, mark);
+  }
+
+  private check(): void {
+    if (this.closed) throw new CudaDisposedError('module: used after it was closed. Load it again with device.loadModule().');
+    this.device.check();
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Which device a name means, and the runtimes that are open: one per device and JS thread, shared by everyone who opens
+ * it.
+ */
+import { CudaError } from '../runtime/errors.js';
+import { onExit } from '../runtime/exit.js';
+import type { ProviderConfig } from '../runtime/messages.js';
+import { cudaConfig, missingDriver } from '../runtime/providers.js';
+import { Runtime } from '../runtime/runtime.js';
+import { invalid } from './arguments.js';
+import type { Device } from './device.js';
+import { Staging } from './staging.js';
+
+const open = new Map<string, Promise<SharedDevice>>();
+
+/** What all Devices that are open on one runtime share. */
+export class SharedDevice {
+  readonly runtime: Runtime;
+  readonly staging: Staging;
+  readonly devices = new Set<Device>();
+  /** Whether several streams have been used, so that operations record events. */
+  multi = false;
+  private readonly key: string;
+  private readonly forget: () => void;
+  private used = 0;
+  private users = 0;
+
+  constructor(key: string, runtime: Runtime) {
+    this.key = key;
+    this.runtime = runtime;
+    this.staging = new Staging(runtime);
+    this.forget = onExit(runtime);
+  }
+
+  retain(): void {
+    this.users++;
+  }
+
+  /** Called with a stream's first operation. */
+  streamStarted(): void {
+    this.multi = ++this.used > 1;
+  }
+
+  streamEnded(): void {
+    this.multi = --this.used > 1;
+  }
+
+  /** The last one to release ends the runtime. */
+  async release(error: CudaError, graceful: boolean): Promise<void> {
+    if (--this.users > 0) return;
+    open.delete(this.key);
+    this.forget();
+    if (graceful) {
+      try {
+        await this.runtime.call('closeContext', this.runtime.info.device, this.runtime.info.stagingAddress);
+      } catch {
+        // The context ends with the process at the latest.
+      }
+    }
+    await this.runtime.terminate(error);
+  }
+
+  /** A CPU device that was lost can be opened again: the next one starts afresh. */
+  lost(): void {
+    if (this.runtime.config.provider === 'cpu') open.delete(this.key);
+  }
+}
+
+export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
+  const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
+  const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
+  const match = /^(?:(best)|(cuda|cpu)(?::(\d+))?)$/.exec(String(wanted));
+  if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
+  if (match[1] === undefined) {
+    const ordinal = Number(match[3] ?? 0);
+    return match[2] === 'cpu' ? openCpu(ordinal, inline, memoryBytes) : openCuda(ordinal, inline);
+  }
+  // Fall back only where there is no driver or no GPU, never on a driver's error.
+  if (missingDriver() !== undefined) return openCpu(0, inline, memoryBytes);
+  try {
+    return await openCuda(0, inline);
+  } catch (error) {
+    if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
+      return openCpu(0, inline, memoryBytes);
+    }
+    throw error;
+  }
+}
+
+function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
+  return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
+}
+
+function openCpu(ordinal: number, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
+  return openOnce(`cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}`, { provider: 'cpu', ordinal, memoryBytes }, inline);
+}
+
+async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
+  let opening = open.get(key);
+  if (opening === undefined) {
+    opening = start(key, config, inline);
+    open.set(key, opening);
+    opening.catch(() => open.delete(key));
+  }
+  const shared = await opening;
+  if (shared.runtime.lost !== undefined) throw shared.runtime.lost;
+  shared.retain();
+  return shared;
+}
+
+async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
+  let shared: SharedDevice | undefined;
+  const runtime = await Runtime.open(
+    config,
+    {
+      error: (error) => {
+        for (const device of shared?.devices ?? []) device.unclaimed(error);
+      },
+      print: (text) => {
+        let heard = false;
+        for (const device of shared?.devices ?? []) heard = device.emit('print', text) || heard;
+        if (!heard) process.stdout.write(text);
+      },
+      lost: (error) => {
+        shared?.lost();
+        for (const device of shared?.devices ?? []) device.emit('lost', error);
+      },
+    },
+    inline,
+  );
+  shared = new SharedDevice(key, runtime);
+  return shared;
+}

@@ -1,0 +1,148 @@
+/**
+ * Page-locked host memory: JavaScript and the device's copy engines see the same bytes.
+ *
+ * It is a SharedArrayBuffer, registered with the driver, so its views stay valid as long as JavaScript can reach them,
+ * also after `close()`; only the page lock ends there.
+ */
+import { CudaDisposedError } from '../runtime/errors.js';
+import { checkInteger, invalid } from './arguments.js';
+import type { Device } from './device.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
+import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
+import { isNarrow } from './narrow-floats.js';
+import { Resource } from './resource.js';
+
+/** @internal */
+export class PinnedMemory extends Resource {
+  readonly device: Device;
+  readonly address: number;
+  /** Kept here, and by the thread that registered it, until it is unregistered. */
+  readonly buffer: SharedArrayBuffer;
+
+  constructor(device: Device, handle: number, address: number, buffer: SharedArrayBuffer) {
+    super(handle);
+    this.device = device;
+    this.address = address;
+    this.buffer = buffer;
+  }
+
+  async dispose(): Promise<void> {
+    if (this.disposed) return;
+    this.disposed = true;
+    const { runtime } = this.device;
+    if (runtime.lost !== undefined) return;
+    await this.settled();
+    runtime.handles.drop(this.handle);
+    await runtime.call('unregisterPinned', this.address);
+  }
+}
+
+const leaks = new FinalizationRegistry<PinnedMemory>((memory) => {
+  if (memory.disposed || memory.device.isClosed) return;
+  memory.device.leaked('a PinnedBuffer');
+  memory.dispose().catch(() => undefined);
+});
+
+/** `length` elements of page-locked host memory. Made by {@link Device.pinned}. cuMemHostRegister */
+export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
+  readonly dtype: DType<D>;
+  /** Elements. */
+  readonly length: number;
+  /** Byte offset from the first page. */
+  readonly byteOffset: number;
+  /** @internal */
+  readonly memory: PinnedMemory;
+  private readonly start: number;
+  private readonly owner: PinnedBuffer | undefined;
+
+  /** @internal */
+  constructor(memory: PinnedMemory, dtype: DType<D>, start: number, byteOffset: number, length: number, owner: PinnedBuffer | undefined) {
+    this.memory = memory;
+    this.dtype = dtype;
+    this.start = start;
+    this.byteOffset = byteOffset;
+    this.length = length;
+    this.owner = owner;
+    if (owner === undefined) leaks.register(this, memory, memory);
+  }
+
+  get device(): Device {
+    return this.memory.device;
+  }
+
+  get byteLength(): number {
+    return this.length * this.dtype.bytes;
+  }
+
+  get isClosed(): boolean {
+    return this.memory.disposed;
+  }
+
+  /** The SharedArrayBuffer that holds the bytes, from {@link bufferOffset} on. */
+  get buffer(): SharedArrayBuffer {
+    return this.memory.buffer;
+  }
+
+  /** Where this buffer's bytes begin in {@link buffer}. */
+  get bufferOffset(): number {
+    return this.start + this.byteOffset;
+  }
+
+  /**
+   * The elements. Reading while the device writes them gives old or new values, as with any shared memory: await the
+   * copy first. For dtypes without an array of their own (f16, bf16, f8) use {@link bits}.
+   */
+  view(): HostArray<D> {
+    if (isNarrow(this.dtype.name)) {
+      throw invalid('view', `a dtype with an array of its own`, this.dtype.name, 'Use bits() for the raw words.');
+    }
+    const constructor = HOST_ARRAYS[this.dtype.name] as new (buffer: SharedArrayBuffer, offset: number, length: number) => unknown;
+    return new constructor(this.memory.buffer, this.bufferOffset, this.length) as HostArray<D>;
+  }
+
+  /** The raw words. */
+  bits(): BitArray<D> {
+    const constructor = BIT_ARRAYS[this.dtype.name] as new (buffer: SharedArrayBuffer, offset: number, length: number) => unknown;
+    return new constructor(this.memory.buffer, this.bufferOffset, this.length) as BitArray<D>;
+  }
+
+  /** A view of elements `from` to `to` (exclusive). */
+  slice(from = 0, to = this.length): PinnedBuffer<D> {
+    this.checkAlive();
+    checkInteger('from', from, -this.length, this.length, 'elements');
+    checkInteger('to', to, -this.length, this.length, 'elements');
+    const first = from < 0 ? this.length + from : from;
+    const last = Math.max(first, to < 0 ? this.length + to : to);
+    return new PinnedBuffer(
+      this.memory, this.dtype, this.start, this.byteOffset + first * this.dtype.bytes, last - first, this.owner ?? this,
+    );
+  }
+
+  /** Ends the page lock once every copy is over. A view ends nothing. cuMemHostUnregister */
+  async close(): Promise<void> {
+    if (this.owner !== undefined || this.memory.disposed) return;
+    leaks.unregister(this.memory);
+    await this.memory.dispose();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @internal */
+  checkAlive(): void {
+    if (this.memory.disposed) {
+      throw new CudaDisposedError('pinned buffer: used after it was closed. Make another with await device.pinned(dtype, length).');
+    }
+    this.device.check();
+  }
+
+  toString(): string {
+    return `PinnedBuffer<${this.dtype.name}>[${this.length}]${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}
+

@@ -1,0 +1,104 @@
+/**
+ * Memory pools: where stream-ordered allocations come from and go back to.
+ */
+import { CudaDisposedError } from '../runtime/errors.js';
+import { checkInteger } from './arguments.js';
+import type { Device } from './device.js';
+
+export interface PoolOptions {
+  /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
+  maxBytes?: number;
+  /** Bytes that the pool keeps when a stream synchronises instead of giving them back. Default: all. */
+  releaseThreshold?: number;
+}
+
+/** cuMemPoolGetAttribute; bytes */
+export interface PoolStatistics {
+  reserved: number;
+  reservedHigh: number;
+  used: number;
+  usedHigh: number;
+}
+
+/** CUmemPool_attribute */
+const RELEASE_THRESHOLD = 4;
+const RESERVED = 5;
+const RESERVED_HIGH = 6;
+const USED = 7;
+const USED_HIGH = 8;
+
+/** A pool of device memory. `device.pool` is the device's own; {@link Device.createPool} makes others. */
+export class MemoryPool implements AsyncDisposable {
+  readonly device: Device;
+  /** @internal */
+  readonly handle: number;
+  private readonly pool: number;
+  private readonly ownedByDevice: boolean;
+  private closed = false;
+  private allocations = 0;
+  private ended: (() => void) | undefined;
+
+  /** @internal */
+  constructor(device: Device, pool: number, ownedByDevice: boolean) {
+    this.device = device;
+    this.pool = pool;
+    this.ownedByDevice = ownedByDevice;
+    this.handle = device.runtime.handles.adopt(pool);
+  }
+
+  /** cuMemPoolGetAttribute */
+  async statistics(): Promise<PoolStatistics> {
+    this.check();
+    const { runtime } = this.device;
+    const [reserved, reservedHigh, used, usedHigh] = await Promise.all(
+      [RESERVED, RESERVED_HIGH, USED, USED_HIGH].map((attribute) => runtime.call('poolAttribute', this.pool, attribute)),
+    );
+    return { reserved: reserved!, reservedHigh: reservedHigh!, used: used!, usedHigh: usedHigh! };
+  }
+
+  /** Gives memory that nobody uses back to the device until `keepBytes` remain. cuMemPoolTrimTo */
+  async trim(keepBytes = 0): Promise<void> {
+    this.check();
+    checkInteger('keepBytes', keepBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+    await this.device.runtime.call('trimPool', this.pool, keepBytes);
+  }
+
+  /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  async setReleaseThreshold(bytes: number): Promise<void> {
+    this.check();
+    checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+    await this.device.runtime.call('setPoolAttribute', this.pool, RELEASE_THRESHOLD, bytes);
+  }
+
+  /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
+  async close(): Promise<void> {
+    if (this.closed || this.ownedByDevice) return;
+    this.closed = true;
+    const { runtime } = this.device;
+    if (runtime.lost !== undefined) return;
+    if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
+    await this.device.synchronize();
+    runtime.handles.drop(this.handle);
+    await runtime.call('destroyPool', this.pool);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @internal */
+  check(): void {
+    if (this.closed) throw new CudaDisposedError('pool: used after it was closed. Make another with await device.createPool().');
+    this.device.check();
+  }
+
+  /** @internal */
+  allocated(): void {
+    this.allocations++;
+  }
+
+  /** @internal */
+  freed(): void {
+    if (--this.allocations === 0) this.ended?.();
+  }
+}

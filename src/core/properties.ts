@@ -1,0 +1,78 @@
+/**
+ * What a device is and can do.
+ */
+import type { OpenReply } from '../runtime/messages.js';
+
+/** cuDeviceGetAttribute, with units in the names. */
+export interface DeviceProperties {
+  computeCapability: readonly [major: number, minor: number];
+  /** The CUDA version that the driver supports, e.g. `13.0`. */
+  driverVersion: string;
+  uuid: string;
+  pciBusId: string;
+  /** bytes */
+  totalMemory: number;
+  multiprocessorCount: number;
+  warpSize: number;
+  maxThreadsPerBlock: number;
+  maxThreadsPerMultiprocessor: number;
+  maxBlock: readonly [number, number, number];
+  maxGrid: readonly [number, number, number];
+  /** bytes */
+  sharedMemoryPerBlock: number;
+  /** bytes; the most that a launch may ask for */
+  sharedMemoryPerBlockOptin: number;
+  /** bytes */
+  sharedMemoryPerMultiprocessor: number;
+  registersPerBlock: number;
+  /** bytes */
+  totalConstantMemory: number;
+  /** bytes */
+  l2CacheBytes: number;
+  clockRateKHz: number;
+  memoryClockRateKHz: number;
+  memoryBusWidthBits: number;
+  integrated: boolean;
+  eccEnabled: boolean;
+  concurrentKernels: boolean;
+  cooperativeLaunch: boolean;
+  clusterLaunch: boolean;
+  managedMemory: boolean;
+  concurrentManagedAccess: boolean;
+  memoryPools: boolean;
+}
+
+export function propertiesOf(info: OpenReply): DeviceProperties {
+  const a = info.attributes;
+  const hex = [...info.uuid].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return {
+    computeCapability: [a.computeCapabilityMajor, a.computeCapabilityMinor],
+    driverVersion: `${Math.floor(info.driverVersion / 1000)}.${Math.floor((info.driverVersion % 1000) / 10)}`,
+    uuid: `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+    pciBusId: info.pciBusId,
+    totalMemory: info.totalMemory,
+    multiprocessorCount: a.multiprocessorCount,
+    warpSize: a.warpSize,
+    maxThreadsPerBlock: a.maxThreadsPerBlock,
+    maxThreadsPerMultiprocessor: a.maxThreadsPerMultiprocessor,
+    maxBlock: [a.maxBlockDimX, a.maxBlockDimY, a.maxBlockDimZ],
+    maxGrid: [a.maxGridDimX, a.maxGridDimY, a.maxGridDimZ],
+    sharedMemoryPerBlock: a.sharedMemoryPerBlock,
+    sharedMemoryPerBlockOptin: Math.max(a.sharedMemoryPerBlockOptin, a.sharedMemoryPerBlock),
+    sharedMemoryPerMultiprocessor: a.sharedMemoryPerMultiprocessor,
+    registersPerBlock: a.registersPerBlock,
+    totalConstantMemory: a.totalConstantMemory,
+    l2CacheBytes: a.l2CacheBytes,
+    clockRateKHz: a.clockRateKHz,
+    memoryClockRateKHz: a.memoryClockRateKHz,
+    memoryBusWidthBits: a.memoryBusWidthBits,
+    integrated: a.integrated !== 0,
+    eccEnabled: a.eccEnabled !== 0,
+    concurrentKernels: a.concurrentKernels !== 0,
+    cooperativeLaunch: a.cooperativeLaunch !== 0,
+    clusterLaunch: a.clusterLaunch !== 0,
+    managedMemory: a.managedMemory !== 0,
+    concurrentManagedAccess: a.concurrentManagedAccess !== 0,
+    memoryPools: a.memoryPools !== 0,
+  };
+}

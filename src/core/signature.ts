@@ -1,0 +1,156 @@
+/**
+ * Kernel signatures: what each parameter takes. Read from the PTX, from the driver, or declared by the user; a
+ * declaration is checked against what the kernel itself says.
+ */
+import type { KernelSignature } from '../ptx/index.js';
+import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
+import { CudaArgumentError } from '../runtime/errors.js';
+import type { DType, DTypeName } from './dtype.js';
+import { DTYPES } from './dtype.js';
+
+/** A pointer parameter: element type, and what the kernel does with it. */
+export interface PointerParam<D extends DTypeName = DTypeName, A extends Access = Access> {
+  readonly pointer: true;
+  readonly dtype: DType<D>;
+  readonly access: A;
+}
+
+export type Access = 'input' | 'output' | 'inout';
+
+/** A parameter passed by value as bytes. */
+export interface BytesParam {
+  readonly struct: true;
+  readonly bytes: number;
+}
+
+/** What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output}, {@link inout}, {@link struct}. */
+export type ParamDeclaration = DType | PointerParam | BytesParam;
+
+/** The kernel only reads through this pointer; readers on several streams may overlap. */
+export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
+  return { pointer: true, dtype, access: 'input' };
+}
+
+/** The kernel writes through this pointer. */
+export function output<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'output'> {
+  return { pointer: true, dtype, access: 'output' };
+}
+
+/** The kernel reads and writes through this pointer. */
+export function inout<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'inout'> {
+  return { pointer: true, dtype, access: 'inout' };
+}
+
+/** A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. */
+export function struct(bytes: number): BytesParam {
+  return { struct: true, bytes };
+}
+
+/** How one parameter is written into the parameter buffer. */
+export interface ParamLayout {
+  readonly index: number;
+  readonly offset: number;
+  readonly size: number;
+  /** `word` is a 4- or 8-byte value whose type nobody knows. */
+  readonly kind: 'pointer' | 'scalar' | 'struct' | 'word';
+  readonly scalar: DTypeName | undefined;
+  /** dtype that a pointer's buffer must have; undefined where any will do */
+  readonly dtype: DTypeName | undefined;
+  /** ACCESS_READ, ACCESS_WRITE or both */
+  readonly access: number;
+  /** Whether the access was declared rather than assumed. */
+  readonly declared: boolean;
+}
+
+const PTX_SCALARS: Partial<Record<string, DTypeName>> = {
+  u8: 'u8', u16: 'u16', u32: 'u32', u64: 'u64', s8: 'i8', s16: 'i16', s32: 'i32', s64: 'i64', f16: 'f16', bf16: 'bf16',
+  f32: 'f32', f64: 'f64',
+};
+
+const BOTH = ACCESS_READ | ACCESS_WRITE;
+
+/** Layout from the kernel's PTX: exact types of scalars; a 64-bit word may be a pointer. */
+export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
+  return signature.params.map((param, index) => {
+    const base = { index, offset: param.offset, size: param.size, dtype: undefined, access: BOTH, declared: false };
+    if (param.aggregate) return { ...base, kind: 'struct', scalar: undefined };
+    const scalar = PTX_SCALARS[param.type];
+    if (param.pointer || param.type === 'u64' || param.type === 'b64') return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
+    if (scalar === undefined) return { ...base, kind: 'word', scalar: undefined };
+    return { ...base, kind: 'scalar', scalar };
+  });
+}
+
+/** Layout from the driver, which knows offsets and sizes only. */
+export function layoutFromDriver(params: readonly { offset: number; size: number }[]): ParamLayout[] {
+  return params.map(({ offset, size }, index) => ({
+    index, offset, size, kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct', scalar: undefined, dtype: undefined,
+    access: BOTH, declared: false,
+  }));
+}
+
+const ACCESSES: Readonly<Record<Access, number>> = { input: ACCESS_READ, output: ACCESS_WRITE, inout: BOTH };
+
+function isPointer(declaration: ParamDeclaration): declaration is PointerParam {
+  return 'pointer' in declaration;
+}
+
+function isStruct(declaration: ParamDeclaration): declaration is BytesParam {
+  return 'struct' in declaration;
+}
+
+function describe(declaration: ParamDeclaration): string {
+  if (isPointer(declaration)) return `${declaration.access}(${declaration.dtype.name})`;
+  if (isStruct(declaration)) return `struct(${declaration.bytes})`;
+  return declaration.name;
+}
+
+/**
+ * The declared signature, checked against what the kernel says of itself; `own` is undefined where nothing is known.
+ *
+ * @throws CudaArgumentError where the two do not agree
+ */
+export function layoutFromDeclaration(
+  kernel: string, declarations: readonly ParamDeclaration[], own: readonly ParamLayout[] | undefined,
+): ParamLayout[] {
+  if (own !== undefined && own.length !== declarations.length) {
+    throw new CudaArgumentError(
+      'signature',
+      `signature: kernel '${kernel}' has ${own.length} parameters, ${declarations.length} were declared (${declarations.map(describe).join(', ')}).`,
+    );
+  }
+  let offset = 0;
+  return declarations.map((declaration, index) => {
+    if (typeof declaration !== 'object' || declaration === null) {
+      throw new CudaArgumentError(`signature[${index}]`, `signature[${index}]: expected a dtype, input(…), output(…), inout(…) or struct(…), got ${String(declaration)}.`);
+    }
+    const size = isPointer(declaration) ? 8 : declaration.bytes;
+    const align = isStruct(declaration) ? Math.min(16, size & -size || 1) : size;
+    offset = Math.ceil(offset / align) * align;
+    const at = own?.[index]?.offset ?? offset;
+    offset = at + size;
+    const actual = own?.[index];
+    if (actual !== undefined) checkDeclaration(kernel, index, declaration, size, actual);
+    const base = { index, offset: at, size, declared: true };
+    if (isPointer(declaration)) {
+      return { ...base, kind: 'pointer', scalar: undefined, dtype: declaration.dtype.name, access: ACCESSES[declaration.access] };
+    }
+    if (isStruct(declaration)) return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
+    return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0 };
+  });
+}
+
+function checkDeclaration(kernel: string, index: number, declaration: ParamDeclaration, size: number, actual: ParamLayout): void {
+  const problem = (what: string): CudaArgumentError =>
+    new CudaArgumentError(`signature[${index}]`, `signature[${index}]: ${describe(declaration)} was declared, but parameter ${index} of kernel '${kernel}' ${what}.`);
+  if (size !== actual.size) throw problem(`has ${actual.size} bytes`);
+  if (isPointer(declaration)) {
+    if (actual.kind !== 'pointer') throw problem(`is ${actual.scalar ?? actual.kind}, not a pointer`);
+    return;
+  }
+  if (isStruct(declaration) || actual.scalar === undefined) return;
+  const declared = DTYPES[declaration.name].kind === 'float';
+  const own = DTYPES[actual.scalar].kind === 'float';
+  // nvcc writes 64-bit integers and pointers alike, so an unsigned word may be anything but a float.
+  if (declared !== own) throw problem(`is ${actual.scalar}`);
+}

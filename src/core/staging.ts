@@ -1,0 +1,125 @@
+/**
+ * The staging area: page-locked segments that plain typed arrays are copied through. A typed array never reaches the
+ * driver by its address, since it can be detached, resized or moved to another thread at any time.
+ *
+ * Small copies share a segment and take their place at once; large ones take segments one by one, as they come free.
+ */
+import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES } from '../runtime/layout.js';
+import type { Runtime } from '../runtime/runtime.js';
+import type { Stream } from './stream.js';
+import { TurnBudget } from './turn-budget.js';
+
+/** Places begin at multiples of this, so that every element type is aligned. */
+const ALIGN = 16;
+
+export interface Segment {
+  readonly index: number;
+  /** Byte offset within the staging area. */
+  readonly offset: number;
+  used: number;
+  /** Copies that JavaScript has yet to take out. */
+  readers: number;
+  /** Device work that reads or writes the segment. */
+  uses: Map<Stream, number>;
+}
+
+export interface Place {
+  segment: Segment;
+  /** Byte offset within the staging area. */
+  offset: number;
+}
+
+export class Staging {
+  /** Handle of the staging area. */
+  readonly handle: number;
+  readonly bytes: Uint8Array;
+  readonly turns = new TurnBudget();
+  private readonly runtime: Runtime;
+  private readonly free: Segment[] = [];
+  /** Full segments, whose device work may not be over. */
+  private readonly full: Segment[] = [];
+  private current: Segment | undefined;
+  private readonly waiting: ((segment: Segment) => void)[] = [];
+
+  constructor(runtime: Runtime) {
+    this.runtime = runtime;
+    this.handle = runtime.handles.adopt(runtime.info.stagingAddress);
+    this.bytes = runtime.shared.staging;
+    for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
+      this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new Map() });
+    }
+  }
+
+  /** A place for a small copy, undefined where there is none at present. */
+  place(bytes: number): Place | undefined {
+    const size = Math.ceil(bytes / ALIGN) * ALIGN;
+    if (this.current !== undefined && this.current.used + size > STAGING_SEGMENT_BYTES) {
+      this.full.push(this.current);
+      this.current = undefined;
+    }
+    if (this.current === undefined) {
+      if (this.free.length === 0) this.reclaim();
+      this.current = this.free.pop();
+      if (this.current === undefined) return undefined;
+    }
+    const segment = this.current;
+    const offset = segment.offset + segment.used;
+    segment.used += size;
+    return { segment, offset };
+  }
+
+  /** A whole segment for part of a large copy. To be given back. */
+  acquire(): Promise<Segment> | Segment {
+    if (this.waiting.length === 0) {
+      if (this.free.length === 0) this.reclaim();
+      // One segment is kept for small copies, so that a large one does not hold them up.
+      if (this.free.length > 1) return this.free.pop()!;
+    }
+    const promise = new Promise<Segment>((resolve) => this.waiting.push(resolve));
+    this.watchFull();
+    return promise;
+  }
+
+  release(segment: Segment): void {
+    segment.used = 0;
+    segment.uses.clear();
+    const next = this.free.length >= 1 ? this.waiting.shift() : undefined;
+    if (next !== undefined) next(segment);
+    else this.free.push(segment);
+  }
+
+  /** Takes back full segments whose work is over. */
+  private reclaim(): void {
+    for (let i = 0; i < this.full.length; i++) {
+      const segment = this.full[i]!;
+      if (segment.readers !== 0) continue;
+      let over = true;
+      for (const [stream, mark] of segment.uses) if (!stream.hasPassed(mark)) over = false;
+      if (!over) continue;
+      this.full.splice(i--, 1);
+      segment.used = 0;
+      segment.uses.clear();
+      this.free.push(segment);
+    }
+    // Nothing would ever be seen to be over if nobody else awaited these streams.
+    for (const segment of this.full) {
+      for (const [stream, mark] of segment.uses) {
+        if (!stream.isClosed && stream.capturing === undefined && !stream.hasPassed(mark)) stream.fenceAt(mark);
+      }
+    }
+  }
+
+  /** Small copies may hold all segments; then a large one waits for their streams. */
+  private watchFull(): void {
+    for (const segment of this.full) {
+      for (const [stream, mark] of segment.uses) {
+        stream.passed(mark).then(() => this.serve(), () => undefined);
+      }
+    }
+  }
+
+  private serve(): void {
+    this.reclaim();
+    while (this.waiting.length > 0 && this.free.length > 1) this.waiting.shift()!(this.free.pop()!);
+  }
+}

@@ -1,0 +1,371 @@
+/**
+ * Streams: queues of device work, each in order, all independent of one another.
+ *
+ * Same stream: in the order of the calls. Different streams: no guarantee but that of events, and of the tracking that
+ * every buffer does: work that uses a buffer waits, on the device, for the work on other streams that it conflicts
+ * with.
+ */
+import { FLAG_BYPASS, OP } from '../runtime/commands.js';
+import type { CompletionSlot } from '../runtime/completion.js';
+import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import type { Runtime } from '../runtime/runtime.js';
+import { checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
+import type { CaptureScope } from './capture.js';
+import type { Device } from './device.js';
+import { Event } from './event.js';
+import { Graph } from './graph.js';
+import { Pending, abortable, pendingOf } from './pending.js';
+import type { WaitOptions } from './pending.js';
+import type { Resource } from './resource.js';
+
+export interface StreamOptions {
+  /** Lower numbers come first; `device.streamPriorities` gives the range. Default 0. cuStreamCreateWithPriority */
+  priority?: number;
+  /** Whether the stream orders itself with the legacy default stream (no CU_STREAM_NON_BLOCKING). Default false. */
+  blocking?: boolean;
+  /** Shown in errors. */
+  label?: string;
+}
+
+/** Events that each stream records after its operations, in turn, while several streams are in use. */
+const EVENTS = 32;
+const CU_EVENT_DISABLE_TIMING = 2;
+const CU_STREAM_NON_BLOCKING = 1;
+
+/** A queue of device work, in order. Made by {@link Device.createStream}. */
+export class Stream implements Disposable {
+  readonly device: Device;
+  readonly priority: number;
+  readonly label: string | undefined;
+  /** @internal */
+  readonly runtime: Runtime;
+  /** @internal */
+  readonly slot: CompletionSlot;
+  /** Number of the last operation queued. @internal */
+  mark = 0;
+  /** The capture that this stream is part of. @internal */
+  capturing: CaptureScope | undefined;
+  private closed = false;
+  private done = 0;
+  private readonly fences: { seq: number; mark: number }[] = [];
+  private readonly waited = new Map<Stream, number>();
+  private readonly events: number[] = [];
+  private readonly eventMarks: number[] = [];
+
+  /** @internal */
+  constructor(device: Device, options: StreamOptions) {
+    checkOptions('options', options, ['priority', 'blocking', 'label']);
+    const { priority = 0, blocking = false, label } = options;
+    checkInteger('priority', priority, -2147483648, 2147483647);
+    this.device = device;
+    this.runtime = device.runtime;
+    this.priority = priority;
+    this.label = label;
+    this.slot = this.runtime.takeSlot();
+    const root = this.runtime.nextRoot();
+    this.runtime.name(root, 'createStream');
+    const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
+    const { memory } = this.runtime.ring;
+    memory[body] = this.slot.index;
+    memory[body + 1] = blocking ? 0 : CU_STREAM_NON_BLOCKING;
+    memory[body + 2] = priority;
+    this.runtime.ring.commit();
+  }
+
+  /** Waits, without blocking, until everything queued so far is done. A fence: cuStreamWriteValue32. */
+  sync(options: WaitOptions = {}): Promise<void> {
+    checkOptions('options', options, ['signal']);
+    const { signal } = options;
+    checkSignal(signal);
+    this.check();
+    if (this.capturing !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
+    const passed = this.passed(this.mark);
+    return signal === undefined ? passed : abortable(passed, signal);
+  }
+
+  /**
+   * Records an event: it is reached when everything queued so far is done. cuEventRecord
+   *
+   * @returns the event, a new one where none is given
+   */
+  record(event?: Event): Event {
+    this.check();
+    const target = event ?? new Event(this.device, {});
+    target.check();
+    if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
+    const body = this.begin(OP.record, 5, this.nextRoot());
+    this.runtime.ring.memory[body] = target.handle;
+    const mark = this.commit();
+    target.recorded(this, mark);
+    return target;
+  }
+
+  /**
+   * Makes what is queued on this stream from here on wait for an event, or for everything queued so far on another
+   * stream. On the device: cuStreamWaitEvent; JavaScript does not wait.
+   */
+  wait(on: Event | Stream): void {
+    this.check();
+    if (on instanceof Stream) {
+      if (on.device.runtime !== this.runtime) throw invalid('on', `a stream of ${this.device.name}`, on, 'Use an event, or await stream.sync().');
+      if (on !== this) this.waitFor(on, on.mark);
+      return;
+    }
+    if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);
+    on.check();
+    if (on.device.runtime !== this.runtime) throw invalid('on', `an event of ${this.device.name}`, on);
+    if (on.scope !== undefined && this.capturing === undefined) on.scope.join(this);
+    this.waitEvent(on.handle);
+  }
+
+  /**
+   * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
+   * waits until it has returned or its promise has settled. Refused in capture.
+   */
+  call<T>(callback: () => T | Promise<T>): Pending<T> {
+    this.check();
+    if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
+    if (this.capturing !== undefined) throw captureError('stream.call()', 'call the function before or after graph.launch()');
+    const { runtime } = this;
+    const slot = runtime.takeSlot();
+    const reached = runtime.fence(slot, this.slot.index);
+    this.hold(slot, reached);
+    const run = async (): Promise<T> => {
+      try {
+        await runtime.wait(slot, reached, this.slot.index);
+        return await callback();
+      } finally {
+        runtime.release(slot, reached);
+        runtime.returnSlot(slot);
+      }
+    };
+    return pendingOf(this, run());
+  }
+
+  /** Resolves when the queue to the runtime thread has room: back-pressure for producers without awaits. */
+  ready(): Promise<void> {
+    this.check();
+    return this.runtime.completion.until(() => this.runtime.ring.flush());
+  }
+
+  /**
+   * Records the work that `body` queues on this stream as a graph instead of running it. Other streams join through
+   * events. `body` is synchronous. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture, cuGraphInstantiate
+   */
+  capture(body: (stream: Stream) => void): Promise<Graph> {
+    this.check();
+    return Graph.capture(this, body);
+  }
+
+  /** Queues the stream's end; never waits. Work already queued is done first. cuStreamDestroy */
+  close(): void {
+    if (this.closed) return;
+    if (this === this.device.stream && !this.device.closing) {
+      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'device.stream belongs to its device: close the device instead');
+    }
+    if (this.capturing !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
+    // Later users of what this stream wrote wait for its last event.
+    if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
+    this.closed = true;
+    this.device.forget(this);
+    if (this.runtime.lost === undefined) void this.retire();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  // For the rest of core
+
+  /** @internal */
+  check(): void {
+    if (this.closed) throw new CudaDisposedError('stream: used after it was closed. Make another with device.createStream().');
+    this.device.check();
+  }
+
+  /** Begins a command of this stream. Returns where its own words begin. @internal */
+  begin(op: number, words: number, root: number, flags = 0): number {
+    const event = this.device.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
+    return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
+  }
+
+  /** Ends the command; returns the number of the operation. @internal */
+  commit(): number {
+    this.runtime.ring.commit();
+    if (this.mark === 0) this.device.shared.streamStarted();
+    return ++this.mark;
+  }
+
+  /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
+  waitFor(other: Stream, mark: number): void {
+    if (this.capturing !== undefined || other.capturing !== undefined) {
+      if (this.capturing !== undefined && this.capturing === other.capturing) this.capturing.depend(this, other);
+      return;
+    }
+    const waited = this.waited.get(other);
+    if (waited !== undefined && waited >= mark) return;
+    if (other.hasPassed(mark)) return;
+    const at = (other.closed ? other.mark : mark) % EVENTS;
+    let covers = other.eventMarks[at] ?? 0;
+    // Queued before several streams were in use: one event for all of it.
+    if (covers < mark) covers = other.recordAll();
+    this.waited.set(other, covers);
+    this.waitEvent(other.events[covers % EVENTS]!);
+  }
+
+  /** Records an event behind everything queued so far; returns the operation that it covers. */
+  private recordAll(): number {
+    if (this.closed) return this.mark;
+    const event = this.eventAt((this.mark + 1) % EVENTS);
+    const body = this.begin(OP.record, 5, 0);
+    this.runtime.ring.memory[body] = event;
+    const mark = this.commit();
+    this.eventMarks[mark % EVENTS] = mark;
+    return mark;
+  }
+
+  /** @internal */
+  waitEvent(event: number): void {
+    const body = this.begin(OP.wait, 5, 0);
+    this.runtime.ring.memory[body] = event;
+    this.commit();
+  }
+
+  /** Whether everything up to `mark` has been seen to be over. @internal */
+  hasPassed(mark: number): boolean {
+    if (mark <= this.done) return true;
+    const { fences } = this;
+    let passed = 0;
+    while (passed < fences.length && this.runtime.completion.passed(this.slot, fences[passed]!.seq)) {
+      this.done = fences[passed++]!.mark;
+    }
+    if (passed > 0) fences.splice(0, passed);
+    return mark <= this.done;
+  }
+
+  /** Resolves when everything up to `mark` is over. @internal */
+  passed(mark: number): Promise<void> {
+    if (this.hasPassed(mark)) return Promise.resolve();
+    if (this.capturing !== undefined) {
+      return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
+    }
+    return this.runtime.wait(this.slot, this.fenceAt(mark), this.slot.index);
+  }
+
+  /** The fence behind operation `mark`; writes one where there is none yet. @internal */
+  fenceAt(mark: number): number {
+    const { fences } = this;
+    let seq = 0;
+    for (let i = fences.length - 1; i >= 0 && fences[i]!.mark >= mark; i--) seq = fences[i]!.seq;
+    if (seq !== 0) return seq;
+    seq = this.runtime.fence(this.slot, this.slot.index);
+    fences.push({ seq, mark: this.mark });
+    return seq;
+  }
+
+  /**
+   * Holds what is queued behind until `slot` is released with `value`. Returns the number of an operation that is over
+   * when the hold is. @internal
+   */
+  hold(slot: CompletionSlot, value: number): number {
+    const body = this.runtime.ring.begin(OP.hold, 0, 6, 0, this.slot.index, 0);
+    const { memory } = this.runtime.ring;
+    memory[body] = slot.index;
+    memory[body + 1] = value;
+    const mark = this.commit();
+    // The record waits behind the hold, so whoever waits for its event waits for the transfer.
+    return this.device.multi ? this.recordAll() : mark;
+  }
+
+  /** The operation that a command belongs to: its own, or the capture's. @internal */
+  nextRoot(): number {
+    return this.capturing === undefined ? this.runtime.nextRoot() : this.capturing.root;
+  }
+
+  /** Begins a command that goes past a hold. @internal */
+  beginBypass(op: number, words: number, root: number): number {
+    return this.runtime.ring.begin(op, FLAG_BYPASS, words, root, this.slot.index, 0);
+  }
+
+  /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */
+  order(resource: Resource, access: number): void {
+    if (this.capturing === undefined) resource.order(this, access);
+    else this.capturing.order(this, resource, access);
+  }
+
+  /** @internal */
+  used(resource: Resource, access: number, mark: number): void {
+    if (this.capturing === undefined) resource.used(this, access, mark);
+    else this.capturing.used(this, resource, access);
+  }
+
+  /** Queues the freeing of a stream-ordered allocation. @internal */
+  free(handle: number): void {
+    const body = this.begin(OP.free, 5, 0);
+    this.runtime.ring.memory[body] = handle;
+    this.commit();
+    this.runtime.handles.give(handle);
+  }
+
+  private nextEvent(): number {
+    const mark = this.mark + 1;
+    const at = mark % EVENTS;
+    const event = this.eventAt(at);
+    this.eventMarks[at] = mark;
+    return event;
+  }
+
+  private eventAt(at: number): number {
+    let event = this.events[at];
+    if (event === undefined) {
+      event = createEvent(this.runtime, CU_EVENT_DISABLE_TIMING);
+      this.events[at] = event;
+    }
+    return event;
+  }
+
+  private async retire(): Promise<void> {
+    const { runtime } = this;
+    const last = this.mark;
+    const fenced = last === 0 ? Promise.resolve() : this.passed(last);
+    const root = runtime.nextRoot();
+    const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
+    runtime.ring.memory[body] = this.slot.index;
+    runtime.ring.commit();
+    try {
+      await fenced;
+    } catch {
+      return;
+    }
+    this.done = Number.MAX_SAFE_INTEGER;
+    for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
+    runtime.returnSlot(this.slot);
+  }
+}
+
+/** Queues the making of an event; returns its handle. cuEventCreate */
+export function createEvent(runtime: Runtime, flags: number): number {
+  const handle = runtime.handles.take();
+  const body = runtime.ring.begin(OP.eventCreate, 0, 6, runtime.nextRoot(), -1, 0);
+  runtime.ring.memory[body] = handle;
+  runtime.ring.memory[body + 1] = flags;
+  runtime.ring.commit();
+  return handle;
+}
+
+/** Queues the end of an event. cuEventDestroy */
+export function destroyEvent(runtime: Runtime, handle: number): void {
+  const body = runtime.ring.begin(OP.eventDestroy, 0, 5, 0, -1, 0);
+  runtime.ring.memory[body] = handle;
+  runtime.ring.commit();
+  runtime.handles.give(handle);
+}
+
+export function captureError(what: string, fix: string): CudaError {
+  return new CudaError('ERR_CUDA_CAPTURE', `${what} is not possible while the stream is being captured: ${fix}.`);
+}
+

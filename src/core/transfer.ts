@@ -1,0 +1,289 @@
+/**
+ * Copies between plain host arrays and device memory, through staging.
+ *
+ * A small one is copied at the call. A large one holds its stream, goes through staging slice by slice (each short
+ * enough for the event loop), and then lets the stream go on; so the order of the calls is the order on the device.
+ */
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP } from '../runtime/commands.js';
+import type { CompletionSlot } from '../runtime/completion.js';
+import { CudaError } from '../runtime/errors.js';
+import { SLOT_HOLD, SLOT_WORDS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import type { Runtime } from '../runtime/runtime.js';
+import type { Decoder, Encoder } from './host-codec.js';
+import { Pending, pendingOf } from './pending.js';
+import type { Resource } from './resource.js';
+import type { Segment, Staging } from './staging.js';
+import { captureError } from './stream.js';
+import type { Stream } from './stream.js';
+
+/** Up to this size a write is copied at the call: 16 KiB take under 2 µs. */
+const SMALL_BYTES = 1 << 16;
+/** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
+const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
+
+/** A part of device memory, as rows of equal length. One row of everything where it is one-dimensional. */
+export interface Region {
+  readonly resource: Resource;
+  /** Byte offset of the first row. */
+  readonly offset: number;
+  /** Bytes of one row. */
+  readonly line: number;
+  readonly rows: number;
+  /** Bytes from one row to the next. */
+  readonly pitch: number;
+  /** Whether the region is all of its resource. */
+  readonly whole: boolean;
+}
+
+interface Slice {
+  /** Byte offset in the dense host representation. */
+  host: number;
+  /** Byte offset in device memory. */
+  device: number;
+  line: number;
+  rows: number;
+}
+
+/** Cuts a region into slices of at most `limit` bytes. */
+function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice> {
+  const { line, rows, pitch, offset } = region;
+  if (line === 0 || rows === 0) return;
+  if (line > limit) {
+    for (let row = 0; row < rows; row++) {
+      for (let at = 0; at < line; at += limit) {
+        const bytes = Math.min(limit, line - at);
+        yield { host: row * line + at, device: offset + row * pitch + at, line: bytes, rows: 1 };
+      }
+    }
+    return;
+  }
+  const step = Math.max(1, Math.floor(limit / line));
+  for (let row = 0; row < rows; row += step) {
+    yield { host: row * line, device: offset + row * pitch, line, rows: Math.min(step, rows - row) };
+  }
+}
+
+/** Writes one copy between staging and device memory into the ring. */
+function putCopy(
+  stream: Stream, root: number, bypass: boolean, toDevice: boolean, access: number, region: Region, slice: Slice,
+  staging: Staging, stagingOffset: number,
+): void {
+  const { ring } = stream.runtime;
+  const device = region.resource.handle | (access << ACCESS_SHIFT);
+  if (slice.rows === 1) {
+    const body = bypass ? stream.beginBypass(OP.copy, 13, root) : stream.begin(OP.copy, 13, root);
+    const { memory } = ring;
+    memory[body] = toDevice ? device : staging.handle;
+    putInt64(memory, body + 1, toDevice ? slice.device : stagingOffset);
+    memory[body + 3] = toDevice ? staging.handle : device;
+    putInt64(memory, body + 4, toDevice ? stagingOffset : slice.device);
+    putInt64(memory, body + 6, slice.line);
+    memory[body + 8] = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+  } else {
+    const body = bypass ? stream.beginBypass(OP.copy2D, 15, root) : stream.begin(OP.copy2D, 15, root);
+    const { memory } = ring;
+    memory[body] = toDevice ? device : staging.handle;
+    putInt64(memory, body + 1, toDevice ? slice.device : stagingOffset);
+    memory[body + 3] = toDevice ? region.pitch : slice.line;
+    memory[body + 4] = toDevice ? staging.handle : device;
+    putInt64(memory, body + 5, toDevice ? stagingOffset : slice.device);
+    memory[body + 7] = toDevice ? slice.line : region.pitch;
+    memory[body + 8] = slice.line;
+    memory[body + 9] = slice.rows;
+    memory[body + 10] = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+  }
+}
+
+/** Queues the copy of a host array into a region. */
+export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, label: string): Pending {
+  if (stream.capturing !== undefined) {
+    throw captureError(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
+  }
+  const { runtime } = stream;
+  const bytes = region.line * region.rows;
+  const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
+  const root = runtime.nextRoot();
+  runtime.name(root, label);
+  if (bytes === 0) return new Pending(stream, root, stream.mark);
+  stream.order(region.resource, ACCESS_WRITE);
+  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  if (place !== undefined) {
+    source.encode(0, bytes, staging.bytes.subarray(place.offset, place.offset + bytes));
+    const [slice] = slices(region);
+    putCopy(stream, root, false, true, access, region, slice!, staging, place.offset);
+    const mark = stream.commit();
+    place.segment.uses.set(stream, mark);
+    stream.used(region.resource, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
+  }
+  return pumpBehindHold(stream, staging, region, source, root, access);
+}
+
+/** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
+export function writeRegionLater(stream: Stream, staging: Staging, region: Region, source: Promise<Encoder>, label: string): Pending {
+  if (stream.capturing !== undefined) throw captureError(label, 'copy before the capture');
+  const root = stream.runtime.nextRoot();
+  stream.runtime.name(root, label);
+  stream.order(region.resource, ACCESS_WRITE);
+  return pumpBehindHold(stream, staging, region, source, root, ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0));
+}
+
+function pumpBehindHold(
+  stream: Stream, staging: Staging, region: Region, source: Encoder | Promise<Encoder>, root: number, access: number,
+): Pending {
+  const { runtime } = stream;
+  const slot = runtime.takeSlot();
+  const release = (Atomics.load(runtime.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD) + 1) | 0;
+  const mark = stream.hold(slot, release);
+  stream.used(region.resource, ACCESS_WRITE, mark);
+  return pendingOf(stream, pumpIn(stream, staging, region, source, root, access, slot, release));
+}
+
+async function pumpIn(
+  stream: Stream, staging: Staging, region: Region, origin: Encoder | Promise<Encoder>, root: number, access: number,
+  slot: CompletionSlot, release: number,
+): Promise<void> {
+  const { runtime } = stream;
+  let last: Promise<void> = Promise.resolve();
+  try {
+    const source = origin instanceof Promise ? await origin : origin;
+    for (const slice of slices(region, source.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
+      const bytes = slice.line * slice.rows;
+      const acquired = staging.acquire();
+      const segment = acquired instanceof Promise ? await acquired : acquired;
+      try {
+        const turn = staging.turns.take(bytes * source.cost);
+        if (turn !== undefined) await turn;
+        if (runtime.lost !== undefined) throw runtime.lost;
+        source.encode(slice.host, bytes, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+      } catch (error) {
+        staging.release(segment);
+        throw error;
+      }
+      // Only the whole of the region forgives an earlier failure, so only its first slice does.
+      putCopy(stream, root, true, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, segment.offset);
+      runtime.ring.commit();
+      last = returnSegment(runtime, stream, staging, segment, slot);
+      last.catch(ignore);
+    }
+    await last;
+    const failure = runtime.failureOf(root);
+    if (failure !== undefined) throw failure;
+  } catch (error) {
+    if (runtime.lost === undefined) poison(stream, region, error);
+    throw error;
+  } finally {
+    runtime.release(slot, release);
+    runtime.returnSlot(slot);
+  }
+}
+
+function ignore(): void {
+  // The same error reaches the transfer through its last slice.
+}
+
+/** The contents did not arrive: whoever uses them is told why. */
+function poison(stream: Stream, region: Region, error: unknown): void {
+  const { runtime } = stream;
+  const id = Atomics.add(runtime.shared.control, WORD.failures, 1) + 1;
+  runtime.rememberFailure(id, error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', String(error), { cause: error }));
+  const body = stream.beginBypass(OP.poison, 6, 0);
+  const { memory } = runtime.ring;
+  memory[body] = region.resource.handle;
+  memory[body + 1] = id;
+  runtime.ring.commit();
+}
+
+async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging, segment: Segment, slot: CompletionSlot): Promise<void> {
+  const seq = runtime.fence(slot, stream.slot.index, 1);
+  await runtime.completion.wait(slot, seq, stream.slot.index);
+  staging.release(segment);
+}
+
+/** Queues the copy of a region into a host array; `finish` gives the value once it is there. */
+export function readRegion<T>(stream: Stream, staging: Staging, region: Region, target: Decoder, label: string, finish: () => T): Pending<T> {
+  if (stream.capturing !== undefined) {
+    throw captureError(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
+  }
+  const { runtime } = stream;
+  const bytes = region.line * region.rows;
+  const root = runtime.nextRoot();
+  runtime.name(root, label);
+  if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
+  stream.order(region.resource, ACCESS_READ);
+  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  if (place !== undefined) {
+    const [slice] = slices(region);
+    putCopy(stream, root, false, false, ACCESS_READ, region, slice!, staging, place.offset);
+    const mark = stream.commit();
+    const { segment } = place;
+    segment.uses.set(stream, mark);
+    segment.readers++;
+    stream.used(region.resource, ACCESS_READ, mark);
+    const copied = stream.passed(mark).then(
+      () => {
+        const failure = runtime.failureOf(root);
+        try {
+          if (failure === undefined) target.decode(0, staging.bytes.subarray(place.offset, place.offset + bytes));
+        } finally {
+          segment.readers--;
+        }
+        if (failure !== undefined) throw failure;
+        return finish();
+      },
+    );
+    return pendingOf(stream, copied);
+  }
+  const slot = runtime.takeSlot();
+  const release = (Atomics.load(runtime.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD) + 1) | 0;
+  const mark = stream.hold(slot, release);
+  stream.used(region.resource, ACCESS_READ, mark);
+  return pendingOf(stream, pumpOut(stream, staging, region, target, root, slot, release).then(finish));
+}
+
+async function pumpOut(
+  stream: Stream, staging: Staging, region: Region, target: Decoder, root: number, slot: CompletionSlot, release: number,
+): Promise<void> {
+  const { runtime } = stream;
+  const copies: Promise<void>[] = [];
+  let released = false;
+  try {
+    for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
+      const acquired = staging.acquire();
+      const segment = acquired instanceof Promise ? await acquired : acquired;
+      if (runtime.lost !== undefined) throw runtime.lost;
+      putCopy(stream, root, true, false, ACCESS_READ, region, slice, staging, segment.offset);
+      runtime.ring.commit();
+      const seq = runtime.fence(slot, stream.slot.index, 1);
+      const copy = takeOut(runtime, stream, staging, segment, slot, seq, slice, target, root);
+      copy.catch(ignore);
+      copies.push(copy);
+    }
+    // The stream may go on as soon as the last copy is queued; taking the bytes out is JavaScript's affair.
+    runtime.release(slot, release);
+    released = true;
+    await Promise.all(copies);
+  } finally {
+    if (!released) runtime.release(slot, release);
+    await Promise.allSettled(copies);
+    runtime.returnSlot(slot);
+  }
+}
+
+async function takeOut(
+  runtime: Runtime, stream: Stream, staging: Staging, segment: Segment, slot: CompletionSlot, seq: number, slice: Slice,
+  target: Decoder, root: number,
+): Promise<void> {
+  await runtime.completion.wait(slot, seq, stream.slot.index);
+  try {
+    const failure = runtime.failureOf(root);
+    if (failure !== undefined) throw failure;
+    const bytes = slice.line * slice.rows;
+    const turn = staging.turns.take(bytes * target.cost);
+    if (turn !== undefined) await turn;
+    target.decode(slice.host, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+  } finally {
+    staging.release(segment);
+  }
+}

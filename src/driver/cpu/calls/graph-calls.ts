@@ -1,0 +1,94 @@
+/**
+ * Graphs: made by capture, instantiated, updated and launched.
+ */
+import { CUgraphExecUpdateResult } from '../../flags.js';
+import type { Driver } from '../../driver.js';
+import { CUresult } from '../../result.js';
+import { fail, hex, invalidValue } from '../failure.js';
+import { submit } from '../graphs/capture.js';
+import { Graph, GraphExec } from '../graphs/graph.js';
+import { GraphLaunchOperation } from '../graphs/graph-plan.js';
+import type { Machine } from '../machine.js';
+
+export function graphCalls(machine: Machine) {
+  const graphOf = (call: string, handle: number): Graph => machine.find(call, 'graph', machine.graphs, handle);
+  const execOf = (call: string, handle: number): GraphExec => machine.find(call, 'executable graph', machine.graphExecs, handle);
+
+  /** What a graph allocates and does not free lives on after a launch, and must be freed before the next. */
+  function reviveMemory(call: string, exec: GraphExec): void {
+    for (const { allocation, freed, bytes } of exec.memory.allocations) {
+      if (freed) continue;
+      if (allocation.memory.at(allocation.address) === allocation) {
+        invalidValue(call, `${hex(allocation.address)}, allocated by the graph's last launch, has not been freed`);
+      }
+      allocation.memory.revive(allocation, bytes);
+    }
+  }
+
+  return {
+    cuGraphCreate() {
+      const graph = new Graph(machine.context('cuGraphCreate'));
+      graph.publish();
+      return graph.handle;
+    },
+    cuGraphDestroy(graph) {
+      graphOf('cuGraphDestroy', graph).destroy();
+    },
+    cuGraphClone(handle) {
+      const graph = graphOf('cuGraphClone', handle);
+      if (graph.memory.allocations.length > 0) {
+        fail('cuGraphClone', CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a graph that allocates memory cannot be cloned');
+      }
+      const clone = graph.clone();
+      clone.publish();
+      return clone.handle;
+    },
+    cuGraphGetNodes: (graph) => graphOf('cuGraphGetNodes', graph).nodes.map((node) => node.handle),
+    cuGraphNodeGetType: (node) => machine.find('cuGraphNodeGetType', 'node of a graph', machine.graphNodes, node).operation.nodeType,
+    cuGraphDebugDotPrint(graph, path) {
+      const text = graphOf('cuGraphDebugDotPrint', graph).dot();
+      try {
+        machine.services.writeText(path, text);
+      } catch (cause) {
+        fail('cuGraphDebugDotPrint', CUresult.CUDA_ERROR_OPERATING_SYSTEM, `${path}: ${String(cause)}`);
+      }
+    },
+    cuGraphInstantiate(handle, flags) {
+      const graph = graphOf('cuGraphInstantiate', handle);
+      if ((flags & ~15) !== 0) invalidValue('cuGraphInstantiate', `flags is ${flags}`);
+      const exec = new GraphExec(graph.context, graph.plan(), graph.memory);
+      machine.graphExecs.set(exec.handle, exec);
+      return exec.handle;
+    },
+    cuGraphExecUpdate(handle, graphHandle) {
+      const exec = execOf('cuGraphExecUpdate', handle);
+      const graph = graphOf('cuGraphExecUpdate', graphHandle);
+      const plan = graph.plan();
+      const { result, node } = plan.replaces(exec.plan);
+      if (result === CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS) exec.plan = plan;
+      return { result, errorNode: graph.nodes[node]?.handle ?? 0 };
+    },
+    /** What is queued or running goes on to its end. */
+    cuGraphExecDestroy(exec) {
+      execOf('cuGraphExecDestroy', exec).destroy();
+    },
+    /** There is nothing to upload. */
+    cuGraphUpload(exec, stream) {
+      execOf('cuGraphUpload', exec);
+      machine.stream('cuGraphUpload', stream);
+    },
+    cuGraphLaunch(handle, streamHandle) {
+      const call = 'cuGraphLaunch';
+      const exec = execOf(call, handle);
+      const stream = machine.stream(call, streamHandle);
+      if (exec.context !== stream.context) fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, 'the graph and the stream belong to different contexts');
+      const operation = new GraphLaunchOperation(exec);
+      if (stream.capture !== undefined) {
+        submit(call, stream, operation.copy());
+      } else {
+        reviveMemory(call, exec);
+        submit(call, stream, operation);
+      }
+    },
+  } satisfies Partial<Driver>;
+}

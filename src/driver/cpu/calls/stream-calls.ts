@@ -1,0 +1,178 @@
+/**
+ * Streams, stream memory operations and events.
+ */
+import { CUevent_flags, CUevent_wait_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamWaitValue_flags, CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../../flags.js';
+import type { Driver } from '../../driver.js';
+import { DriverError } from '../../error.js';
+import { CUresult } from '../../result.js';
+import { fail, invalidHandle, invalidValue } from '../failure.js';
+import { beginCapture, endCapture, forbidInCapture, forbidUnlessRelaxed, recordEvent, submit, waitEvent } from '../graphs/capture.js';
+import type { Machine } from '../machine.js';
+import { CpuEvent } from '../streams/event.js';
+import { GREATEST_PRIORITY, Stream } from '../streams/stream.js';
+import { WaitValueOperation, WriteValueOperation } from '../streams/value-operation.js';
+
+export function streamCalls(machine: Machine) {
+  function wordAt(call: string, addr: number) {
+    if (addr % 4 !== 0) invalidValue(call, `the address ${addr} is not a multiple of 4`);
+    return machine.space(call, 'addr', addr, 4, 'any');
+  }
+
+  return {
+    cuStreamCreateWithPriority(flags, priority) {
+      const context = machine.context('cuStreamCreateWithPriority');
+      if (flags !== CUstream_flags.CU_STREAM_DEFAULT && flags !== CUstream_flags.CU_STREAM_NON_BLOCKING) {
+        invalidValue('cuStreamCreateWithPriority', `flags is ${flags}; it must be 0 or CU_STREAM_NON_BLOCKING`);
+      }
+      const clamped = Math.min(0, Math.max(GREATEST_PRIORITY, Math.trunc(priority)));
+      const stream = new Stream(machine.newHandle(), context, flags, clamped);
+      machine.streams.set(stream.handle, stream);
+      context.streams.add(stream);
+      return stream.handle;
+    },
+    /** What is queued still runs. */
+    cuStreamDestroy(handle) {
+      machine.context('cuStreamDestroy');
+      const stream = machine.streams.get(handle);
+      if (stream === undefined) {
+        const kind = handle === 0 || handle === CU_STREAM_LEGACY || handle === CU_STREAM_PER_THREAD ? 'stream that can be destroyed' : 'stream';
+        invalidHandle('cuStreamDestroy', kind, handle);
+      }
+      const { capture } = stream;
+      if (capture !== undefined) {
+        capture.invalidate();
+        if (capture.origin === stream) {
+          capture.end();
+          capture.graph.destroy();
+        } else {
+          capture.members.delete(stream);
+        }
+      }
+      stream.destroyed = true;
+      machine.streams.delete(handle);
+      if (stream.idle) stream.context.streams.delete(stream);
+    },
+    cuStreamQuery(handle) {
+      try {
+        const stream = machine.stream('cuStreamQuery', handle);
+        forbidInCapture('cuStreamQuery', stream);
+        return stream.idle ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY;
+      } catch (error) {
+        return resultOf(error);
+      }
+    },
+    cuStreamSynchronize(handle) {
+      const stream = machine.stream('cuStreamSynchronize', handle);
+      forbidInCapture('cuStreamSynchronize', stream);
+      const last = stream.submitted;
+      machine.waitUntil(() => stream.completed >= last);
+      stream.context.checkFault('cuStreamSynchronize');
+    },
+    cuStreamWaitEvent(handle, event, flags) {
+      const stream = machine.stream('cuStreamWaitEvent', handle);
+      if (flags !== 0 && flags !== CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL) invalidValue('cuStreamWaitEvent', `flags is ${flags}`);
+      waitEvent('cuStreamWaitEvent', stream, machine.find('cuStreamWaitEvent', 'event', machine.events, event), flags !== 0);
+    },
+    cuStreamGetPriority: (handle) => machine.stream('cuStreamGetPriority', handle).priority,
+    cuStreamGetFlags: (handle) => machine.stream('cuStreamGetFlags', handle).flags,
+    cuStreamWriteValue32(handle, addr, value, flags) {
+      const stream = machine.stream('cuStreamWriteValue32', handle);
+      if (flags !== 0 && flags !== 1) invalidValue('cuStreamWriteValue32', `flags is ${flags}`);
+      const space = wordAt('cuStreamWriteValue32', addr);
+      submit('cuStreamWriteValue32', stream, WriteValueOperation.take(space, (addr - space.origin) / 4, value | 0));
+    },
+    cuStreamWaitValue32(handle, addr, value, flags) {
+      const stream = machine.stream('cuStreamWaitValue32', handle);
+      const condition = flags & ~CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH;
+      if (condition < 0 || condition > CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_NOR) invalidValue('cuStreamWaitValue32', `flags is ${flags}`);
+      const space = wordAt('cuStreamWaitValue32', addr);
+      submit('cuStreamWaitValue32', stream, new WaitValueOperation(space, (addr - space.origin) / 4, value | 0, condition));
+    },
+    cuStreamBeginCapture(handle, mode) {
+      const stream = machine.stream('cuStreamBeginCapture', handle);
+      if (!(mode >= 0 && mode <= CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)) invalidValue('cuStreamBeginCapture', `mode is ${mode}`);
+      beginCapture('cuStreamBeginCapture', stream, mode);
+    },
+    cuStreamEndCapture: (handle) => endCapture('cuStreamEndCapture', machine.stream('cuStreamEndCapture', handle)).handle,
+    cuStreamGetCaptureInfo(handle) {
+      const { capture } = machine.stream('cuStreamGetCaptureInfo', handle);
+      if (capture === undefined) return { status: CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE, id: 0 };
+      const status = capture.invalid
+        ? CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED
+        : CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE;
+      return { status, id: capture.id };
+    },
+  } satisfies Partial<Driver>;
+}
+
+export function eventCalls(machine: Machine) {
+  /** The event, about which a capture that recorded it can say nothing. */
+  function observable(call: string, handle: number): CpuEvent {
+    const event = machine.find(call, 'event', machine.events, handle);
+    if (event.captured !== undefined) {
+      event.captured.capture.invalidate();
+      fail(call, CUresult.CUDA_ERROR_CAPTURED_EVENT, `event ${handle} was last recorded in a capturing stream`);
+    }
+    forbidUnlessRelaxed(call, machine);
+    return event;
+  }
+
+  return {
+    cuEventCreate(flags) {
+      const context = machine.context('cuEventCreate');
+      if ((flags & ~7) !== 0) invalidValue('cuEventCreate', `flags is ${flags}`);
+      if ((flags & CUevent_flags.CU_EVENT_INTERPROCESS) !== 0) {
+        fail('cuEventCreate', CUresult.CUDA_ERROR_NOT_SUPPORTED, 'the CPU device has no events that other processes see');
+      }
+      const event = new CpuEvent(machine.newHandle(), context, flags);
+      machine.events.set(event.handle, event);
+      return event.handle;
+    },
+    cuEventRecord(handle, streamHandle) {
+      const stream = machine.stream('cuEventRecord', streamHandle);
+      const event = machine.find('cuEventRecord', 'event', machine.events, handle);
+      if (event.context !== stream.context) {
+        fail('cuEventRecord', CUresult.CUDA_ERROR_INVALID_HANDLE, 'the event and the stream belong to different contexts');
+      }
+      recordEvent('cuEventRecord', event, stream);
+    },
+    cuEventQuery(handle) {
+      try {
+        const event = observable('cuEventQuery', handle);
+        event.context.checkFault('cuEventQuery');
+        return event.complete ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY;
+      } catch (error) {
+        return resultOf(error);
+      }
+    },
+    cuEventSynchronize(handle) {
+      const event = observable('cuEventSynchronize', handle);
+      const { stream, sequence } = event;
+      if (stream !== undefined) machine.waitUntil(() => stream.completed >= sequence);
+      event.context.checkFault('cuEventSynchronize');
+    },
+    cuEventDestroy(handle) {
+      machine.find('cuEventDestroy', 'event', machine.events, handle);
+      machine.events.delete(handle);
+    },
+    cuEventElapsedTime(start, end) {
+      const call = 'cuEventElapsedTime';
+      const events = [observable(call, start), observable(call, end)] as const;
+      for (const event of events) {
+        if ((event.flags & CUevent_flags.CU_EVENT_DISABLE_TIMING) !== 0) {
+          fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, `event ${event.handle} was made with CU_EVENT_DISABLE_TIMING`);
+        }
+        if (event.stream === undefined) fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, `event ${event.handle} was never recorded`);
+      }
+      for (const event of events) {
+        if (!event.complete) fail(call, CUresult.CUDA_ERROR_NOT_READY, `event ${event.handle} is not complete`);
+      }
+      return events[1].time - events[0].time;
+    },
+  } satisfies Partial<Driver>;
+}
+
+function resultOf(error: unknown): CUresult {
+  if (error instanceof DriverError) return error.result;
+  throw error;
+}

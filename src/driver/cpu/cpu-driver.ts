@@ -1,0 +1,99 @@
+/**
+ * The embedded device as a driver: the groups of calls put together over one machine. The compiler and everything else
+ * from outside come in as options, so that tests can put their own in their place.
+ */
+import type { PolledDriver } from '../driver.js';
+import { copyCalls } from './calls/copy-calls.js';
+import { deviceCalls } from './calls/device-calls.js';
+import { graphCalls } from './calls/graph-calls.js';
+import { hostMemoryCalls } from './calls/host-memory-calls.js';
+import { launchCalls } from './calls/launch-calls.js';
+import { memoryCalls } from './calls/memory-calls.js';
+import { moduleCalls } from './calls/module-calls.js';
+import { eventCalls, streamCalls } from './calls/stream-calls.js';
+import { CpuDevice } from './device.js';
+import type { Compile } from './kernels/module.js';
+import { Machine } from './machine.js';
+import { GRANULE } from './memory/arena.js';
+import { ADDRESS_END, WASM_PAGE } from './memory/device-memory.js';
+
+export interface CpuOptions {
+  /** How many devices `cuDeviceGetCount` reports. Default 1. */
+  devices?: number;
+  /**
+   * Bytes of memory of each device, reserved and not touched until used. All devices of a driver together have 4 GiB
+   * of addresses, less 64 KiB that stay invalid. Default: all of that, in equal parts.
+   */
+  memoryBytes?: number;
+  /** Takes what kernels print. Default: whole lines to the console. */
+  print?: (text: string) => void;
+  /** PTX to WebAssembly. Default: `compilePtx`. */
+  compile?: Compile;
+  /** The device's clock, in milliseconds. Default: `performance.now`. */
+  now?: () => number;
+  /** Multiprocessors that each device claims. Default: the machine's cores. */
+  multiprocessors?: number;
+  /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
+  writeText?: (path: string, text: string) => void;
+}
+
+export function createCpuDriver(options: CpuOptions & { compile: Compile }): PolledDriver {
+  const count = options.devices ?? 1;
+  if (!Number.isInteger(count) || count < 1 || count > 64) throw new RangeError(`devices is ${count}; it must be 1 to 64`);
+  const span = Math.floor((ADDRESS_END - WASM_PAGE) / count / WASM_PAGE) * WASM_PAGE;
+  const memoryBytes = Math.floor((options.memoryBytes ?? span) / GRANULE) * GRANULE;
+  if (!(memoryBytes >= WASM_PAGE && memoryBytes <= span)) {
+    throw new RangeError(`memoryBytes is ${options.memoryBytes}; ${count} device${count === 1 ? '' : 's'} can have ${WASM_PAGE} to ${span} bytes each`);
+  }
+  const machine = new Machine({
+    print: options.print ?? printLines(),
+    compile: options.compile,
+    now: options.now ?? (() => performance.now()),
+    writeText: options.writeText ?? writeTextOfNode,
+  });
+  const multiprocessors = options.multiprocessors ?? cores();
+  for (let ordinal = 0; ordinal < count; ordinal++) {
+    machine.devices.push(new CpuDevice(machine, ordinal, WASM_PAGE + ordinal * span, memoryBytes, multiprocessors));
+  }
+  return {
+    provider: 'cpu',
+    poll: (budgetMicroseconds) => machine.scheduler.run(budgetMicroseconds),
+    ...deviceCalls(machine),
+    ...streamCalls(machine),
+    ...eventCalls(machine),
+    ...memoryCalls(machine),
+    ...hostMemoryCalls(machine),
+    ...copyCalls(machine),
+    ...moduleCalls(machine),
+    ...launchCalls(machine),
+    ...graphCalls(machine),
+  };
+}
+
+/** `navigator` is a browser's and Node's from 21 on. */
+function cores(): number {
+  const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
+  return navigator?.hardwareConcurrency ?? nodeModule<{ availableParallelism(): number }>('node:os')?.availableParallelism() ?? 1;
+}
+
+/** A module of Node's own, without an import that a browser's bundler would trip over. */
+function nodeModule<T>(name: string): T | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } };
+  return process?.getBuiltinModule?.(name) as T | undefined;
+}
+
+function writeTextOfNode(path: string, text: string): void {
+  const files = nodeModule<{ writeFileSync(path: string, text: string): void }>('node:fs');
+  if (files === undefined) throw new Error('there is no file system here');
+  files.writeFileSync(path, text);
+}
+
+/** The console takes lines; a kernel may print half of one. */
+function printLines(): (text: string) => void {
+  let begun = '';
+  return (text) => {
+    const lines = (begun + text).split('\n');
+    begun = lines.pop()!;
+    for (const line of lines) console.log(line);
+  };
+}

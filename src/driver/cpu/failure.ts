@@ -1,0 +1,27 @@
+/**
+ * How the calls of the embedded device fail: always by a {@link DriverError} that carries the result code which
+ * NVIDIA's driver gives for the same mistake, and one sentence that says what was wrong with this very call.
+ */
+import { DriverError } from '../error.js';
+import { CUresult } from '../result.js';
+
+export function fail(call: string, result: CUresult, detail?: string): never {
+  throw new DriverError(call, result, detail === undefined ? {} : { detail });
+}
+
+export function invalidValue(call: string, detail: string): never {
+  fail(call, CUresult.CUDA_ERROR_INVALID_VALUE, detail);
+}
+
+export function invalidHandle(call: string, kind: string, handle: number): never {
+  fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, `${handle} is not a live ${kind}`);
+}
+
+/** A count or size: a non-negative integer that a double holds exactly. */
+export function checkSize(call: string, name: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0) invalidValue(call, `${name} is ${value}; it must be a non-negative integer`);
+}
+
+export function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}

@@ -1,0 +1,105 @@
+/**
+ * A kernel of a module in a context: its entry point, its limits, and what can be worked out once for all launches of
+ * the same shape.
+ */
+import type { CompiledKernel } from '../../../ptx/index.js';
+import { CUfunction_attribute as A } from '../../attributes.js';
+import type { CpuContext } from '../context.js';
+import { MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN } from '../device-attributes.js';
+import { layOutSlot } from './block-slots.js';
+import type { SlotLayout } from './block-slots.js';
+import type { CpuModule } from './module.js';
+
+export class KernelFunction {
+  readonly handle: number;
+  readonly module: CpuModule;
+  readonly context: CpuContext;
+  readonly kernel: CompiledKernel;
+  /** Runs one block; see the contract of the PTX compiler. */
+  readonly run: (ctx: number, fuel: number) => number;
+  readonly maxThreads: number;
+  readonly paramWords: number;
+  /** Bytes of dynamic shared memory that a launch may ask for. */
+  maxDynamicShared: number;
+  /** Attributes that are remembered and change nothing here. */
+  private readonly hints = new Map<number, number>();
+  /** Blocks that are run between two looks at the clock. */
+  stride = 1;
+  private layout: SlotLayout | undefined;
+  private layoutThreads = -1;
+  private layoutShared = -1;
+
+  constructor(handle: number, module: CpuModule, kernel: CompiledKernel, run: (ctx: number, fuel: number) => number) {
+    this.handle = handle;
+    this.module = module;
+    this.context = module.context;
+    this.kernel = kernel;
+    this.run = run;
+    const required = kernel.requiredBlock;
+    const declared = required === undefined ? kernel.maxThreads : required[0] * required[1] * required[2];
+    this.maxThreads = declared > 0 ? Math.min(declared, MAX_THREADS_PER_BLOCK) : MAX_THREADS_PER_BLOCK;
+    this.paramWords = Math.ceil(kernel.paramBytes / 4);
+    this.maxDynamicShared = Math.max(0, SHARED_PER_BLOCK - kernel.sharedBytes);
+  }
+
+  get name(): string {
+    return this.kernel.name;
+  }
+
+  /** The layout of a block's slot; the last one is kept, since loops launch the same shape again and again. */
+  slotLayout(threads: number, dynamicShared: number): SlotLayout {
+    if (threads === this.layoutThreads && dynamicShared === this.layoutShared) return this.layout!;
+    const { kernel } = this;
+    this.layoutThreads = threads;
+    this.layoutShared = dynamicShared;
+    return (this.layout = layOutSlot(
+      this.paramWords * 4, kernel.sharedBytes + dynamicShared, kernel.sharedAlign, kernel.blockBytes(threads),
+    ));
+  }
+
+  /** Undefined for a number that is no attribute. */
+  attribute(attribute: number): number | undefined {
+    const { kernel, module } = this;
+    switch (attribute) {
+      case A.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return this.maxThreads;
+      case A.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return kernel.sharedBytes;
+      case A.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return module.constBytes;
+      case A.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return kernel.localBytes;
+      // PTX registers are virtual; a GPU's assembler gives a kernel 255 at most.
+      case A.CU_FUNC_ATTRIBUTE_NUM_REGS: return Math.min(kernel.registers, 255);
+      case A.CU_FUNC_ATTRIBUTE_PTX_VERSION: return module.ptxVersion;
+      case A.CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 80;
+      case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return this.maxDynamicShared;
+      case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return this.hints.get(attribute) ?? -1;
+      case A.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      case A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return this.hints.get(attribute) ?? 0;
+      default: return undefined;
+    }
+  }
+
+  /** What is wrong with the new value, or undefined once it is set. */
+  setAttribute(attribute: number, value: number): string | undefined {
+    switch (attribute) {
+      case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
+        const most = SHARED_PER_BLOCK_OPTIN - this.kernel.sharedBytes;
+        if (!(value >= 0 && value <= most)) return `dynamic shared memory is ${value} bytes; ${this.name} can have 0 to ${most}`;
+        this.maxDynamicShared = value;
+        return undefined;
+      }
+      case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        if (!(value >= -1 && value <= 100)) return `the carveout is ${value}; it must be -1 to 100 percent`;
+        this.hints.set(attribute, value);
+        return undefined;
+      case A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        this.hints.set(attribute, value);
+        return undefined;
+      default: return `attribute ${attribute} cannot be set`;
+    }
+  }
+}

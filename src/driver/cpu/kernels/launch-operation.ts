@@ -1,0 +1,280 @@
+/**
+ * A grid at work. Its blocks run one after the other in increasing order, each until it ends or has used up its fuel.
+ *
+ * A block that keeps using up its fuel may be waiting for another one: after a while the next block is started beside
+ * it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as a multiprocessor holds twice over. A
+ * cooperative launch starts all its blocks at once. How far a step goes is counted in blocks and fuel, never in time.
+ */
+import { CTX, STATUS } from '../../../ptx/index.js';
+import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
+import { CUresult } from '../../result.js';
+import { Operation, STEP } from '../streams/operation.js';
+import type { Slice } from '../streams/operation.js';
+import type { BlockSlot, SlotLayout } from './block-slots.js';
+import { describeFault, describeTrap } from './fault.js';
+import type { KernelFunction } from './kernel-function.js';
+
+/** Loop back edges that one call of a kernel may take. */
+const FUEL = 65536;
+const BLOCKS_PER_STEP = 64;
+export const MAX_RESIDENT = 64;
+/** A block that has yielded so often without ending gets company. */
+const YIELDS_BEFORE_COMPANY = 16;
+
+export class LaunchOperation extends Operation {
+  readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL;
+  func!: KernelFunction;
+  readonly grid = new Int32Array(3);
+  readonly block = new Int32Array(3);
+  private threads = 0;
+  private dynamicShared = 0;
+  private params = new Int32Array(16);
+  private cooperative = false;
+
+  private layout!: SlotLayout;
+  private total = 0;
+  private started = 0;
+  private finished = 0;
+  private running = false;
+  /** Index of the next block to start. */
+  private nextX = 0;
+  private nextY = 0;
+  private nextZ = 0;
+  private current: BlockSlot | undefined;
+  /** Blocks that have begun and wait for their turn, longest first. */
+  private readonly resident: BlockSlot[] = [];
+  private barrier: BlockSlot | undefined;
+  private gridId = 0;
+  private blocksThisStep = 0;
+
+  private static readonly spare: LaunchOperation[] = [];
+
+  static take(
+    func: KernelFunction, gx: number, gy: number, gz: number, bx: number, by: number, bz: number, dynamicShared: number,
+    cooperative: boolean, params: Int32Array, paramStart: number,
+  ): LaunchOperation {
+    const op = LaunchOperation.spare.pop() ?? new LaunchOperation();
+    const { grid, block } = op;
+    op.func = func;
+    grid[0] = gx;
+    grid[1] = gy;
+    grid[2] = gz;
+    block[0] = bx;
+    block[1] = by;
+    block[2] = bz;
+    op.threads = bx * by * bz;
+    op.total = gx * gy * gz;
+    op.dynamicShared = dynamicShared;
+    op.cooperative = cooperative;
+    const words = func.paramWords;
+    if (op.params.length < words) op.params = new Int32Array(words);
+    for (let i = 0; i < words; i++) op.params[i] = params[paramStart + i]!;
+    return op;
+  }
+
+  step(slice: Slice): number {
+    if (this.running) {
+      this.stampClock(this.current!, slice.now());
+    } else if (!this.begin(slice)) {
+      this.func.context.raise(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        `${this.func.name}: no device memory is left for the ${this.cooperative ? this.total : 1} blocks that must run at once`);
+      return STEP.fault;
+    }
+    const { func } = this;
+    const { context } = func;
+    let untilLook = func.stride;
+    let looked = 0;
+    for (;;) {
+      const slot = this.current!;
+      let status: number;
+      try {
+        status = func.run(slot.address, FUEL);
+      } catch (trap) {
+        const { result, detail } = describeTrap(this, slot, trap);
+        context.raise(result, detail);
+        return STEP.fault;
+      }
+      if (status === STATUS.done) {
+        if (++this.finished === this.total) {
+          this.end();
+          return STEP.done;
+        }
+        if (this.started < this.total) {
+          slot.yields = 0;
+          this.prepareBlock(slot);
+          if (this.resident.length > 0) this.turnOver(slot);
+        } else {
+          context.slots.giveBack(slot);
+          this.current = this.resident.shift();
+        }
+      } else if (status === STATUS.fault || status === STATUS.stuck) {
+        const { result, detail } = describeFault(this, slot, status);
+        context.raise(result, detail);
+        return STEP.fault;
+      } else {
+        this.yieldBlock(slot);
+        this.blocksThisStep = 0;
+        return STEP.more;
+      }
+      if (++this.blocksThisStep >= BLOCKS_PER_STEP) {
+        this.blocksThisStep = 0;
+        return STEP.more;
+      }
+      if (--untilLook === 0) {
+        const now = slice.now();
+        // Blocks shorter than the look itself are not worth one each.
+        if (looked !== 0) {
+          if (now - looked < 0.01) func.stride = Math.min(func.stride * 2, BLOCKS_PER_STEP);
+          else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
+        }
+        if (now >= slice.deadline) return STEP.paused;
+        looked = now;
+        untilLook = func.stride;
+      }
+    }
+  }
+
+  private begin(slice: Slice): boolean {
+    const { func, total } = this;
+    const { context } = func;
+    this.layout = func.slotLayout(this.threads, this.dynamicShared);
+    this.started = this.finished = this.blocksThisStep = 0;
+    this.nextX = this.nextY = this.nextZ = 0;
+    this.gridId = ++context.launches;
+    if (this.cooperative) {
+      this.barrier = this.slot(256);
+      if (this.barrier === undefined) return false;
+      context.memory.fill(this.barrier.address, 0, 256);
+    }
+    const wanted = this.cooperative ? total : 1;
+    for (let i = 0; i < wanted; i++) {
+      const slot = this.slot(this.layout.bytes);
+      if (slot === undefined) return false;
+      this.prepareSlot(slot);
+      this.prepareBlock(slot);
+      this.stampClock(slot, slice.time);
+      if (i === 0) this.current = slot;
+      else this.resident.push(slot);
+    }
+    this.running = true;
+    return true;
+  }
+
+  private slot(bytes: number): BlockSlot | undefined {
+    const { context } = this.func;
+    return context.slots.take(bytes) ?? (context.slots.trim() ? context.slots.take(bytes) : undefined);
+  }
+
+  /** What is the same for all blocks that will run in the slot. */
+  private prepareSlot(slot: BlockSlot): void {
+    const { grid, block, layout, params, func } = this;
+    const { memory } = func.context;
+    const { address } = slot;
+    const words = memory.words;
+    const at = address >>> 2;
+    slot.yields = 0;
+    words[at + (CTX.gridDim >> 2)] = grid[0]!;
+    words[at + (CTX.gridDim >> 2) + 1] = grid[1]!;
+    words[at + (CTX.gridDim >> 2) + 2] = grid[2]!;
+    words[at + (CTX.blockDim >> 2)] = block[0]!;
+    words[at + (CTX.blockDim >> 2) + 1] = block[1]!;
+    words[at + (CTX.blockDim >> 2) + 2] = block[2]!;
+    words[at + (CTX.params >> 2)] = address + layout.params;
+    words[at + (CTX.shared >> 2)] = address + layout.shared;
+    words[at + (CTX.sharedBytes >> 2)] = layout.sharedBytes;
+    words[at + (CTX.scratch >> 2)] = address + layout.scratch;
+    words[at + (CTX.threads >> 2)] = this.threads;
+    words[at + (CTX.gridId >> 2)] = this.gridId;
+    words[at + (CTX.flags >> 2)] = 0;
+    words[at + (CTX.workspace >> 2)] = this.barrier?.address ?? 0;
+    const paramsAt = (address + layout.params) >>> 2;
+    for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
+  }
+
+  /** Puts the next block of the grid into the slot. */
+  private prepareBlock(slot: BlockSlot): void {
+    const { grid, layout, func } = this;
+    const { memory } = func.context;
+    const words = memory.words;
+    const at = slot.address >>> 2;
+    words[at + (CTX.ctaid >> 2)] = this.nextX;
+    words[at + (CTX.ctaid >> 2) + 1] = this.nextY;
+    words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
+    words[at + (CTX.memoryTop >> 2)] = memory.top;
+    words[at + (CTX.faultKind >> 2)] = 0;
+    if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
+    this.started++;
+    if (++this.nextX === grid[0]) {
+      this.nextX = 0;
+      if (++this.nextY === grid[1]) {
+        this.nextY = 0;
+        this.nextZ++;
+      }
+    }
+  }
+
+  /** %clock and %globaltimer: as of the beginning of a block's turn, in nanoseconds. */
+  private stampClock(slot: BlockSlot, milliseconds: number): void {
+    const { words } = this.func.context.memory;
+    const nanoseconds = Math.floor(milliseconds * 1e6);
+    words[(slot.address + CTX.clockLo) >>> 2] = nanoseconds % 2 ** 32;
+    words[(slot.address + CTX.clockHi) >>> 2] = nanoseconds / 2 ** 32;
+  }
+
+  /** The block used up its fuel: whose turn is it now? */
+  private yieldBlock(slot: BlockSlot): void {
+    const { memory } = this.func.context;
+    if (++slot.yields >= YIELDS_BEFORE_COMPANY && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
+      slot.yields = 0;
+      const company = this.func.context.slots.take(this.layout.bytes);
+      if (company !== undefined) {
+        this.prepareSlot(company);
+        this.prepareBlock(company);
+        this.resident.unshift(company);
+      }
+    }
+    if (this.resident.length > 0) this.turnOver(slot);
+    // Memory may have grown since the block began.
+    memory.words[(this.current!.address + CTX.memoryTop) >>> 2] = memory.top;
+  }
+
+  private turnOver(slot: BlockSlot): void {
+    this.resident.push(slot);
+    this.current = this.resident.shift();
+  }
+
+  private end(): void {
+    const { slots } = this.func.context;
+    slots.giveBack(this.current!);
+    if (this.barrier !== undefined) slots.giveBack(this.barrier);
+    this.current = this.barrier = undefined;
+    this.running = false;
+  }
+
+  override restart(): void {
+    this.running = false;
+    this.current = this.barrier = undefined;
+    this.resident.length = 0;
+  }
+
+  copy(): Operation {
+    const { grid, block } = this;
+    return LaunchOperation.take(
+      this.func, grid[0]!, grid[1]!, grid[2]!, block[0]!, block[1]!, block[2]!, this.dynamicShared, this.cooperative, this.params, 0,
+    );
+  }
+
+  describe(): string {
+    return `${this.func.name} <<<(${this.grid.join()}), (${this.block.join()}), ${this.dynamicShared}>>>`;
+  }
+
+  override replaces(old: Operation): number {
+    return old instanceof LaunchOperation && old.func.context === this.func.context
+      ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
+      : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+  }
+
+  override release(): void {
+    LaunchOperation.spare.push(this);
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A loaded module: PTX compiled to WebAssembly, its variables placed in device memory, and an instance of the code
+ * that works on that memory. Compiled code is kept by its text, since tests and reopened devices load the same again.
+ */
+import { PtxError } from '../../../ptx/index.js';
+import type { CompiledModule } from '../../../ptx/index.js';
+import { DriverError } from '../../error.js';
+import { CUresult } from '../../result.js';
+import type { CpuContext } from '../context.js';
+import { fail } from '../failure.js';
+import type { Allocation } from '../memory/device-memory.js';
+import { hostFunctions } from './host-functions.js';
+import { KernelFunction } from './kernel-function.js';
+
+export type Compile = (source: string, options?: { fileName?: string }) => CompiledModule;
+
+/** What compiling a text gives: all that does not depend on a context. */
+export interface LoadedCode {
+  readonly compiled: CompiledModule;
+  readonly wasm: WebAssembly.Module;
+}
+
+const KEPT_TEXTS = 64;
+const kept = new WeakMap<Compile, Map<string, LoadedCode>>();
+
+/** PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is. */
+export function loadCode(call: string, image: string | Uint8Array, compile: Compile): LoadedCode {
+  const source = ptxText(call, image);
+  let texts = kept.get(compile);
+  if (texts === undefined) {
+    texts = new Map<string, LoadedCode>();
+    kept.set(compile, texts);
+  }
+  const known = texts.get(source);
+  if (known !== undefined) return known;
+  let compiled: CompiledModule;
+  try {
+    compiled = compile(source);
+  } catch (error) {
+    if (!(error instanceof PtxError)) throw error;
+    throw new DriverError(call, CUresult.CUDA_ERROR_INVALID_PTX, {
+      errorLog: error.message,
+      detail: error.code === 'unsupported'
+        ? `the CPU device does not cover this PTX yet (line ${error.line})`
+        : `the PTX has an error at line ${error.line}`,
+    });
+  }
+  const code = { compiled, wasm: new WebAssembly.Module(compiled.wasm) };
+  texts.set(source, code);
+  if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value!);
+  return code;
+}
+
+export function ptxText(call: string, image: string | Uint8Array): string {
+  if (typeof image === 'string') return image.replace(/\0+$/, '');
+  const [a, b, c, d] = image;
+  const isElf = a === 0x7f && b === 0x45 && c === 0x4c && d === 0x46;
+  const isFatbin = a === 0x50 && b === 0xed && c === 0x55 && d === 0xba;
+  if (isElf || isFatbin) {
+    fail(call, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, 'this is machine code for a GPU; the CPU device takes PTX');
+  }
+  // A copy, because decoders take no shared memory.
+  return new TextDecoder().decode(image.slice()).replace(/\0+$/, '');
+}
+
+export class CpuModule {
+  readonly handle: number;
+  readonly context: CpuContext;
+  readonly compiled: CompiledModule;
+  readonly constBytes: number;
+  readonly ptxVersion: number;
+  private readonly data: Allocation | undefined;
+  private readonly exports: WebAssembly.Exports;
+  private readonly functions = new Map<string, KernelFunction>();
+
+  constructor(call: string, handle: number, context: CpuContext, code: LoadedCode) {
+    const { compiled } = code;
+    this.handle = handle;
+    this.context = context;
+    this.compiled = compiled;
+    const [major = 0, minor = 0] = compiled.version.split('.').map(Number);
+    this.ptxVersion = major * 10 + minor;
+    this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
+    this.data = compiled.data.length === 0 ? undefined : this.placeData(call);
+    const memory = context.memory.memory;
+    const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, (this.data?.address ?? 0) | 0);
+    this.exports = new WebAssembly.Instance(code.wasm, {
+      env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports) },
+    }).exports;
+  }
+
+  private placeData(call: string): Allocation {
+    const { compiled, context } = this;
+    const allocation = context.memory.allocate(compiled.data.length, 'module') ?? context.outOfMemory(call, compiled.data.length);
+    const { bytes } = context.memory;
+    bytes.set(compiled.data, allocation.address);
+    const view = new DataView(bytes.buffer);
+    for (const { offset, addend } of compiled.relocations) {
+      view.setBigUint64(allocation.address + offset, BigInt(allocation.address + addend), true);
+    }
+    return allocation;
+  }
+
+  function(name: string): KernelFunction | undefined {
+    let known = this.functions.get(name);
+    if (known === undefined) {
+      const kernel = this.compiled.kernels.find((candidate) => candidate.name === name);
+      if (kernel === undefined) return undefined;
+      const { machine } = this.context;
+      const run = this.exports[kernel.exportName] as (ctx: number, fuel: number) => number;
+      known = new KernelFunction(machine.newHandle(), this, kernel, run);
+      this.functions.set(name, known);
+      machine.functions.set(known.handle, known);
+    }
+    return known;
+  }
+
+  variable(name: string): { dptr: number; bytes: number } | undefined {
+    const variable = this.compiled.variables.find((candidate) => candidate.name === name && candidate.visible);
+    return variable === undefined || this.data === undefined
+      ? undefined
+      : { dptr: this.data.address + variable.offset, bytes: variable.size };
+  }
+
+  /** Its handles end now, its memory once queued kernels are past it. */
+  unload(): void {
+    const { context, data } = this;
+    context.machine.modules.delete(this.handle);
+    for (const known of this.functions.values()) context.machine.functions.delete(known.handle);
+    if (data !== undefined) {
+      data.memory.retire(data);
+      context.afterQueuedWork(() => data.memory.reclaim(data));
+    }
+  }
+}

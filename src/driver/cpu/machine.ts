@@ -1,0 +1,162 @@
+/**
+ * What all calls of one embedded driver share: its devices, its handles, the current context and the scheduler. The
+ * lookups here are the checks that every call begins with, in the driver's order: initialised, a current context, a
+ * context without a fault, a live handle of the right kind.
+ */
+import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
+import { CUresult } from '../result.js';
+import type { CpuContext } from './context.js';
+import type { CpuDevice } from './device.js';
+import { fail, hex, invalidHandle, invalidValue } from './failure.js';
+import type { Graph, GraphExec, GraphNode } from './graphs/graph.js';
+import type { Compile, CpuModule } from './kernels/module.js';
+import type { KernelFunction } from './kernels/kernel-function.js';
+import type { CpuKernel, CpuLibrary } from './kernels/library.js';
+import type { ByteSpace } from './memory/byte-space.js';
+import { HOST_BASE, HostMemory } from './memory/host-memory.js';
+import type { MemoryPool } from './memory/pool.js';
+import type { CpuEvent } from './streams/event.js';
+import { Scheduler } from './streams/scheduler.js';
+import type { Stream } from './streams/stream.js';
+
+/** What an address may be for a call. */
+export type Residence = 'device' | 'host' | 'any';
+
+export interface MachineServices {
+  print: (text: string) => void;
+  compile: Compile;
+  /** Milliseconds. */
+  now: () => number;
+  writeText: (path: string, text: string) => void;
+}
+
+export class Machine {
+  readonly services: MachineServices;
+  readonly devices: CpuDevice[] = [];
+  readonly scheduler: Scheduler;
+  readonly host = new HostMemory();
+  readonly streams = new Map<number, Stream>();
+  readonly events = new Map<number, CpuEvent>();
+  readonly contexts = new Map<number, CpuContext>();
+  readonly modules = new Map<number, CpuModule>();
+  readonly functions = new Map<number, KernelFunction>();
+  readonly libraries = new Map<number, CpuLibrary>();
+  readonly kernels = new Map<number, CpuKernel>();
+  readonly pools = new Map<number, MemoryPool>();
+  readonly graphs = new Map<number, Graph>();
+  readonly graphNodes = new Map<number, GraphNode>();
+  readonly graphExecs = new Map<number, GraphExec>();
+  initialised = false;
+  current: CpuContext | undefined;
+  /** No handle is ever given out twice, and none is one of the driver's special ones. */
+  private nextHandle = 0x1000;
+
+  constructor(services: MachineServices) {
+    this.services = services;
+    this.scheduler = new Scheduler(services.now);
+  }
+
+  newHandle(): number {
+    return this.nextHandle++;
+  }
+
+  checkInitialised(call: string): void {
+    if (!this.initialised) fail(call, CUresult.CUDA_ERROR_NOT_INITIALIZED, 'cuInit was not called');
+  }
+
+  device(call: string, ordinal: number): CpuDevice {
+    this.checkInitialised(call);
+    return this.devices[ordinal] ?? fail(call, CUresult.CUDA_ERROR_INVALID_DEVICE, `there is no device ${ordinal}`);
+  }
+
+  /** The current context, fit for work. */
+  context(call: string): CpuContext {
+    const context = this.current;
+    if (context !== undefined && context.fault === undefined && !context.destroyed) return context;
+    return this.unfit(call);
+  }
+
+  private unfit(call: string): never {
+    this.checkInitialised(call);
+    const context = this.current;
+    if (context === undefined) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'no context is current');
+    if (context.destroyed) fail(call, CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, 'the current context was reset or released');
+    return fail(call, context.fault!.result, context.fault!.detail);
+  }
+
+  stream(call: string, handle: number): Stream {
+    const context = this.context(call);
+    const stream = this.streams.get(handle);
+    if (stream !== undefined) {
+      stream.context.checkFault(call);
+      return stream;
+    }
+    if (handle === 0 || handle === CU_STREAM_LEGACY) return context.legacy;
+    if (handle === CU_STREAM_PER_THREAD) return context.perThread;
+    return invalidHandle(call, 'stream', handle);
+  }
+
+  /** Any live object by its handle, from the table that holds its kind. */
+  find<T>(call: string, kind: string, table: ReadonlyMap<number, T>, handle: number): T {
+    this.context(call);
+    return table.get(handle) ?? invalidHandle(call, kind, handle);
+  }
+
+  /**
+   * The memory that holds all of [address, address + bytes), which must lie in one live allocation or one known range
+   * of host memory. The bytes begin at `address - origin` in it.
+   */
+  space(call: string, name: string, address: number, bytes: number, residence: Residence): ByteSpace {
+    if (address >= HOST_BASE) {
+      const host = this.host.hostOf(address);
+      if (residence === 'device') invalidValue(call, `${name} ${hex(address)} is a host address`);
+      if (host?.holding(address, bytes) === undefined) {
+        invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} are not inside one registered host range`);
+      }
+      return host;
+    }
+    for (const device of this.devices) {
+      const memory = device.context?.memory;
+      const allocation = memory?.around(address);
+      if (allocation === undefined) continue;
+      if (address + bytes > allocation.address + allocation.bytes) {
+        invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} end ${address + bytes - allocation.address - allocation.bytes}`
+          + ` bytes past the allocation at ${hex(allocation.address)} of ${allocation.bytes} bytes`);
+      }
+      if (residence === 'host' && allocation.kind !== 'managed') invalidValue(call, `${name} ${hex(address)} is a device address`);
+      return memory!;
+    }
+    return invalidValue(call, `${name} ${hex(address)} is in no live allocation`);
+  }
+
+  /** Drops every handle that belonged to a context. */
+  forgetContext(context: CpuContext): void {
+    const tables: Map<number, { context: CpuContext | undefined }>[] =
+      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs];
+    for (const table of tables) {
+      for (const [handle, object] of table) if (object.context === context) table.delete(handle);
+    }
+    for (const [handle, node] of this.graphNodes) if (!this.graphs.has(node.graph.handle)) this.graphNodes.delete(handle);
+    this.contexts.delete(context.handle);
+  }
+
+  /**
+   * Works until `ready`. Where nothing can be done until another thread writes a word, sleeps a millisecond at a time
+   * if this thread may sleep.
+   */
+  waitUntil(ready: () => boolean): void {
+    while (!ready()) {
+      if (!this.scheduler.run(1000) && !ready()) rest();
+    }
+  }
+}
+
+const bed = new Int32Array(new SharedArrayBuffer(4));
+
+function rest(): void {
+  try {
+    Atomics.wait(bed, 0, 0, 1);
+  } catch {
+    // A browser's main thread may not sleep: it looks again at once.
+  }
+}

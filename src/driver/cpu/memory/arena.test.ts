@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Arena, GRANULE } from './arena.js';
+import type { Range } from './arena.js';
+import { GranuleIndex } from './granule-index.js';
+
+const SIZE = 2 ** 20;
+
+/** Sizes of all magnitudes, so that small ranges fill the holes that large ones leave. */
+const size = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 1, max: 60_000 }), fc.integer({ min: 1, max: SIZE }));
+const steps = fc.array(fc.oneof(
+  fc.record({ take: size }),
+  fc.record({ giveBack: fc.nat() }),
+), { maxLength: 120 });
+
+test('ranges never overlap, are aligned, and all of the arena is one range again when all are given back', () => {
+  fc.assert(fc.property(steps, (program) => {
+    const arena = new Arena(65536, SIZE);
+    const taken: Range[] = [];
+    for (const step of program) {
+      if ('take' in step) {
+        const range = arena.take(step.take);
+        if (range === undefined) {
+          expect(arena.largestFree()).toBeLessThan(step.take);
+          continue;
+        }
+        expect(range.address % GRANULE).toBe(0);
+        expect(range.bytes).toBeGreaterThanOrEqual(step.take);
+        expect(range.address).toBeGreaterThanOrEqual(65536);
+        expect(range.address + range.bytes).toBeLessThanOrEqual(65536 + SIZE);
+        for (const other of taken) {
+          expect(range.address + range.bytes <= other.address || other.address + other.bytes <= range.address).toBe(true);
+        }
+        taken.push(range);
+      } else if (taken.length > 0) {
+        arena.giveBack(taken.splice(step.giveBack % taken.length, 1)[0]!);
+      }
+      expect(arena.freeBytes).toBe(SIZE - taken.reduce((sum, range) => sum + range.bytes, 0));
+    }
+    for (const range of taken) arena.giveBack(range);
+    expect(arena.freeBytes).toBe(SIZE);
+    expect(arena.largestFree()).toBe(SIZE);
+    expect(arena.take(SIZE)?.address).toBe(65536);
+  }), { numRuns: 300 });
+});
+
+test('a range is found whenever one is large enough', () => {
+  fc.assert(fc.property(fc.array(fc.integer({ min: 1, max: 50_000 }), { minLength: 1, maxLength: 60 }), fc.integer({ min: 2, max: 5 }), (sizes, every) => {
+    const arena = new Arena(0, SIZE);
+    const taken = sizes.map((bytes) => arena.take(bytes)).filter((range) => range !== undefined);
+    taken.forEach((range, index) => {
+      if (index % every === 0) arena.giveBack(range);
+    });
+    const largest = arena.largestFree();
+    if (largest > 0) expect(arena.take(largest)).toBeDefined();
+  }), { numRuns: 200 });
+});
+
+test('giving a range back twice is an error', () => {
+  const arena = new Arena(0, SIZE);
+  const range = arena.take(10)!;
+  arena.giveBack(range);
+  expect(() => arena.giveBack(range)).toThrow('given back twice');
+});
+
+test('an arena of 4 GiB gives all of it', () => {
+  const bytes = 2 ** 32 - 65536;
+  const arena = new Arena(65536, bytes);
+  expect(arena.take(bytes)?.bytes).toBe(bytes);
+  expect(arena.take(1)).toBeUndefined();
+});
+
+test('the granule index finds the nearest member at or below', () => {
+  const capacity = 40_000;
+  fc.assert(fc.property(fc.array(fc.nat(capacity - 1), { maxLength: 60 }), fc.array(fc.nat(capacity - 1), { maxLength: 30 }), fc.array(fc.nat(capacity - 1), { minLength: 1 }), (adds, deletes, queries) => {
+    const index = new GranuleIndex(capacity);
+    const members = new Set(adds);
+    for (const member of adds) index.add(member);
+    for (const member of [...deletes, ...adds.slice(0, 5)]) {
+      index.delete(member);
+      members.delete(member);
+    }
+    for (const query of queries) expect(index.atOrBelow(query)).toBe(Math.max(-1, ...[...members].filter((member) => member <= query)));
+  }));
+});

@@ -1,0 +1,48 @@
+/**
+ * Memory that a copy can name: a device's, or one page-locked host buffer. Both are SharedArrayBuffers seen as bytes;
+ * an address less the space's origin is the index of its byte.
+ */
+export interface ByteSpace {
+  readonly kind: 'device' | 'host';
+  /** The address of byte 0. */
+  readonly origin: number;
+  /** Replaced when device memory grows: read it anew for every step of work. */
+  bytes: Uint8Array;
+  /** The same memory as 32-bit words, for stream memory operations. */
+  words: Int32Array;
+  fill(at: number, byte: number, bytes: number): void;
+  /** As memmove, within this space. */
+  move(to: number, from: number, bytes: number): void;
+}
+
+/** Below this many bytes a loop beats making the view that `set` needs. */
+const LOOP_BYTES = 48;
+
+export function copyBytes(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: number, bytes: number): void {
+  if (to === from) {
+    to.move(toAt, fromAt, bytes);
+  } else if (bytes <= LOOP_BYTES) {
+    const source = from.bytes;
+    const destination = to.bytes;
+    for (let i = 0; i < bytes; i++) destination[toAt + i] = source[fromAt + i]!;
+  } else {
+    to.bytes.set(from.bytes.subarray(fromAt, fromAt + bytes), toAt);
+  }
+}
+
+/** Fills `bytes` bytes with the elements (1, 2 or 4 bytes wide, naturally aligned) that hold `value`. */
+export function fillElements(space: ByteSpace, at: number, elementBytes: number, value: number, bytes: number): void {
+  const low = value & 0xff;
+  const uniform = elementBytes === 1
+    || (elementBytes === 2 ? (value & 0xffff) === low * 0x101 : (value | 0) === (Math.imul(low, 0x1010101) | 0));
+  if (uniform) {
+    space.fill(at, low, bytes);
+    return;
+  }
+  // The pattern is written once and then doubled: memory.copy is as fast as the memory.
+  const first = Math.min(bytes, 64);
+  for (let i = 0; i < first; i++) space.bytes[at + i] = value >>> (8 * (i & (elementBytes - 1)));
+  for (let done = first; done < bytes; done *= 2) {
+    space.move(at + done, at, Math.min(done, bytes - done));
+  }
+}

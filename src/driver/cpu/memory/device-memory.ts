@@ -1,0 +1,174 @@
+/**
+ * The memory of one device: a shared WebAssembly.Memory that kernels and copies work on, and the record of what is
+ * allocated in it. It is reserved as a whole and grown in large steps, and V8 commits pages when they are touched, so
+ * a device of several GiB costs nothing until it is used.
+ *
+ * Devices of one driver share the 4 GiB that a 32-bit address reaches: each one's allocations lie in an interval of
+ * its own (unified addressing), so that an address says which device it belongs to.
+ */
+import { Arena } from './arena.js';
+import type { Range } from './arena.js';
+import { bulkMoves } from './bulk-moves.js';
+import type { BulkMoves } from './bulk-moves.js';
+import type { ByteSpace } from './byte-space.js';
+import { GRANULE } from './arena.js';
+import { GranuleIndex } from './granule-index.js';
+import type { MemoryPool } from './pool.js';
+
+export const WASM_PAGE = 65536;
+/** The end of what 32-bit addresses reach. */
+export const ADDRESS_END = 2 ** 32;
+const GROWTH = 64 * 2 ** 20;
+
+/** `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc. */
+export type AllocationKind = 'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap';
+
+export interface Allocation {
+  readonly memory: DeviceMemory;
+  readonly range: Range;
+  readonly address: number;
+  /** What was asked for; the range is as long or a little longer. */
+  bytes: number;
+  readonly kind: AllocationKind;
+  readonly pool: MemoryPool | undefined;
+  /** CU_POINTER_ATTRIBUTE_BUFFER_ID */
+  id: number;
+}
+
+export class DeviceMemory implements ByteSpace {
+  readonly kind = 'device';
+  readonly origin = 0;
+  readonly base: number;
+  readonly capacity: number;
+  readonly memory: WebAssembly.Memory;
+  bytes!: Uint8Array;
+  words!: Int32Array;
+  private readonly arena: Arena;
+  private readonly starts: GranuleIndex;
+  private readonly live = new Map<number, Allocation>();
+  private readonly moves: BulkMoves;
+  private nextId = 1;
+
+  constructor(base: number, capacity: number) {
+    this.base = base;
+    this.capacity = capacity;
+    this.memory = new WebAssembly.Memory({
+      initial: Math.ceil(base / WASM_PAGE),
+      maximum: Math.ceil((base + capacity) / WASM_PAGE),
+      shared: true,
+    });
+    this.arena = new Arena(base, capacity);
+    this.starts = new GranuleIndex(Math.ceil(capacity / GRANULE));
+    this.moves = bulkMoves(this.memory);
+    this.refreshViews();
+  }
+
+  get freeBytes(): number {
+    return this.arena.freeBytes;
+  }
+
+  largestFree(): number {
+    return this.arena.largestFree();
+  }
+
+  /** One past the last address that is backed by memory, as kernels take it: 0 stands for 4 GiB. */
+  get top(): number {
+    return this.bytes.length >= ADDRESS_END ? 0 : this.bytes.length;
+  }
+
+  /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
+  reserve(bytes: number): Range | undefined {
+    const range = this.arena.take(bytes);
+    if (range === undefined) return undefined;
+    if (this.cover(range.address + range.bytes)) return range;
+    this.arena.giveBack(range);
+    return undefined;
+  }
+
+  giveBack(range: Range): void {
+    this.arena.giveBack(range);
+  }
+
+  allocate(bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation | undefined {
+    const range = this.reserve(bytes);
+    return range === undefined ? undefined : this.adopt(range, bytes, kind, pool);
+  }
+
+  /** Makes a range that is already taken a live allocation. */
+  adopt(range: Range, bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation {
+    const allocation: Allocation = { memory: this, range, address: range.address, bytes, kind, pool, id: 0 };
+    this.revive(allocation, bytes);
+    return allocation;
+  }
+
+  /** Copies and fills may name the allocation again, under a new identity. */
+  revive(allocation: Allocation, bytes: number): void {
+    allocation.bytes = bytes;
+    allocation.id = this.nextId++;
+    this.live.set(allocation.address, allocation);
+    this.starts.add((allocation.address - this.base) / GRANULE);
+  }
+
+  /** No call may name the allocation any more. Its range stays taken until `giveBack`. */
+  retire(allocation: Allocation): void {
+    this.live.delete(allocation.address);
+    this.starts.delete((allocation.address - this.base) / GRANULE);
+  }
+
+  /** Takes back the memory of an allocation that was retired. */
+  reclaim(allocation: Allocation): void {
+    if (allocation.pool === undefined) this.giveBack(allocation.range);
+    else allocation.pool.put(this, allocation.range);
+  }
+
+  /** The live allocation that begins at `address`. */
+  at(address: number): Allocation | undefined {
+    return this.live.get(address);
+  }
+
+  /** The live allocation that holds the byte at `address`. */
+  around(address: number): Allocation | undefined {
+    if (!this.owns(address)) return undefined;
+    const start = this.starts.atOrBelow(Math.floor((address - this.base) / GRANULE));
+    if (start < 0) return undefined;
+    const allocation = this.live.get(this.base + start * GRANULE)!;
+    return address < allocation.address + allocation.bytes ? allocation : undefined;
+  }
+
+  owns(address: number): boolean {
+    return address >= this.base && address < this.base + this.capacity;
+  }
+
+  /** How many live allocations there are: what a test of leaks looks at. */
+  get liveCount(): number {
+    return this.live.size;
+  }
+
+  fill(at: number, byte: number, bytes: number): void {
+    this.moves.fill(at, byte, bytes);
+  }
+
+  move(to: number, from: number, bytes: number): void {
+    this.moves.copy(to, from, bytes);
+  }
+
+  /** Grows the memory so that it reaches `end`; false where the machine has no more to give. */
+  private cover(end: number): boolean {
+    const have = this.bytes.length;
+    if (end <= have) return true;
+    const limit = Math.ceil((this.base + this.capacity) / WASM_PAGE) * WASM_PAGE;
+    const wanted = Math.min(limit, Math.max(end, have + GROWTH));
+    try {
+      this.memory.grow(Math.ceil((wanted - have) / WASM_PAGE));
+    } catch {
+      return false;
+    }
+    this.refreshViews();
+    return true;
+  }
+
+  private refreshViews(): void {
+    this.bytes = new Uint8Array(this.memory.buffer);
+    this.words = new Int32Array(this.memory.buffer);
+  }
+}

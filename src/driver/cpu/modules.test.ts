@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import { DriverError } from '../error.js';
+import { fakeCompile } from './testing/fake-compiler.js';
+import { messageOf, openFake, resultOf } from './testing/open-fake.js';
+
+test('PTX is taken as text and as bytes, with or without a terminating zero', () => {
+  const { cu } = openFake();
+  for (const image of ['empty', 'empty\0', new TextEncoder().encode('empty'), new Uint8Array(new SharedArrayBuffer(8)).fill(32)]) {
+    cu.cuModuleLoadDataEx(image, {});
+  }
+});
+
+test('the same text is compiled once', () => {
+  let compiled = 0;
+  const { cu } = openFake({ compile: (source) => (compiled++, fakeCompile(source)) });
+  for (let i = 0; i < 3; i++) cu.cuModuleLoadDataEx('empty store', {});
+  cu.cuLibraryLoadData(new TextEncoder().encode('empty store'), {});
+  expect(compiled).toBe(1);
+});
+
+test('PTX with an error is INVALID_PTX with the compiler\'s words as the error log', () => {
+  const { cu } = openFake();
+  let error: unknown;
+  try {
+    cu.cuModuleLoadDataEx('!syntax', {});
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(DriverError);
+  expect((error as DriverError).result).toBe(218);
+  expect((error as DriverError).errorLog).toContain('ptx:3:1: error: unexpected token');
+  expect(messageOf(() => cu.cuLibraryLoadData('!unsupported', {}))).toContain('the CPU device does not cover this PTX yet (line 3)');
+});
+
+test('machine code for a GPU is NO_BINARY_FOR_GPU', () => {
+  const { cu } = openFake();
+  expect(messageOf(() => cu.cuModuleLoadDataEx(Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2), {}))).toContain('NO_BINARY_FOR_GPU (209): this is machine code');
+  expect(resultOf(() => cu.cuLibraryLoadData(Uint8Array.of(0x50, 0xed, 0x55, 0xba, 1), {}))).toBe('CUDA_ERROR_NO_BINARY_FOR_GPU');
+});
+
+test('a kernel or variable that a module lacks is NOT_FOUND', () => {
+  const { cu } = openFake();
+  const module = cu.cuModuleLoadDataEx('empty store', {});
+  expect(messageOf(() => cu.cuModuleGetFunction(module, 'missing'))).toContain("NOT_FOUND (500): there is no kernel 'missing'; there is empty, store");
+  expect(resultOf(() => cu.cuModuleGetGlobal(module, 'missing'))).toBe('CUDA_ERROR_NOT_FOUND');
+  expect(cu.cuModuleGetFunction(module, 'empty')).toBe(cu.cuModuleGetFunction(module, 'empty'));
+});
+
+test('variables are placed, initialised and relocated; hidden ones cannot be found', () => {
+  const { cu, read } = openFake();
+  const module = cu.cuModuleLoadDataEx('$a $b $_hidden empty', {});
+  const a = cu.cuModuleGetGlobal(module, 'a');
+  const b = cu.cuModuleGetGlobal(module, 'b');
+  expect(a.bytes).toBe(64);
+  expect(b.dptr - a.dptr).toBe(64);
+  expect(read(a.dptr, 4)).toEqual([0x03020100, 0x07060504, a.dptr + 64, 0]);
+  expect(resultOf(() => cu.cuModuleGetGlobal(module, '_hidden'))).toBe('CUDA_ERROR_NOT_FOUND');
+  expect(resultOf(() => cu.cuMemFree(a.dptr))).toBe('CUDA_ERROR_INVALID_VALUE');
+  const second = cu.cuModuleLoadDataEx('$a $b $_hidden empty', {});
+  expect(cu.cuModuleGetGlobal(second, 'a').dptr).not.toBe(a.dptr);
+});
+
+test('unloading ends the handles and lets queued kernels finish', () => {
+  const { cu, launch, stream, read } = openFake();
+  const module = cu.cuModuleLoadDataEx('$a store', {});
+  const store = cu.cuModuleGetFunction(module, 'store');
+  const { dptr } = cu.cuModuleGetGlobal(module, 'a');
+  const out = cu.cuMemAlloc(4);
+  launch(store, stream, [[out], 3]);
+  cu.cuModuleUnload(module);
+  expect(resultOf(() => launch(store, stream, [[out], 3]))).toBe('CUDA_ERROR_INVALID_HANDLE');
+  expect(resultOf(() => cu.cuMemsetD8Async(dptr, 0, 4, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(resultOf(() => cu.cuModuleUnload(module))).toBe('CUDA_ERROR_INVALID_HANDLE');
+  cu.cuStreamSynchronize(stream);
+  expect(read(out, 1)).toEqual([3]);
+});
+
+test('a library has kernels by name, which are launched as functions or as they are', () => {
+  const { cu, launch, stream, read } = openFake();
+  const library = cu.cuLibraryLoadData('store empty $a', {});
+  expect(cu.cuLibraryGetKernelCount(library)).toBe(2);
+  expect(cu.cuLibraryEnumerateKernels(library).map((kernel) => cu.cuKernelGetName(kernel))).toEqual(['store', 'empty']);
+  const kernel = cu.cuLibraryGetKernel(library, 'store');
+  const out = cu.cuMemAlloc(8);
+  launch(kernel, stream, [[out], 1]);
+  launch(cu.cuKernelGetFunction(kernel), stream, [[out + 4], 2]);
+  cu.cuStreamSynchronize(stream);
+  expect(read(out, 2)).toEqual([1, 2]);
+  expect(cu.cuLibraryGetGlobal(library, 'a')).toEqual(cu.cuModuleGetGlobal(cu.cuLibraryGetModule(library), 'a'));
+  expect(resultOf(() => cu.cuLibraryGetKernel(library, 'x'))).toBe('CUDA_ERROR_NOT_FOUND');
+  cu.cuLibraryUnload(library);
+  expect(resultOf(() => launch(kernel, stream, [[out], 1]))).toBe('CUDA_ERROR_INVALID_HANDLE');
+});
+
+test('a library works in a context that was made after it', () => {
+  const { cu } = openFake();
+  const library = cu.cuLibraryLoadData('empty', {});
+  const before = cu.cuLibraryGetModule(library);
+  cu.cuDevicePrimaryCtxReset(0);
+  cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
+  expect(cu.cuLibraryGetModule(library)).not.toBe(before);
+});
+
+test('linking one PTX text gives that text; more than one is not supported', () => {
+  const { cu } = openFake();
+  const input = { type: 1, data: 'store', name: 'a.ptx' };
+  const { cubin } = cu.cuLink([input], {});
+  expect(cu.cuModuleGetFunction(cu.cuModuleLoadDataEx(cubin, {}), 'store')).toBeGreaterThan(0);
+  expect(resultOf(() => cu.cuLink([input, input], {}))).toBe('CUDA_ERROR_NOT_SUPPORTED');
+  expect(resultOf(() => cu.cuLink([{ ...input, type: 0 }], {}))).toBe('CUDA_ERROR_NO_BINARY_FOR_GPU');
+  expect(resultOf(() => cu.cuLink([{ ...input, data: '!syntax' }], {}))).toBe('CUDA_ERROR_INVALID_PTX');
+});

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openCpu } from './open.js';
+import { messageOf, packParams, resultOf } from './testing/open-fake.js';
+
+/** A device with the real compiler and kernels that nvcc made. */
+function open(sample: string) {
+  const printed: string[] = [];
+  const cu = openCpu({ memoryBytes: 256 * 2 ** 20, multiprocessors: 4, print: (text) => printed.push(text) });
+  cu.cuInit(0);
+  cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
+  const stream = cu.cuStreamCreateWithPriority(1, 0);
+  const module = cu.cuModuleLoadDataEx(readFileSync(new URL(`../../ptx/samples/sm_80/${sample}.ptx`, import.meta.url)), {});
+  const managed = <T>(View: new (buffer: ArrayBufferLike, offset: number, length: number) => T, length: number, bytes: number): { at: number; view: T } => {
+    const at = cu.cuMemAllocManaged(length * bytes, 1);
+    const { buffer, byteOffset } = cu.hostView(at, length * bytes);
+    return { at, view: new View(buffer, byteOffset, length) };
+  };
+  return { cu, stream, printed, kernel: (name: string) => cu.cuModuleGetFunction(module, name), managed };
+}
+
+const floatBits = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0]!;
+
+test('saxpy from nvcc gives what saxpy gives', () => {
+  const { cu, stream, kernel, managed } = open('k01_saxpy');
+  const n = 10_000;
+  const x = managed(Float32Array, n, 4);
+  const y = managed(Float32Array, n, 4);
+  x.view.forEach((_, i) => (x.view[i] = i));
+  y.view.fill(1);
+  const saxpy = kernel('saxpy');
+  const sizes = [0, 1, 2, 3].map((index) => cu.cuFuncGetParamInfo(saxpy, index)?.size);
+  const values = sizes[0] === 4 && sizes[1] === 4 ? [n, floatBits(2), [x.at], [y.at]] as const : [floatBits(2), [x.at], [y.at], n] as const;
+  const params = packParams(values);
+  cu.cuLaunchKernel(saxpy, Math.ceil(n / 256), 1, 1, 256, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuStreamSynchronize(stream);
+  expect(y.view[0]).toBe(1);
+  expect(y.view[n - 1]).toBe(2 * (n - 1) + 1);
+});
+
+test('printf and assert of a compiled kernel', () => {
+  const { cu, stream, kernel, managed, printed } = open('k14_printf');
+  const f = managed(Float32Array, 2, 4);
+  f.view.set([0.5, -1]);
+  const params = packParams([2, [f.at]]);
+  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuStreamSynchronize(stream);
+  expect(printed).toEqual(['t 0 of 2: 0.500000 str\n']);
+  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.length);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/);
+});
+
+test('malloc of a compiled kernel', () => {
+  const { cu, stream, kernel, managed } = open('k14_printf');
+  const p = managed(BigInt64Array, 32, 8);
+  const params = packParams([[p.at]]);
+  cu.cuLaunchKernel(kernel('dmalloc'), 1, 1, 1, 32, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuStreamSynchronize(stream);
+  expect(new Set(p.view).size).toBe(32);
+  expect(p.view.every((address) => address > 65536n)).toBe(true);
+});
+
+test('trap is LAUNCH_FAILED and says where', () => {
+  const { cu, stream, kernel, managed } = open('k14_printf');
+  const p = managed(Int32Array, 8, 4);
+  p.view[0] = 42;
+  const params = packParams([[p.at]]);
+  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/LAUNCH_FAILED \(719\): trapk: the kernel executed trap, PTX line \d+, block \(0,0,0\), thread \(0,0,0\)/);
+});
+
+test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
+  const { cu, stream, kernel } = open('k14_printf');
+  const params = packParams([[16]]);
+  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/ILLEGAL_ADDRESS \(700\): trapk: read or write out of bounds at 0x10, PTX line \d+/);
+  expect(resultOf(() => cu.cuMemGetInfo())).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
+});
+
+test('a cooperative grid synchronises, directly and in a graph', () => {
+  const { cu, stream, kernel, managed } = open('k15_coop');
+  const a = managed(Float32Array, 5000, 4);
+  a.view.fill(0);
+  const params = packParams([[a.at], 5000]);
+  const launch = (): void => cu.cuLaunchKernelEx({
+    gridDimX: 8, gridDimY: 1, gridDimZ: 1, blockDimX: 128, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream, attrs: { cooperative: true },
+  }, kernel('cg_grid'), params, 0, params.length);
+  launch();
+  cu.cuStreamSynchronize(stream);
+  expect(new Set(a.view)).toEqual(new Set([1.875]));
+  cu.cuStreamBeginCapture(stream, 2);
+  launch();
+  const exec = cu.cuGraphInstantiate(cu.cuStreamEndCapture(stream), 0);
+  a.view.fill(0);
+  for (let i = 0; i < 2; i++) {
+    a.view.fill(0);
+    cu.cuGraphLaunch(exec, stream);
+    cu.cuStreamSynchronize(stream);
+    expect(new Set(a.view)).toEqual(new Set([1.875]));
+  }
+});
+
+test('PTX with an error is INVALID_PTX, with its place', () => {
+  const { cu } = open('k01_saxpy');
+  expect(messageOf(() => cu.cuModuleLoadDataEx('.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frobnicate; ret; }', {})))
+    .toMatch(/INVALID_PTX \(218\)[^]*:4:/);
+});

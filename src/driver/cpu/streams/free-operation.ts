@@ -1,0 +1,85 @@
+/**
+ * The end of an allocation's life in stream order. The address is invalid for calls from the moment of the call that
+ * frees it; the memory itself goes back when the stream gets here, unless an allocation on the same stream took it over
+ * in the meantime, which is safe because that allocation's users come later in the same order.
+ */
+import { CUgraphNodeType } from '../../flags.js';
+import { roundToGranule } from '../memory/pool.js';
+import type { MemoryPool } from '../memory/pool.js';
+import type { Allocation } from '../memory/device-memory.js';
+import { Operation, STEP } from './operation.js';
+import type { Stream } from './stream.js';
+
+export class FreeOperation extends Operation {
+  readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE;
+  private allocation: Allocation | undefined;
+  private readonly stream: Stream;
+
+  constructor(allocation: Allocation, stream: Stream) {
+    super();
+    this.allocation = allocation;
+    this.stream = stream;
+    stream.pendingFrees.add(this);
+  }
+
+  /** The allocation, if its memory is of this pool and as large as `bytes` asks for; the free then does nothing. */
+  takeOver(pool: MemoryPool, bytes: number): Allocation | undefined {
+    const allocation = this.allocation;
+    if (allocation?.pool !== pool || allocation.range.bytes !== roundToGranule(bytes)) return undefined;
+    this.allocation = undefined;
+    this.stream.pendingFrees.delete(this);
+    return allocation;
+  }
+
+  step(): number {
+    this.stream.pendingFrees.delete(this);
+    if (this.allocation !== undefined) this.allocation.memory.reclaim(this.allocation);
+    return STEP.done;
+  }
+
+  copy(): Operation {
+    throw new Error('a free outside a graph is not part of one');
+  }
+
+  describe(): string {
+    return 'free';
+  }
+}
+
+/** Runs an action once every stream that had work when it was made has got past that work. */
+export class AfterWork {
+  private open: number;
+  private readonly action: () => void;
+
+  constructor(streams: number, action: () => void) {
+    this.open = streams;
+    this.action = action;
+  }
+
+  passed(): void {
+    if (--this.open === 0) this.action();
+  }
+}
+
+export class AfterWorkOperation extends Operation {
+  readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY;
+  private readonly work: AfterWork;
+
+  constructor(work: AfterWork) {
+    super();
+    this.work = work;
+  }
+
+  step(): number {
+    this.work.passed();
+    return STEP.done;
+  }
+
+  copy(): Operation {
+    throw new Error('deferred work is not part of a graph');
+  }
+
+  describe(): string {
+    return 'deferred work';
+  }
+}

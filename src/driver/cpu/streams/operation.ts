@@ -1,0 +1,68 @@
+/**
+ * One piece of device work: what a stream queues and what a node of a graph holds. Work is done in steps of bounded
+ * size and keeps its own state between them, so that one thread can run many streams and stop at any time.
+ */
+import { CUgraphExecUpdateResult } from '../../flags.js';
+
+/** What a step came to. */
+export const STEP = {
+  /** The operation has ended. */
+  done: 0,
+  /** A full step was made; the next stream's turn. */
+  more: 1,
+  /** Time ran out inside the step: the same operation goes on first at the next poll, whatever the time was. */
+  paused: 2,
+  /** It waits for another stream or for the host. Nothing was done. */
+  blocked: 3,
+  /** A kernel faulted; its context is lost and its streams are empty. */
+  fault: 4,
+} as const;
+
+/** When the current call of `poll` should return. */
+export class Slice {
+  readonly now: () => number;
+  deadline = 0;
+  /** The time at the last look. */
+  time = 0;
+
+  constructor(now: () => number) {
+    this.now = now;
+  }
+
+  begin(milliseconds: number): void {
+    this.time = this.now();
+    this.deadline = this.time + milliseconds;
+  }
+
+  expired(): boolean {
+    this.time = this.now();
+    return this.time >= this.deadline;
+  }
+}
+
+export abstract class Operation {
+  /** The next one in its stream's queue. */
+  next: Operation | undefined = undefined;
+
+  /** The CUgraphNodeType that a captured one becomes. */
+  abstract readonly nodeType: number;
+
+  abstract step(slice: Slice): number;
+
+  /** Prepares another run from the beginning: a graph runs the same operations many times. */
+  restart(): void {}
+
+  /** An operation of its own with the same parameters, for another graph or another run. */
+  abstract copy(): Operation;
+
+  /** Says in one line what it does, for a picture of the graph. */
+  abstract describe(): string;
+
+  /** A CUgraphExecUpdateResult: whether an executable graph may take this in the place of `old`, which is of the same type. */
+  replaces(_old: Operation): number {
+    return CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  }
+
+  /** The queue is done with it: it may be used for another call. */
+  release(): void {}
+}

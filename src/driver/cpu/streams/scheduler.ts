@@ -1,0 +1,104 @@
+/**
+ * Decides which stream runs next. All devices of a driver share one scheduler, since one thread does their work.
+ *
+ * Every stream that has work gets its turn in each round, those of higher priority first and for more steps, so that a
+ * kernel that spins on another stream's result never keeps that stream from running. Turns are counted in steps of
+ * work, not in time, and a step that time cut short is taken up where it was: the order of things depends on the calls
+ * that were made, not on how much time `poll` was given.
+ */
+import { Slice, STEP } from './operation.js';
+import type { Stream } from './stream.js';
+
+export class Scheduler {
+  readonly slice: Slice;
+  /** Streams that have work, by priority. */
+  private busy: Stream[] = [];
+  /** Whose turn it is, and how many steps of it are left (0: not begun). */
+  private turn = 0;
+  private stepsLeft = 0;
+  /** Operations that have ended so far. */
+  completions = 0;
+
+  constructor(now: () => number) {
+    this.slice = new Slice(now);
+  }
+
+  /** The streams that have work now. */
+  get streams(): readonly Stream[] {
+    return this.busy;
+  }
+
+  /** A stream that was empty has got work. */
+  wake(stream: Stream): void {
+    const busy = this.busy;
+    let at = busy.length;
+    while (at > 0 && busy[at - 1]!.priority > stream.priority) at--;
+    if (at === busy.length) {
+      busy.push(stream);
+    } else {
+      busy.splice(at, 0, stream);
+      // Whoever's turn it is keeps it, and a turn that has not begun goes to the newcomer.
+      if (at < this.turn || (at === this.turn && this.stepsLeft > 0)) this.turn++;
+    }
+  }
+
+  /** Forgets streams whose queues were dropped. */
+  sweep(): void {
+    this.busy = this.busy.filter((stream) => !stream.idle);
+    this.turn = 0;
+    this.stepsLeft = 0;
+  }
+
+  /** See {@link PolledDriver.poll}. */
+  run(budgetMicroseconds: number): boolean {
+    if (this.busy.length === 0) return false;
+    const slice = this.slice;
+    slice.begin(budgetMicroseconds / 1000);
+    /** Turns in a row that got nothing done. */
+    let fruitless = 0;
+    for (;;) {
+      if (this.turn >= this.busy.length) this.turn = 0;
+      const stream = this.busy[this.turn]!;
+      if (this.stepsLeft === 0) this.stepsLeft = 1 << -stream.priority;
+      const outcome = stream.head!.step(slice);
+      switch (outcome) {
+        case STEP.done:
+          fruitless = 0;
+          this.completions++;
+          stream.advance();
+          if (stream.idle) {
+            this.retire(stream);
+            if (this.busy.length === 0) return false;
+          } else {
+            this.endStep();
+          }
+          break;
+        case STEP.more:
+          fruitless = 0;
+          this.endStep();
+          break;
+        case STEP.paused:
+          return true;
+        case STEP.blocked:
+          this.stepsLeft = 0;
+          this.turn++;
+          if (++fruitless >= this.busy.length) return false;
+          continue;
+        default:
+          if (this.busy.length === 0) return false;
+          fruitless = 0;
+      }
+      if (slice.expired()) return true;
+    }
+  }
+
+  private endStep(): void {
+    if (--this.stepsLeft === 0) this.turn++;
+  }
+
+  private retire(stream: Stream): void {
+    this.busy.splice(this.turn, 1);
+    this.stepsLeft = 0;
+    if (stream.destroyed) stream.context.streams.delete(stream);
+  }
+}

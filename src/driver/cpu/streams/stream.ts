@@ -1,0 +1,75 @@
+/**
+ * A stream: a queue of operations that run one after the other. Each operation has a number in its stream, and a stream
+ * says up to which number it has completed; that pair is all that events and waits need.
+ */
+import { CUstream_flags } from '../../flags.js';
+import type { CpuContext } from '../context.js';
+import type { Capture } from '../graphs/capture.js';
+import type { GraphNode } from '../graphs/graph.js';
+import type { FreeOperation } from './free-operation.js';
+import type { Operation } from './operation.js';
+
+/** Priorities run from 0 down to this, as on NVIDIA's data-centre GPUs. */
+export const GREATEST_PRIORITY = -5;
+
+export class Stream {
+  readonly handle: number;
+  readonly context: CpuContext;
+  readonly flags: number;
+  readonly priority: number;
+  head: Operation | undefined;
+  private tail: Operation | undefined;
+  /** Number of the last operation queued. */
+  submitted = 0;
+  /** Number of the last operation completed. */
+  completed = 0;
+  destroyed = false;
+  /** Up to where the legacy stream waits for this one already, and this one for the legacy stream. */
+  seenByLegacy = 0;
+  legacySeen = 0;
+  /** Frees that are queued and not yet reached; an allocation on this stream may take their memory at once. */
+  readonly pendingFrees = new Set<FreeOperation>();
+  /** The capture that this stream takes part in, and the nodes that its next node will depend on. */
+  capture: Capture | undefined;
+  frontier: GraphNode[] = [];
+
+  constructor(handle: number, context: CpuContext, flags: number, priority: number) {
+    this.handle = handle;
+    this.context = context;
+    this.flags = flags;
+    this.priority = priority;
+  }
+
+  get idle(): boolean {
+    return this.head === undefined;
+  }
+
+  get blocking(): boolean {
+    return (this.flags & CUstream_flags.CU_STREAM_NON_BLOCKING) === 0;
+  }
+
+  /** Returns the operation's number. */
+  push(operation: Operation): number {
+    if (this.head === undefined) this.head = operation;
+    else this.tail!.next = operation;
+    this.tail = operation;
+    return ++this.submitted;
+  }
+
+  /** The first operation has ended. */
+  advance(): void {
+    const done = this.head!;
+    this.head = done.next;
+    done.next = undefined;
+    if (this.head === undefined) this.tail = undefined;
+    this.completed++;
+    done.release();
+  }
+
+  /** Drops all queued work; whoever waits for it, on another device, goes on. */
+  drop(): void {
+    this.head = this.tail = undefined;
+    this.completed = this.submitted;
+    this.pendingFrees.clear();
+  }
+}

@@ -1,0 +1,352 @@
+/**
+ * The CUDA driver API as one TypeScript interface: the door between the library and its two devices.
+ *
+ * Two providers implement it: `libcuda` (the real driver) and `cpu` (the embedded device). Names, arguments and
+ * their order are NVIDIA's, with three rules that make them TypeScript:
+ *
+ * - a call returns what C returns through its pointers, and throws {@link DriverError} for any result but
+ *   CUDA_SUCCESS. The two queries whose "not ready" is an answer return the `CUresult` itself;
+ * - handles and addresses are numbers (all of them fit 53 bits), `0` is the null handle. A host address comes from
+ *   {@link Driver.cuMemHostRegister} or {@link Driver.cuMemHostAlloc} and is valid in every thread of the process;
+ * - a structure that C takes by pointer is a plain object whose fields carry C's names.
+ *
+ * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called.
+ * Every call acts on the context that is current on the calling thread, as in C.
+ */
+import type { CUresult } from './result.js';
+
+export type CUdevice = number;
+export type CUcontext = number;
+export type CUstream = number;
+export type CUevent = number;
+export type CUmodule = number;
+export type CUlibrary = number;
+export type CUkernel = number;
+export type CUfunction = number;
+export type CUgraph = number;
+export type CUgraphNode = number;
+export type CUgraphExec = number;
+export type CUmemoryPool = number;
+/** A device address in bytes. */
+export type CUdeviceptr = number;
+/** A host address in bytes that the driver knows (registered or allocated by it). */
+export type HostAddress = number;
+
+/** One or the other end of a 2-D copy; offsets, widths and pitches in bytes, heights in rows. */
+export interface CUDA_MEMCPY2D {
+  srcXInBytes: number;
+  srcY: number;
+  srcMemoryType: number;
+  srcHost: HostAddress;
+  srcDevice: CUdeviceptr;
+  srcPitch: number;
+  dstXInBytes: number;
+  dstY: number;
+  dstMemoryType: number;
+  dstHost: HostAddress;
+  dstDevice: CUdeviceptr;
+  dstPitch: number;
+  WidthInBytes: number;
+  Height: number;
+}
+
+/** A 3-D copy; widths and pitches in bytes, heights in rows, depths in slices. */
+export interface CUDA_MEMCPY3D {
+  srcXInBytes: number;
+  srcY: number;
+  srcZ: number;
+  srcMemoryType: number;
+  srcHost: HostAddress;
+  srcDevice: CUdeviceptr;
+  srcPitch: number;
+  srcHeight: number;
+  dstXInBytes: number;
+  dstY: number;
+  dstZ: number;
+  dstMemoryType: number;
+  dstHost: HostAddress;
+  dstDevice: CUdeviceptr;
+  dstPitch: number;
+  dstHeight: number;
+  WidthInBytes: number;
+  Height: number;
+  Depth: number;
+}
+
+/** Launch attributes of cuLaunchKernelEx; what is left out is the driver's default. */
+export interface LaunchAttributes {
+  /** CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+  cooperative?: boolean;
+  /** CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, in blocks */
+  clusterDim?: readonly [number, number, number];
+  /** CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: 0 default, 1 spread, 2 load balancing */
+  clusterSchedulingPolicyPreference?: number;
+  /** CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION (programmatic dependent launch) */
+  programmaticStreamSerialization?: boolean;
+  /** CU_LAUNCH_ATTRIBUTE_PRIORITY */
+  priority?: number;
+}
+
+/** Properties of a pool for cuMemPoolCreate. */
+export interface CUmemPoolProps {
+  /** device ordinal that the memory lives on */
+  location: CUdevice;
+  /** upper bound in bytes; 0 for the driver's default */
+  maxSize?: number;
+}
+
+/** What a JIT is asked for; names follow CU_JIT_*. */
+export interface JitOptions {
+  CU_JIT_MAX_REGISTERS?: number;
+  CU_JIT_THREADS_PER_BLOCK?: number;
+  CU_JIT_OPTIMIZATION_LEVEL?: number;
+  CU_JIT_TARGET?: number;
+  CU_JIT_GENERATE_DEBUG_INFO?: boolean;
+  CU_JIT_GENERATE_LINE_INFO?: boolean;
+  CU_JIT_LOG_VERBOSE?: boolean;
+  CU_JIT_CACHE_MODE?: number;
+}
+
+/** What the JIT wrote; also on the {@link DriverError} of a failed load, as its `infoLog` and `errorLog`. */
+export interface JitLogs {
+  infoLog: string;
+  errorLog: string;
+}
+
+/** Offset and size in bytes of one kernel parameter, as cuFuncGetParamInfo gives them. */
+export interface ParamInfo {
+  offset: number;
+  size: number;
+}
+
+export interface CaptureInfo {
+  /** CU_STREAM_CAPTURE_STATUS_*: 0 none, 1 active, 2 invalidated */
+  status: number;
+  id: number;
+}
+
+export interface GraphExecUpdateResult {
+  /** CU_GRAPH_EXEC_UPDATE_*: 0 success */
+  result: number;
+  errorNode: CUgraphNode;
+}
+
+export interface Driver {
+  /** Which provider this is. */
+  readonly provider: 'libcuda' | 'cpu';
+
+  // Initialisation, devices
+  cuInit(flags: number): void;
+  /** e.g. 13000 for CUDA 13.0 */
+  cuDriverGetVersion(): number;
+  cuDeviceGetCount(): number;
+  cuDeviceGet(ordinal: number): CUdevice;
+  cuDeviceGetName(dev: CUdevice): string;
+  /** 16 bytes */
+  cuDeviceGetUuid(dev: CUdevice): Uint8Array;
+  cuDeviceGetPCIBusId(dev: CUdevice): string;
+  /** bytes */
+  cuDeviceTotalMem(dev: CUdevice): number;
+  /** `attrib` is a value of `CUdevice_attribute` */
+  cuDeviceGetAttribute(attrib: number, dev: CUdevice): number;
+  cuDeviceCanAccessPeer(dev: CUdevice, peerDev: CUdevice): boolean;
+  cuDeviceGetDefaultMemPool(dev: CUdevice): CUmemoryPool;
+  cuDeviceGetMemPool(dev: CUdevice): CUmemoryPool;
+  cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool): void;
+
+  // Contexts
+  cuDevicePrimaryCtxRetain(dev: CUdevice): CUcontext;
+  cuDevicePrimaryCtxRelease(dev: CUdevice): void;
+  cuDevicePrimaryCtxReset(dev: CUdevice): void;
+  cuDevicePrimaryCtxSetFlags(dev: CUdevice, flags: number): void;
+  cuDevicePrimaryCtxGetState(dev: CUdevice): { flags: number; active: boolean };
+  cuCtxSetCurrent(ctx: CUcontext): void;
+  cuCtxGetCurrent(): CUcontext;
+  /** Waits. Never called by the runtime thread. */
+  cuCtxSynchronize(): void;
+  cuCtxGetStreamPriorityRange(): { leastPriority: number; greatestPriority: number };
+  /** `limit` is a value of `CUlimit`; bytes or counts as NVIDIA defines them */
+  cuCtxGetLimit(limit: number): number;
+  cuCtxSetLimit(limit: number, value: number): void;
+  cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
+  cuCtxDisablePeerAccess(peerContext: CUcontext): void;
+
+  // Streams
+  cuStreamCreateWithPriority(flags: number, priority: number): CUstream;
+  cuStreamDestroy(stream: CUstream): void;
+  /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the fault that the stream met: returned, not thrown. */
+  cuStreamQuery(stream: CUstream): CUresult;
+  /** Waits. Never called by the runtime thread. */
+  cuStreamSynchronize(stream: CUstream): void;
+  cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: number): void;
+  cuStreamGetPriority(stream: CUstream): number;
+  cuStreamGetFlags(stream: CUstream): number;
+  cuStreamWriteValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
+  /** `flags`: CU_STREAM_WAIT_VALUE_GEQ 0, EQ 1, AND 2, NOR 3 */
+  cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
+  /** `mode`: CU_STREAM_CAPTURE_MODE_GLOBAL 0, THREAD_LOCAL 1, RELAXED 2 */
+  cuStreamBeginCapture(stream: CUstream, mode: number): void;
+  /** The graph, 0 where the capture was invalidated without an error. */
+  cuStreamEndCapture(stream: CUstream): CUgraph;
+  cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
+
+  // Events
+  cuEventCreate(flags: number): CUevent;
+  cuEventRecord(event: CUevent, stream: CUstream): void;
+  /** CUDA_SUCCESS, CUDA_ERROR_NOT_READY or a fault: returned, not thrown. */
+  cuEventQuery(event: CUevent): CUresult;
+  /** Waits. Never called by the runtime thread. */
+  cuEventSynchronize(event: CUevent): void;
+  cuEventDestroy(event: CUevent): void;
+  /** milliseconds */
+  cuEventElapsedTime(start: CUevent, end: CUevent): number;
+
+  // Memory; sizes in bytes
+  cuMemGetInfo(): { free: number; total: number };
+  cuMemAlloc(bytesize: number): CUdeviceptr;
+  cuMemAllocPitch(widthInBytes: number, height: number, elementSizeBytes: number): { dptr: CUdeviceptr; pitch: number };
+  cuMemFree(dptr: CUdeviceptr): void;
+  cuMemAllocAsync(bytesize: number, stream: CUstream): CUdeviceptr;
+  cuMemAllocFromPoolAsync(bytesize: number, pool: CUmemoryPool, stream: CUstream): CUdeviceptr;
+  cuMemFreeAsync(dptr: CUdeviceptr, stream: CUstream): void;
+  /** `flags`: CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4 */
+  cuMemAllocManaged(bytesize: number, flags: number): CUdeviceptr;
+  /** `flags`: CU_MEMHOSTALLOC_PORTABLE 1, DEVICEMAP 2, WRITECOMBINED 4 */
+  cuMemHostAlloc(bytesize: number, flags: number): HostAddress;
+  cuMemFreeHost(p: HostAddress): void;
+  /**
+   * Page-locks `bytesize` bytes of `buffer` from `byteOffset` on and returns their address. The caller keeps `buffer`
+   * referenced until cuMemHostUnregister. `flags`: CU_MEMHOSTREGISTER_PORTABLE 1, DEVICEMAP 2.
+   */
+  cuMemHostRegister(buffer: SharedArrayBuffer, byteOffset: number, bytesize: number, flags: number): HostAddress;
+  cuMemHostUnregister(p: HostAddress): void;
+  /** Where `buffer` begins, to find a page boundary in it; no address for the driver until it is registered. */
+  hostAddress(buffer: SharedArrayBuffer): HostAddress;
+  cuMemHostGetDevicePointer(p: HostAddress, flags: number): CUdeviceptr;
+  /**
+   * The bytes of host memory that the driver knows, or of managed memory; their lifetime is that memory's. Read and
+   * write through a view of `.buffer` from `.byteOffset` on.
+   */
+  hostView(p: HostAddress, bytesize: number): Uint8Array;
+  cuMemPrefetchAsync(dptr: CUdeviceptr, count: number, dstDevice: CUdevice, stream: CUstream): void;
+  cuMemAdvise(dptr: CUdeviceptr, count: number, advice: number, device: CUdevice): void;
+  /** `attribute` is a value of `CUpointer_attribute` with a 32- or 64-bit answer */
+  cuPointerGetAttribute(attribute: number, ptr: CUdeviceptr): number;
+
+  // Memory pools; sizes in bytes
+  cuMemPoolCreate(props: CUmemPoolProps): CUmemoryPool;
+  cuMemPoolDestroy(pool: CUmemoryPool): void;
+  cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: number): void;
+  /** `attr` is a value of `CUmemPool_attribute` */
+  cuMemPoolGetAttribute(pool: CUmemoryPool, attr: number): number;
+  cuMemPoolSetAttribute(pool: CUmemoryPool, attr: number, value: number): void;
+  /** read and write access for `device` to the pool's memory, or none */
+  cuMemPoolSetAccess(pool: CUmemoryPool, device: CUdevice, access: 'none' | 'readwrite'): void;
+
+  // Copies and fills: all of them asynchronous, host ends page-locked. Sizes in bytes.
+  cuMemcpyHtoDAsync(dstDevice: CUdeviceptr, srcHost: HostAddress, byteCount: number, stream: CUstream): void;
+  cuMemcpyDtoHAsync(dstHost: HostAddress, srcDevice: CUdeviceptr, byteCount: number, stream: CUstream): void;
+  cuMemcpyDtoDAsync(dstDevice: CUdeviceptr, srcDevice: CUdeviceptr, byteCount: number, stream: CUstream): void;
+  cuMemcpyPeerAsync(
+    dstDevice: CUdeviceptr, dstContext: CUcontext, srcDevice: CUdeviceptr, srcContext: CUcontext,
+    byteCount: number, stream: CUstream,
+  ): void;
+  cuMemcpy2DAsync(copy: CUDA_MEMCPY2D, stream: CUstream): void;
+  cuMemcpy3DAsync(copy: CUDA_MEMCPY3D, stream: CUstream): void;
+  /** `n` elements of 8, 16 or 32 bits */
+  cuMemsetD8Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  cuMemsetD16Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  cuMemsetD32Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
+  /** `width` elements a row, `height` rows, `dstPitch` in bytes */
+  cuMemsetD2D8Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
+  cuMemsetD2D16Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
+  cuMemsetD2D32Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
+
+  // Modules, libraries, linker. `image` is PTX text (no terminating zero needed), cubin or fatbin bytes.
+  cuModuleLoadDataEx(image: string | Uint8Array, options: JitOptions): CUmodule;
+  cuModuleUnload(mod: CUmodule): void;
+  cuModuleGetFunction(mod: CUmodule, name: string): CUfunction;
+  cuModuleGetGlobal(mod: CUmodule, name: string): { dptr: CUdeviceptr; bytes: number };
+  cuLibraryLoadData(code: string | Uint8Array, options: JitOptions): CUlibrary;
+  cuLibraryUnload(library: CUlibrary): void;
+  cuLibraryGetKernel(library: CUlibrary, name: string): CUkernel;
+  /** CUDA 12.4 or later */
+  cuLibraryGetKernelCount(library: CUlibrary): number;
+  cuLibraryEnumerateKernels(library: CUlibrary): CUkernel[];
+  cuKernelGetName(kernel: CUkernel): string;
+  cuLibraryGetGlobal(library: CUlibrary, name: string): { dptr: CUdeviceptr; bytes: number };
+  cuLibraryGetModule(library: CUlibrary): CUmodule;
+  cuKernelGetFunction(kernel: CUkernel): CUfunction;
+  /** cuLinkCreate, cuLinkAddData for each input, cuLinkComplete, cuLinkDestroy: the finished cubin and the logs. */
+  cuLink(inputs: readonly { type: number; data: string | Uint8Array; name: string }[], options: JitOptions): { cubin: Uint8Array } & JitLogs;
+
+  // Functions; `attrib` is a value of `CUfunction_attribute`
+  cuFuncGetAttribute(attrib: number, func: CUfunction): number;
+  cuFuncSetAttribute(func: CUfunction, attrib: number, value: number): void;
+  cuFuncSetCacheConfig(func: CUfunction, config: number): void;
+  /** Loads the function now, so that no first launch loads it. CUDA 12.4 or later; nothing on older ones. */
+  cuFuncLoad(func: CUfunction): void;
+  /** Undefined past the last parameter. CUDA 12.4 or later. */
+  cuFuncGetParamInfo(func: CUfunction, paramIndex: number): ParamInfo | undefined;
+
+  // Occupancy
+  cuOccupancyMaxActiveBlocksPerMultiprocessor(func: CUfunction, blockSize: number, dynamicSMemSize: number): number;
+  cuOccupancyMaxPotentialBlockSize(func: CUfunction, dynamicSMemSize: number, blockSizeLimit: number): { minGridSize: number; blockSize: number };
+  cuOccupancyAvailableDynamicSMemPerBlock(func: CUfunction, numBlocks: number, blockSize: number): number;
+  cuOccupancyMaxActiveClusters(func: CUfunction, config: LaunchConfig): number;
+
+  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramWords` 32-bit words of
+  // `params` from `paramStart` on.
+  cuLaunchKernel(
+    func: CUfunction,
+    gridDimX: number, gridDimY: number, gridDimZ: number,
+    blockDimX: number, blockDimY: number, blockDimZ: number,
+    sharedMemBytes: number, stream: CUstream,
+    params: Int32Array, paramStart: number, paramWords: number,
+  ): void;
+  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramWords: number): void;
+
+  // Graphs
+  cuGraphCreate(): CUgraph;
+  cuGraphDestroy(graph: CUgraph): void;
+  cuGraphClone(graph: CUgraph): CUgraph;
+  cuGraphGetNodes(graph: CUgraph): CUgraphNode[];
+  /** CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait event, 7 event record, … */
+  cuGraphNodeGetType(node: CUgraphNode): number;
+  /** Writes DOT text to `path`. `flags`: CU_GRAPH_DEBUG_DOT_FLAGS_* */
+  cuGraphDebugDotPrint(graph: CUgraph, path: string, flags: number): void;
+  cuGraphInstantiate(graph: CUgraph, flags: number): CUgraphExec;
+  cuGraphExecUpdate(exec: CUgraphExec, graph: CUgraph): GraphExecUpdateResult;
+  cuGraphExecDestroy(exec: CUgraphExec): void;
+  cuGraphUpload(exec: CUgraphExec, stream: CUstream): void;
+  cuGraphLaunch(exec: CUgraphExec, stream: CUstream): void;
+}
+
+/** CUlaunchConfig, with its attributes as one object. Dimensions in blocks and threads, shared memory in bytes. */
+export interface LaunchConfig {
+  gridDimX: number;
+  gridDimY: number;
+  gridDimZ: number;
+  blockDimX: number;
+  blockDimY: number;
+  blockDimZ: number;
+  sharedMemBytes: number;
+  hStream: CUstream;
+  attrs: LaunchAttributes;
+}
+
+/**
+ * A provider whose device runs on the calling thread. The runtime thread calls `poll` whenever it has no command to
+ * decode; a real GPU needs nobody's help and has none.
+ */
+export interface PolledDriver extends Driver {
+  /**
+   * Does the device's work for about `budgetMicroseconds`. Returns true while some could still be done at once, false
+   * when every stream is empty or waits for something that only the host can bring about.
+   */
+  poll(budgetMicroseconds: number): boolean;
+}
+
+export function isPolled(driver: Driver): driver is PolledDriver {
+  return typeof (driver as Partial<PolledDriver>).poll === 'function';
+}

@@ -1,0 +1,65 @@
+/**
+ * What a driver call throws: which call, with what result, and what the driver had to say about it.
+ */
+import { resultName } from './result.js';
+import type { CUresult } from './result.js';
+
+export interface DriverErrorDetails {
+  /** Text of the JIT's info log, where the call runs the JIT. */
+  infoLog?: string;
+  /** Text of the JIT's error log, where the call runs the JIT. */
+  errorLog?: string;
+  /** One more sentence: what was asked for, or where a kernel faulted. */
+  detail?: string;
+}
+
+/** A driver call that returned something else than CUDA_SUCCESS. */
+export class DriverError extends Error {
+  override readonly name = 'DriverError';
+  /** The driver's name of the result, e.g. `CUDA_ERROR_INVALID_VALUE`. */
+  readonly resultName: string;
+  /** The call, e.g. `cuMemAllocAsync`. */
+  readonly call: string;
+  /** The driver's number of the result. */
+  readonly result: CUresult;
+  readonly infoLog: string | undefined;
+  readonly errorLog: string | undefined;
+  readonly detail: string | undefined;
+
+  constructor(call: string, result: CUresult, details: DriverErrorDetails = {}) {
+    const name = resultName(result);
+    const log = details.errorLog?.trim();
+    super(
+      `${call} returned ${name} (${result})` +
+        (details.detail === undefined ? '' : `: ${details.detail}`) +
+        (log === undefined || log === '' ? '' : `\n${log}`),
+    );
+    this.call = call;
+    this.result = result;
+    this.resultName = name;
+    this.infoLog = details.infoLog;
+    this.errorLog = details.errorLog;
+    this.detail = details.detail;
+  }
+}
+
+/** A symbol that the loaded driver does not have. */
+export class MissingSymbolError extends Error {
+  override readonly name = 'MissingSymbolError';
+  readonly symbol: string;
+  constructor(symbol: string, since: string, have: string) {
+    super(`${symbol} needs an NVIDIA driver for CUDA ${since} or later; this one supports CUDA ${have}. Update the driver.`);
+    this.symbol = symbol;
+  }
+}
+
+/** No library was found under any of the names and folders tried. */
+export class LibraryNotFoundError extends Error {
+  override readonly name = 'LibraryNotFoundError';
+  /** Every path that was tried, in order, with the loader's answer. */
+  readonly tried: readonly { path: string; reason: string }[];
+  constructor(library: string, tried: readonly { path: string; reason: string }[], advice: string) {
+    super(`${library} was not found. ${advice}\nTried:\n${tried.map((t) => `  ${t.path}: ${t.reason}`).join('\n')}`);
+    this.tried = tried;
+  }
+}

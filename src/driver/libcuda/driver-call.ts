@@ -1,0 +1,79 @@
+/**
+ * Binds the rows of `calls.ts` to a loaded libcuda. A symbol is looked up when its call is first made, so a driver that
+ * lacks one can still do everything else; from then on `run` is koffi's function itself and a call costs what koffi
+ * costs.
+ */
+import { DriverError, MissingSymbolError } from '../error.js';
+import type { DriverErrorDetails } from '../error.js';
+import type { CUresult } from '../result.js';
+import { CALLS } from './calls.js';
+import type { ArgumentsOf, CallName, CallRow } from './calls.js';
+import { firstLine } from './koffi.js';
+import type { KoffiLibrary } from './koffi.js';
+
+/** One driver call of one loaded library. */
+export class DriverCall<A extends readonly unknown[]> {
+  /** NVIDIA's name. */
+  readonly name: string;
+  /** Makes the call and returns its result. The first time it throws MissingSymbolError if the driver lacks it. */
+  run: (...args: A) => CUresult;
+  readonly #resolve: () => ((...args: A) => CUresult) | undefined;
+  #resolved = false;
+
+  constructor(name: string, resolve: () => ((...args: A) => CUresult) | undefined, missing: () => Error) {
+    this.name = name;
+    this.#resolve = resolve;
+    this.run = (...args) => {
+      if (!this.available) throw missing();
+      return this.run(...args);
+    };
+  }
+
+  /** Whether the driver has this call. */
+  get available(): boolean {
+    if (this.#resolved) return true;
+    const found = this.#resolve();
+    if (found === undefined) return false;
+    this.run = found;
+    this.#resolved = true;
+    return true;
+  }
+
+  /** The error for a result that is not CUDA_SUCCESS. */
+  failure(result: CUresult, details?: string | DriverErrorDetails): DriverError {
+    return new DriverError(this.name, result, typeof details === 'string' ? { detail: details } : details);
+  }
+}
+
+export type DriverCalls = { readonly [N in CallName]: DriverCall<ArgumentsOf<N>> };
+
+/** All rows of the table, unresolved. `version` is asked only for the text of an error. */
+export function bindCalls(library: KoffiLibrary, version: () => string): DriverCalls {
+  const calls: Record<string, DriverCall<never[]>> = {};
+  for (const [rowName, row] of Object.entries<CallRow>(CALLS)) {
+    const name = rowName.replace(/_v\d+$/, '');
+    calls[rowName] = new DriverCall<never[]>(
+      name,
+      () => findSymbol(library, row),
+      () => new MissingSymbolError(row.symbols[0], row.since, version()),
+    );
+  }
+  return calls as unknown as DriverCalls;
+}
+
+function findSymbol(library: KoffiLibrary, row: CallRow): ((...args: never[]) => CUresult) | undefined {
+  for (const symbol of row.symbols) {
+    try {
+      return library.func(`int ${symbol}(${row.args.join(', ')})`);
+    } catch (error) {
+      // koffi 3: "Cannot find function 'x' in shared library". Anything else is a mistake in the row.
+      if (!firstLine(error).startsWith('Cannot find function')) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** 13000 → "13.0", 12040 → "12.4". */
+export function versionText(version: number): string {
+  return `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+}

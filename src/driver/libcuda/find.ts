@@ -1,0 +1,219 @@
+/**
+ * Looks for NVIDIA's libraries on disk: by versioned names, in the folders that the loader, the toolkit, the driver's
+ * packages and Python wheels use. Nothing is loaded and no program is started.
+ *
+ * Folders are searched in the order in which a user would expect to be obeyed: the library's own environment variable,
+ * LD_LIBRARY_PATH, the toolkit and the Python environment that variables name, the driver's and the loader's folders,
+ * then toolkits and wheels at their usual places.
+ */
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, isAbsolute, join } from 'node:path';
+
+import { fileNames } from './libraries.js';
+import type { LibraryRow } from './libraries.js';
+
+/** The machine that is searched; tests make one up. */
+export interface Machine {
+  readonly platform: NodeJS.Platform;
+  readonly arch: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  /** Prefix of all absolute folders that this file names itself; empty but in tests. */
+  readonly root: string;
+}
+
+export interface Tried {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** Where a library is, or every path where it is not. */
+export type FindResult = { readonly path: string } | { readonly tried: readonly Tried[] };
+
+export function thisMachine(): Machine {
+  return { platform: process.platform, arch: process.arch, env: process.env, home: homedir(), root: '' };
+}
+
+/** Finds a library on disk. The file found was not loaded: it may still be for another processor, or broken. */
+export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): FindResult {
+  const tried: Tried[] = [];
+  for (const path of candidatePaths(row, machine, tried)) {
+    if (existsSync(path)) return { path };
+    tried.push({ path, reason: 'no such file' });
+  }
+  return { tried };
+}
+
+/**
+ * Every path where a library may lie, in order. Folders that do not exist give no paths and are noted in `tried`.
+ */
+export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[]): Generator<string> {
+  const names = fileNames(row, machine.platform);
+  const override = row.environment.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
+  if (override !== undefined) {
+    // What the user names is obeyed, or fails: nothing else is tried in its place.
+    if (isFolder(override)) for (const name of names) yield join(override, name);
+    else yield override;
+    return;
+  }
+  const seen = new Set<string>();
+  for (const folder of candidateFolders(row, machine)) {
+    if (seen.has(folder)) continue;
+    seen.add(folder);
+    if (!isFolder(folder)) {
+      tried.push({ path: join(folder, names[0] ?? ''), reason: 'no such folder' });
+      continue;
+    }
+    for (const name of names) yield join(folder, name);
+  }
+}
+
+function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string> {
+  if (machine.platform === 'win32') {
+    yield* windowsFolders(row, machine);
+    return;
+  }
+  const { env, root } = machine;
+  yield* pathList(env['LD_LIBRARY_PATH'], ':');
+  if (row.from !== 'driver') {
+    for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']]) if (toolkit) yield* toolkitFolders(toolkit, machine);
+    for (const prefix of [env['VIRTUAL_ENV'], env['CONDA_PREFIX']]) {
+      if (!prefix) continue;
+      yield join(prefix, 'lib');
+      for (const python of matching(join(prefix, 'lib'), /^python3/)) yield* wheelFolders(join(python, 'site-packages'), row);
+    }
+  }
+  yield* driverFolders(machine);
+  yield* loaderFolders(machine);
+  if (row.from === 'driver') {
+    // A newer libcuda for data-centre GPUs, only where there is no other.
+    yield `${root}/usr/local/cuda/compat`;
+    return;
+  }
+  yield* toolkitFolders(`${root}/usr/local/cuda`, machine);
+  for (const toolkit of matching(`${root}/usr/local`, /^cuda-\d/)) yield* toolkitFolders(toolkit, machine);
+  yield* toolkitFolders(`${root}/opt/cuda`, machine);
+  for (const lib of [join(machine.home, '.local/lib'), `${root}/usr/local/lib`, `${root}/usr/lib`]) {
+    for (const python of matching(lib, /^python3/)) {
+      for (const packages of ['site-packages', 'dist-packages']) yield* wheelFolders(join(python, packages), row);
+    }
+  }
+}
+
+function multiarch(machine: Machine): string {
+  return machine.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
+}
+
+/** Where drivers put libcuda, besides the loader's own folders. */
+function* driverFolders(machine: Machine): Generator<string> {
+  const { root } = machine;
+  const system = `${root}/usr/lib/${multiarch(machine)}`;
+  yield system;
+  yield `${root}/usr/lib64`;
+  yield `${root}/usr/lib/wsl/lib`;
+  yield `${root}/usr/local/nvidia/lib64`;
+  yield `${root}/usr/local/nvidia/lib`;
+  // Jetson, before and after JetPack 6.
+  if (machine.arch === 'arm64') {
+    yield `${system}/tegra`;
+    yield `${system}/nvidia`;
+  }
+  yield `${root}/run/opengl-driver/lib`; // NixOS
+}
+
+/** The loader's: those of ld.so.conf and the files it includes, then the built-in ones. */
+function* loaderFolders(machine: Machine): Generator<string> {
+  const { root } = machine;
+  yield* loaderConfiguration(`${root}/etc/ld.so.conf`, root, 0);
+  yield `${root}/lib/${multiarch(machine)}`;
+  yield `${root}/lib64`;
+  yield `${root}/usr/lib`;
+  yield `${root}/lib`;
+}
+
+function* loaderConfiguration(file: string, root: string, depth: number): Generator<string> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    return;
+  }
+  for (const raw of text.split('\n')) {
+    const line = raw.replace(/#.*/, '').trim();
+    const include = /^include\s+(\S+)$/.exec(line)?.[1];
+    if (include !== undefined) {
+      // Only the last component may hold a wildcard, as in /etc/ld.so.conf.d/*.conf.
+      const pattern = isAbsolute(include) ? root + include : join(dirname(file), include);
+      const files = matching(dirname(pattern), wildcard(basename(pattern))).reverse();
+      if (depth < 8) for (const included of files) yield* loaderConfiguration(included, root, depth + 1);
+    } else if (line.startsWith('/')) {
+      yield root + line;
+    }
+  }
+}
+
+function* toolkitFolders(toolkit: string, machine: Machine): Generator<string> {
+  yield join(toolkit, 'lib64');
+  const targets = machine.arch === 'arm64' ? ['sbsa-linux', 'aarch64-linux'] : ['x86_64-linux'];
+  for (const target of targets) yield join(toolkit, 'targets', target, 'lib');
+  yield join(toolkit, 'lib');
+}
+
+/** NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`, …, newest toolkit first. */
+function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string> {
+  if (!isFolder(sitePackages)) return;
+  for (const wheel of matching(join(sitePackages, 'nvidia'), /^/)) {
+    const lib = join(wheel, 'lib');
+    if (isFolder(lib)) yield lib;
+  }
+  for (const folder of row.wheelFolders ?? []) yield join(sitePackages, folder);
+}
+
+/** Untested. */
+function* windowsFolders(row: LibraryRow, { env }: Machine): Generator<string> {
+  if (row.from !== 'driver') {
+    for (const [name, value] of Object.entries(env)) {
+      if (/^CUDA_PATH(_V\d+_\d+)?$/.test(name) && value) yield* [join(value, 'bin', 'x64'), join(value, 'bin')];
+    }
+    for (const prefix of [env['VIRTUAL_ENV'], env['CONDA_PREFIX']]) {
+      if (!prefix) continue;
+      const sitePackages = join(prefix, 'Lib', 'site-packages');
+      for (const wheel of matching(join(sitePackages, 'nvidia'), /^/)) yield* [join(wheel, 'bin', 'x86_64'), join(wheel, 'bin')];
+      for (const folder of row.wheelFolders ?? []) yield join(sitePackages, folder);
+    }
+  }
+  yield join(env['SystemRoot'] ?? 'C:\\Windows', 'System32');
+  yield* pathList(env['PATH'] ?? env['Path'], ';');
+}
+
+function pathList(value: string | undefined, separator: string): string[] {
+  return (value ?? '').split(separator).filter((entry) => entry !== '');
+}
+
+/** Entries of a folder whose names match, as paths, the highest version first. */
+function matching(folder: string, pattern: RegExp): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return [];
+  }
+  return names
+    .filter((name) => pattern.test(name))
+    .sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+    .map((name) => join(folder, name));
+}
+
+function wildcard(text: string): RegExp {
+  const escaped = text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.');
+  return new RegExp(`^${escaped}$`);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}

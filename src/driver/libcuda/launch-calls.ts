@@ -1,0 +1,190 @@
+/**
+ * Kernel launches: the call that decides how many commands a second the runtime thread can pass on.
+ *
+ * The packed parameters are copied into one native block, and the driver copies them out of it before the call returns,
+ * so the next launch may reuse the block. There are two ways to tell the driver where each parameter lies:
+ *
+ * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from cuFuncGetParamInfo
+ *   (CUDA 12.4). A launch passes the array's address.
+ * - `buffer`: `extra`, with CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE: the block is described as a whole. Needs nothing
+ *   known about the function, and is what a driver without cuFuncGetParamInfo gets.
+ *
+ * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a CUlaunchConfig in native
+ * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call).
+ */
+import type { Driver, LaunchConfig } from '../driver.js';
+import { CUresult } from '../result.js';
+import type { Binding } from './binding.js';
+import { NativeMemory } from './native-memory.js';
+import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConfig } from './structures.js';
+
+type LaunchCalls = Pick<Driver, 'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'>;
+
+export interface LaunchOptions {
+  /** Which call `cuLaunchKernel` of the interface makes. */
+  launchVia?: 'cuLaunchKernel' | 'cuLaunchKernelEx';
+  /** How parameters are passed; `pointers` needs a driver for CUDA 12.4, an older one gets `buffer`. */
+  launchParams?: 'pointers' | 'buffer';
+}
+
+/** A kernel's parameters take at most 32,764 bytes (4,096 before sm_70 or CUDA 12.1). */
+const PARAMS_SIZE = 32768;
+const CONFIG = PARAMS_SIZE;
+const ATTRIBUTES = CONFIG + 64;
+/** The `extra` array of five words, and the word that its size entry points to. */
+const EXTRA = ATTRIBUTES + MAX_LAUNCH_ATTRIBUTES * LAUNCH_ATTRIBUTE.size + 24;
+const EXTRA_SIZE = EXTRA + 40;
+const BLOCK_SIZE = EXTRA_SIZE + 8;
+
+const CONFIG_WORD = CONFIG >> 2;
+const CONFIG_STREAM_WORD = (CONFIG + LAUNCH_CONFIG.hStream) >> 2;
+const CONFIG_COUNT_WORD = (CONFIG + LAUNCH_CONFIG.numAttrs) >> 2;
+const EXTRA_SIZE_WORD = EXTRA_SIZE >> 2;
+const TWO_32 = 4294967296;
+
+/** Where a function's parameters lie: a native array of pointers into the block. */
+interface ParamLayout {
+  /** 0 for a function without parameters. */
+  readonly address: number;
+  /** 32-bit words that the parameters take. */
+  readonly words: number;
+  /** Keeps the array alive; undefined for a function without parameters. */
+  readonly memory: NativeMemory | undefined;
+}
+
+export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options: LaunchOptions): LaunchCalls {
+  const { cuLaunchKernel, cuLaunchKernelEx, cuFuncGetParamInfo, cuOccupancyMaxActiveClusters } = calls;
+  const out0 = scratch.address;
+  const out1 = out0 + 8;
+  const block = new NativeMemory(koffi, BLOCK_SIZE);
+  const words = block.i32;
+  const configAddress = block.address + CONFIG;
+  const extraAddress = block.address + EXTRA;
+  writeExtra(block);
+
+  const viaEx = options.launchVia === 'cuLaunchKernelEx' && cuLaunchKernelEx.available;
+  /** Undecided until the first launch: whether the driver has cuFuncGetParamInfo is then asked. */
+  let usePointers: boolean | undefined = options.launchParams === 'buffer' ? false : undefined;
+
+  const layouts = new Map<number, ParamLayout>();
+  let unloadsSeen = 0;
+  let lastFunction = 0;
+  let lastLayout: ParamLayout = { address: 0, words: 0, memory: undefined };
+  /** The `extra` argument of the launch being made. */
+  let extra = 0;
+
+  /** Copies the parameters, sets `extra`, and returns the address for `kernelParams`; one of the two is 0. */
+  function place(func: number, params: Int32Array, start: number, count: number): number {
+    if (count * 4 > PARAMS_SIZE) {
+      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${count * 4} bytes of parameters, at most 32764 are allowed`);
+    }
+    for (let i = 0; i < count; i++) words[i] = params[start + i]!;
+    usePointers ??= cuFuncGetParamInfo.available;
+    if (!usePointers) {
+      words[EXTRA_SIZE_WORD] = count * 4;
+      extra = count === 0 ? 0 : extraAddress;
+      return 0;
+    }
+    // A function handle means the same function only until some module is unloaded, on whichever thread.
+    if (func !== lastFunction || unloads[0] !== unloadsSeen) findLayout(func);
+    if (count < lastLayout.words) {
+      throw cuLaunchKernel.failure(
+        CUresult.CUDA_ERROR_INVALID_VALUE,
+        `the kernel takes ${lastLayout.words * 4} bytes of parameters and got ${count * 4}`,
+      );
+    }
+    return lastLayout.address;
+  }
+
+  function findLayout(func: number): void {
+    if (unloads[0] !== unloadsSeen) {
+      layouts.clear();
+      unloadsSeen = unloads[0]!;
+    }
+    lastFunction = 0;
+    let layout = layouts.get(func);
+    if (layout === undefined) {
+      layout = readLayout(func);
+      layouts.set(func, layout);
+    }
+    lastLayout = layout;
+    lastFunction = func;
+  }
+
+  function readLayout(func: number): ParamLayout {
+    const offsets: number[] = [];
+    let end = 0;
+    for (;;) {
+      const r = cuFuncGetParamInfo.run(func, offsets.length, out0, out1);
+      if (r === CUresult.CUDA_ERROR_INVALID_VALUE) break; // past the last parameter
+      if (r !== 0) throw cuFuncGetParamInfo.failure(r, `parameter ${offsets.length}`);
+      offsets.push(scratch.u64(0));
+      end = Math.max(end, scratch.u64(0) + scratch.u64(8));
+    }
+    if (offsets.length === 0) return { address: 0, words: 0, memory: undefined };
+    const memory = new NativeMemory(koffi, 8 * offsets.length);
+    offsets.forEach((offset, i) => memory.setU64(8 * i, block.address + offset));
+    return { address: memory.address, words: Math.ceil(end / 4), memory };
+  }
+
+  return {
+    cuLaunchKernel(
+      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramWords,
+    ) {
+      const kernelParams = place(func, params, paramStart, paramWords);
+      let r: number;
+      if (viaEx) {
+        words[CONFIG_WORD] = gridDimX;
+        words[CONFIG_WORD + 1] = gridDimY;
+        words[CONFIG_WORD + 2] = gridDimZ;
+        words[CONFIG_WORD + 3] = blockDimX;
+        words[CONFIG_WORD + 4] = blockDimY;
+        words[CONFIG_WORD + 5] = blockDimZ;
+        words[CONFIG_WORD + 6] = sharedMemBytes;
+        words[CONFIG_STREAM_WORD] = stream;
+        words[CONFIG_STREAM_WORD + 1] = stream / TWO_32;
+        words[CONFIG_COUNT_WORD] = 0;
+        r = cuLaunchKernelEx.run(configAddress, func, kernelParams, extra);
+      } else {
+        r = cuLaunchKernel.run(
+          func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams, extra,
+        );
+      }
+      if (r !== 0) {
+        throw cuLaunchKernel.failure(r, describe({ gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes }));
+      }
+    },
+    cuLaunchKernelEx(config, func, params, paramStart, paramWords) {
+      const kernelParams = place(func, params, paramStart, paramWords);
+      writeLaunchConfig(block, CONFIG, ATTRIBUTES, config);
+      const r = cuLaunchKernelEx.run(configAddress, func, kernelParams, extra);
+      if (r !== 0) throw cuLaunchKernelEx.failure(r, describe(config));
+    },
+    cuOccupancyMaxActiveClusters(func, config) {
+      writeLaunchConfig(block, CONFIG, ATTRIBUTES, config);
+      const r = cuOccupancyMaxActiveClusters.run(out0, func, configAddress);
+      if (r !== 0) throw cuOccupancyMaxActiveClusters.failure(r, describe(config));
+      return scratch.i32[0]!;
+    },
+  };
+}
+
+/** The `extra` array never changes: it points to the block and to the word that holds its size. */
+function writeExtra(block: NativeMemory): void {
+  const CU_LAUNCH_PARAM_END = 0;
+  const CU_LAUNCH_PARAM_BUFFER_POINTER = 1;
+  const CU_LAUNCH_PARAM_BUFFER_SIZE = 2;
+  block.setU64(EXTRA, CU_LAUNCH_PARAM_BUFFER_POINTER);
+  block.setU64(EXTRA + 8, block.address);
+  block.setU64(EXTRA + 16, CU_LAUNCH_PARAM_BUFFER_SIZE);
+  block.setU64(EXTRA + 24, block.address + EXTRA_SIZE);
+  block.setU64(EXTRA + 32, CU_LAUNCH_PARAM_END);
+  block.setU64(EXTRA_SIZE, 0);
+}
+
+function describe(c: Omit<LaunchConfig, 'hStream' | 'attrs'>): string {
+  return (
+    `grid ${c.gridDimX}×${c.gridDimY}×${c.gridDimZ}, block ${c.blockDimX}×${c.blockDimY}×${c.blockDimZ}, ` +
+    `${c.sharedMemBytes} bytes of dynamic shared memory`
+  );
+}

@@ -1,0 +1,62 @@
+/**
+ * Memory whose address C can be given: where the driver writes its answers and reads its structures.
+ *
+ * It is a SharedArrayBuffer, not malloc: its bytes never move, JavaScript reads and writes them as fast as any typed
+ * array, nothing has to be freed, and runtimes that forbid views of foreign memory (Electron) allow it. It lives as
+ * long as this object is referenced. Addresses are plain numbers.
+ */
+import type { Koffi } from './koffi.js';
+
+const TWO_32 = 4294967296;
+/** Of the first byte; a cache line, more than any structure of the driver's asks for. */
+const ALIGNMENT = 64;
+
+export class NativeMemory {
+  /** Of the first byte, a multiple of 64. */
+  readonly address: number;
+  readonly bytes: Uint8Array;
+  readonly i32: Int32Array;
+  readonly u32: Uint32Array;
+  readonly f32: Float32Array;
+
+  constructor(koffi: Koffi, size: number) {
+    const buffer = new SharedArrayBuffer(size + ALIGNMENT);
+    const start = Number(koffi.address(new Uint8Array(buffer)));
+    const skip = (ALIGNMENT - (start % ALIGNMENT)) % ALIGNMENT;
+    this.address = start + skip;
+    this.bytes = new Uint8Array(buffer, skip, size);
+    this.i32 = new Int32Array(buffer, skip, size >> 2);
+    this.u32 = new Uint32Array(buffer, skip, size >> 2);
+    this.f32 = new Float32Array(buffer, skip, size >> 2);
+  }
+
+  /** The 64-bit number at byte `offset` (a multiple of 4); exact up to 2^53. */
+  u64(offset: number): number {
+    const word = offset >> 2;
+    return this.u32[word]! + this.u32[word + 1]! * TWO_32;
+  }
+
+  /** Writes a 64-bit number at byte `offset` (a multiple of 4). From 2^64 on (Infinity too) all bits are set. */
+  setU64(offset: number, value: number): void {
+    const word = offset >> 2;
+    const full = value >= TWO_32 * TWO_32;
+    this.u32[word] = full ? 0xffffffff : value;
+    this.u32[word + 1] = full ? 0xffffffff : Math.floor(value / TWO_32);
+  }
+
+  /** The text at byte `offset`, up to its terminating zero or `limit` bytes. */
+  text(offset: number, limit: number): string {
+    const all = this.bytes.subarray(offset, offset + limit);
+    const end = all.indexOf(0);
+    // Buffer.from copies: decoders take no shared memory.
+    return Buffer.from(all.subarray(0, end === -1 ? limit : end)).toString('utf8');
+  }
+}
+
+/**
+ * The memory that one provider's calls share, for the length of one call each: answers in 8-byte slots from 0 on,
+ * and a structure from {@link STRUCTURE} on.
+ */
+export const SCRATCH_SIZE = 4096;
+/** Where a call's structure, name or text begins. */
+export const STRUCTURE = 256;

@@ -1,0 +1,97 @@
+/**
+ * The `libcuda` provider: the interface of `driver.ts` on the machine's own NVIDIA driver.
+ *
+ * Each thread opens its own; they share the process's one driver. Opening loads koffi and libcuda and calls nothing.
+ */
+import { existsSync } from 'node:fs';
+
+import type { Driver } from '../driver.js';
+import { LibraryNotFoundError } from '../error.js';
+import type { Binding } from './binding.js';
+import { codeCalls } from './code-calls.js';
+import { copyCalls } from './copy-calls.js';
+import { deviceCalls } from './device-calls.js';
+import { bindCalls, versionText } from './driver-call.js';
+import { candidatePaths, thisMachine } from './find.js';
+import type { Machine, Tried } from './find.js';
+import { graphCalls } from './graph-calls.js';
+import { firstLine, loadKoffi } from './koffi.js';
+import type { Koffi, KoffiLibrary } from './koffi.js';
+import { launchCalls } from './launch-calls.js';
+import type { LaunchOptions } from './launch-calls.js';
+import { LIBCUDA, fileNames } from './libraries.js';
+import { memoryCalls } from './memory-calls.js';
+import { NativeMemory, SCRATCH_SIZE } from './native-memory.js';
+import { poolCalls } from './pool-calls.js';
+import { streamCalls } from './stream-calls.js';
+
+export { koffiPath } from './koffi.js';
+export type { LaunchOptions } from './launch-calls.js';
+
+export interface LibcudaOptions extends LaunchOptions {
+  /** The library's file; nothing else is tried. `ASYNC_CUDA_LIBCUDA` does the same for a whole process. */
+  path?: string;
+  /** koffi's file, from {@link koffiPath} on a thread that can resolve packages. */
+  koffiPath?: string;
+  /**
+   * Four bytes shared by all threads' providers, to be given whenever one thread unloads what another launches: each
+   * provider remembers where a function's parameters lie, and a function handle can come back with another meaning
+   * once a module was unloaded.
+   */
+  unloads?: SharedArrayBuffer;
+}
+
+/**
+ * Loads the NVIDIA driver's library.
+ * @throws {LibraryNotFoundError} with every path tried, where there is no driver or no koffi
+ */
+export function openLibcuda(options: LibcudaOptions = {}): Driver {
+  const koffi = loadKoffi(options.koffiPath);
+  const library = loadLibcuda(koffi, options.path, thisMachine());
+  const scratch = new NativeMemory(koffi, SCRATCH_SIZE);
+  const calls = bindCalls(library, () => {
+    const r = calls.cuDriverGetVersion.run(scratch.address);
+    return r === 0 ? versionText(scratch.i32[0]!) : 'an unknown version';
+  });
+  const unloads = new Int32Array(options.unloads ?? new SharedArrayBuffer(4), 0, 1);
+  const binding: Binding = { koffi, calls, scratch, unloads };
+  return {
+    provider: 'libcuda',
+    ...deviceCalls(binding),
+    ...streamCalls(binding),
+    ...memoryCalls(binding),
+    ...poolCalls(binding),
+    ...copyCalls(binding),
+    ...codeCalls(binding),
+    ...launchCalls(binding, options),
+    ...graphCalls(binding),
+  };
+}
+
+function loadLibcuda(koffi: Koffi, path: string | undefined, machine: Machine): KoffiLibrary {
+  const tried: Tried[] = [];
+  for (const candidate of path === undefined ? libcudaPaths(machine, tried) : [path]) {
+    // A bare name goes through the loader's own search; of a path we can tell more plainly that it is not there.
+    if (candidate.includes('/') && !existsSync(candidate)) {
+      tried.push({ path: candidate, reason: 'no such file' });
+      continue;
+    }
+    try {
+      return koffi.load(candidate);
+    } catch (error) {
+      tried.push({ path: candidate, reason: firstLine(error).replace(/^Failed to load shared library: /, '') });
+    }
+  }
+  throw new LibraryNotFoundError(
+    "NVIDIA's driver library (libcuda)", tried,
+    'Install the NVIDIA driver; in a container, start it with the NVIDIA container toolkit (docker run --gpus all). ' +
+      'Where it lies elsewhere, set ASYNC_CUDA_LIBCUDA to its path. Without a GPU, use the CPU device.',
+  );
+}
+
+/** The loader's own search first (its cache knows most systems), then the folders of `find.ts`. */
+function* libcudaPaths(machine: Machine, tried: Tried[]): Generator<string> {
+  const overridden = LIBCUDA.environment.some((name) => machine.env[name]);
+  if (!overridden) yield* fileNames(LIBCUDA, machine.platform);
+  yield* candidatePaths(LIBCUDA, machine, tried);
+}

@@ -1,0 +1,108 @@
+/**
+ * Streams and events.
+ */
+import type { Driver } from '../driver.js';
+import type { Binding } from './binding.js';
+
+type StreamCalls = Pick<Driver,
+  | 'cuStreamCreateWithPriority' | 'cuStreamDestroy' | 'cuStreamQuery' | 'cuStreamSynchronize' | 'cuStreamWaitEvent'
+  | 'cuStreamGetPriority' | 'cuStreamGetFlags' | 'cuStreamWriteValue32' | 'cuStreamWaitValue32'
+  | 'cuStreamBeginCapture' | 'cuStreamEndCapture' | 'cuStreamGetCaptureInfo'
+  | 'cuEventCreate' | 'cuEventRecord' | 'cuEventQuery' | 'cuEventSynchronize' | 'cuEventDestroy' | 'cuEventElapsedTime'>;
+
+export function streamCalls({ calls, scratch }: Binding): StreamCalls {
+  const out0 = scratch.address;
+  const out1 = out0 + 8;
+  const {
+    cuStreamCreateWithPriority, cuStreamDestroy, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
+    cuStreamGetPriority, cuStreamGetFlags, cuStreamWriteValue32, cuStreamWaitValue32, cuStreamBeginCapture,
+    cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2,
+    cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
+  } = calls;
+
+  return {
+    cuStreamCreateWithPriority(flags, priority) {
+      const r = cuStreamCreateWithPriority.run(out0, flags, priority);
+      if (r !== 0) throw cuStreamCreateWithPriority.failure(r, `flags ${flags}, priority ${priority}`);
+      return scratch.u64(0);
+    },
+    cuStreamDestroy(stream) {
+      const r = cuStreamDestroy.run(stream);
+      if (r !== 0) throw cuStreamDestroy.failure(r);
+    },
+    cuStreamQuery(stream) {
+      return cuStreamQuery.run(stream);
+    },
+    cuStreamSynchronize(stream) {
+      const r = cuStreamSynchronize.run(stream);
+      if (r !== 0) throw cuStreamSynchronize.failure(r);
+    },
+    cuStreamWaitEvent(stream, event, flags) {
+      const r = cuStreamWaitEvent.run(stream, event, flags);
+      if (r !== 0) throw cuStreamWaitEvent.failure(r);
+    },
+    cuStreamGetPriority(stream) {
+      const r = cuStreamGetPriority.run(stream, out0);
+      if (r !== 0) throw cuStreamGetPriority.failure(r);
+      return scratch.i32[0]!;
+    },
+    cuStreamGetFlags(stream) {
+      const r = cuStreamGetFlags.run(stream, out0);
+      if (r !== 0) throw cuStreamGetFlags.failure(r);
+      return scratch.u32[0]!;
+    },
+    cuStreamWriteValue32(stream, addr, value, flags) {
+      const r = cuStreamWriteValue32.run(stream, addr, value, flags);
+      if (r !== 0) throw cuStreamWriteValue32.failure(r);
+    },
+    cuStreamWaitValue32(stream, addr, value, flags) {
+      const r = cuStreamWaitValue32.run(stream, addr, value, flags);
+      if (r !== 0) throw cuStreamWaitValue32.failure(r);
+    },
+    cuStreamBeginCapture(stream, mode) {
+      const r = cuStreamBeginCapture.run(stream, mode);
+      if (r !== 0) throw cuStreamBeginCapture.failure(r, `mode ${mode}`);
+    },
+    cuStreamEndCapture(stream) {
+      scratch.setU64(0, 0);
+      const r = cuStreamEndCapture.run(stream, out0);
+      if (r !== 0) throw cuStreamEndCapture.failure(r);
+      return scratch.u64(0);
+    },
+    cuStreamGetCaptureInfo(stream) {
+      scratch.setU64(8, 0); // the id is written only while a capture is active
+      const call = cuStreamGetCaptureInfo_v2.available ? cuStreamGetCaptureInfo_v2 : cuStreamGetCaptureInfo_v1;
+      const r = call === cuStreamGetCaptureInfo_v2
+        ? cuStreamGetCaptureInfo_v2.run(stream, out0, out1, 0, 0, 0)
+        : cuStreamGetCaptureInfo_v1.run(stream, out0, out1);
+      if (r !== 0) throw call.failure(r);
+      return { status: scratch.i32[0]!, id: scratch.u64(8) };
+    },
+
+    cuEventCreate(flags) {
+      const r = cuEventCreate.run(out0, flags);
+      if (r !== 0) throw cuEventCreate.failure(r, `flags ${flags}`);
+      return scratch.u64(0);
+    },
+    cuEventRecord(event, stream) {
+      const r = cuEventRecord.run(event, stream);
+      if (r !== 0) throw cuEventRecord.failure(r);
+    },
+    cuEventQuery(event) {
+      return cuEventQuery.run(event);
+    },
+    cuEventSynchronize(event) {
+      const r = cuEventSynchronize.run(event);
+      if (r !== 0) throw cuEventSynchronize.failure(r);
+    },
+    cuEventDestroy(event) {
+      const r = cuEventDestroy.run(event);
+      if (r !== 0) throw cuEventDestroy.failure(r);
+    },
+    cuEventElapsedTime(start, end) {
+      const r = cuEventElapsedTime.run(out0, start, end);
+      if (r !== 0) throw cuEventElapsedTime.failure(r);
+      return scratch.f32[0]!;
+    },
+  };
+}

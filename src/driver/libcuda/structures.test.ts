@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest';
+
+import { loadKoffi } from './koffi.js';
+import { NativeMemory } from './native-memory.js';
+import {
+  EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
+  writeLaunchConfig, writeMemAccessDesc, writeMemPoolProps, writeMemcpy2D, writeMemcpy3D,
+} from './structures.js';
+
+/**
+ * offsetof and sizeof of each field, printed by a C program that gcc 12 compiled against cuda.h of CUDA 13.0 on x86-64.
+ * A CUmemLocation is two words of 4 bytes, type and id.
+ */
+const LAYOUTS = {
+  CUDA_MEMCPY2D: [MEMCPY2D, {
+    size: 128,
+    srcXInBytes: 0, srcY: 8, srcMemoryType: 16, srcHost: 24, srcDevice: 32, srcArray: 40, srcPitch: 48,
+    dstXInBytes: 56, dstY: 64, dstMemoryType: 72, dstHost: 80, dstDevice: 88, dstArray: 96, dstPitch: 104,
+    WidthInBytes: 112, Height: 120,
+  }],
+  CUDA_MEMCPY3D: [MEMCPY3D, {
+    size: 200,
+    srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
+    reserved0: 64, srcPitch: 72, srcHeight: 80, dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112,
+    dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144, reserved1: 152, dstPitch: 160, dstHeight: 168,
+    WidthInBytes: 176, Height: 184, Depth: 192,
+  }],
+  CUmemPoolProps: [MEM_POOL_PROPS, {
+    size: 88, allocType: 0, handleTypes: 4, locationType: 8, locationId: 12, win32SecurityAttributes: 16, maxSize: 24, usage: 32,
+  }],
+  CUmemAccessDesc: [MEM_ACCESS_DESC, { size: 12, locationType: 0, locationId: 4, flags: 8 }],
+  CUgraphExecUpdateResultInfo: [EXEC_UPDATE_RESULT_INFO, { size: 24, result: 0, errorNode: 8, errorFromNode: 16 }],
+  CUlaunchConfig: [LAUNCH_CONFIG, {
+    size: 56, gridDimX: 0, gridDimY: 4, gridDimZ: 8, blockDimX: 12, blockDimY: 16, blockDimZ: 20, sharedMemBytes: 24,
+    hStream: 32, attrs: 40, numAttrs: 48,
+  }],
+  CUlaunchAttribute: [LAUNCH_ATTRIBUTE, { size: 72, id: 0, value: 8, valueSize: 64 }],
+} as const;
+
+test.each(Object.entries(LAYOUTS))('%s is laid out as the compiler lays it out', (_, [ours, compilers]) => {
+  expect(ours).toEqual(compilers);
+});
+
+const koffi = loadKoffi();
+/** Memory full of ones, so that what an encoder leaves out is seen. */
+function dirty(size: number): NativeMemory {
+  const memory = new NativeMemory(koffi, size);
+  memory.bytes.fill(0xff);
+  return memory;
+}
+
+/** Distinct, with something in the upper half. */
+const copy2D = {
+  srcXInBytes: 0x1_0000_0001, srcY: 0x1_0000_0002, srcMemoryType: 1, srcHost: 0x7f00_0000_0003, srcDevice: 0x7f00_0000_0004,
+  srcPitch: 0x1_0000_0005, dstXInBytes: 0x1_0000_0006, dstY: 0x1_0000_0007, dstMemoryType: 2, dstHost: 0x7f00_0000_0008,
+  dstDevice: 0x7f00_0000_0009, dstPitch: 0x1_0000_000a, WidthInBytes: 0x1_0000_000b, Height: 0x1_0000_000c,
+};
+const copy3D = { ...copy2D, srcZ: 0x1_0000_000d, srcHeight: 0x1_0000_000e, dstZ: 0x1_0000_000f, dstHeight: 0x1_0000_0010, Depth: 0x1_0000_0011 };
+
+test.each([
+  ['CUDA_MEMCPY2D', writeMemcpy2D, copy2D, MEMCPY2D],
+  ['CUDA_MEMCPY3D', writeMemcpy3D, copy3D, MEMCPY3D],
+] as const)('%s: every field lands at its offset, the others are zero', (_, write, copy, layout) => {
+  const at = 64;
+  const memory = dirty(512);
+  (write as (memory: NativeMemory, at: number, copy: object) => void)(memory, at, copy);
+  const { size, ...offsets } = layout;
+  for (const [field, offset] of Object.entries(offsets)) {
+    const expected = (copy as Record<string, number>)[field] ?? 0;
+    expect(memory.u64(at + offset), field).toBe(expected);
+  }
+  expect(memory.bytes[at - 1]).toBe(0xff);
+  expect(memory.bytes[at + size]).toBe(0xff);
+});
+
+test('CUmemPoolProps asks for pinned memory on one device', () => {
+  const memory = dirty(256);
+  writeMemPoolProps(memory, 0, { location: 3, maxSize: 0x2_0000_0001 });
+  expect([...memory.u32.subarray(0, 22)]).toEqual([1, 0, 1, 3, 0, 0, 1, 2, ...Array<number>(14).fill(0)]);
+  expect(memory.bytes[88]).toBe(0xff);
+});
+
+test('CUmemAccessDesc names device and flags', () => {
+  const memory = dirty(64);
+  writeMemAccessDesc(memory, 0, 5, 3);
+  expect([...memory.u32.subarray(0, 4)]).toEqual([1, 5, 3, 0xffffffff]);
+});
+
+test('CUlaunchConfig without attributes has a null list', () => {
+  const memory = dirty(512);
+  writeLaunchConfig(memory, 0, 64, {
+    gridDimX: 1, gridDimY: 2, gridDimZ: 3, blockDimX: 4, blockDimY: 5, blockDimZ: 6, sharedMemBytes: 7, hStream: 0x7f00_0000_0008,
+    attrs: {},
+  });
+  expect([...memory.u32.subarray(0, 7)]).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  expect(memory.u64(32)).toBe(0x7f00_0000_0008);
+  expect(memory.u64(40)).toBe(0);
+  expect(memory.u32[12]).toBe(0);
+});
+
+test('each launch attribute is 72 bytes: its id, then its value', () => {
+  const memory = dirty(1024);
+  writeLaunchConfig(memory, 0, 64, {
+    gridDimX: 1, gridDimY: 1, gridDimZ: 1, blockDimX: 1, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: 0,
+    attrs: {
+      cooperative: true, clusterDim: [2, 3, 4], clusterSchedulingPolicyPreference: 2, programmaticStreamSerialization: true, priority: -5,
+    },
+  });
+  expect(memory.u64(40)).toBe(memory.address + 64);
+  expect(memory.u32[12]).toBe(5);
+  const attribute = (i: number): number[] => [...memory.i32.subarray((64 + 72 * i) >> 2, (64 + 72 * (i + 1)) >> 2)];
+  const value = (id: number, ...words: number[]): number[] => [id, 0, ...words, ...Array<number>(16 - words.length).fill(0)];
+  expect(attribute(0)).toEqual(value(2, 1));
+  expect(attribute(1)).toEqual(value(4, 2, 3, 4));
+  expect(attribute(2)).toEqual(value(5, 2));
+  expect(attribute(3)).toEqual(value(6, 1));
+  expect(attribute(4)).toEqual(value(8, -5));
+});
+
+test('a CUmemLocation by value is type and id in one 64-bit integer', () => {
+  expect(memLocation(0)).toBe(1);
+  expect(memLocation(3)).toBe(1 + 3 * 2 ** 32);
+  expect(memLocation(-1)).toBe(2);
+});
+
+test('native memory: numbers up to 2^53 are exact, and above 2^64 all bits are set', () => {
+  const memory = new NativeMemory(koffi, 64);
+  expect(memory.address % 64).toBe(0);
+  for (const value of [0, 1, 2 ** 32 - 1, 2 ** 32, 0x7fff_ffff_ffff, Number.MAX_SAFE_INTEGER]) {
+    memory.setU64(8, value);
+    expect(memory.u64(8)).toBe(value);
+  }
+  memory.setU64(8, Infinity);
+  expect([memory.u32[2], memory.u32[3]]).toEqual([0xffffffff, 0xffffffff]);
+});

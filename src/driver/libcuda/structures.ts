@@ -1,0 +1,156 @@
+/**
+ * The structures that the driver takes by pointer, written by hand into native memory. The offsets are those of cuda.h
+ * as a 64-bit compiler lays them out (LP64 and LLP64 agree); the test beside this file pins them.
+ */
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemPoolProps, LaunchAttributes, LaunchConfig } from '../driver.js';
+import { CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
+import type { NativeMemory } from './native-memory.js';
+
+/** CUDA_MEMCPY2D_v2. The CUarray fields stay zero: arrays are not offered. */
+export const MEMCPY2D = {
+  size: 128,
+  srcXInBytes: 0, srcY: 8, srcMemoryType: 16, srcHost: 24, srcDevice: 32, srcArray: 40, srcPitch: 48,
+  dstXInBytes: 56, dstY: 64, dstMemoryType: 72, dstHost: 80, dstDevice: 88, dstArray: 96, dstPitch: 104,
+  WidthInBytes: 112, Height: 120,
+} as const;
+
+/** CUDA_MEMCPY3D_v2. The CUarray fields and the levels of detail stay zero. */
+export const MEMCPY3D = {
+  size: 200,
+  srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
+  reserved0: 64, srcPitch: 72, srcHeight: 80,
+  dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112, dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144,
+  reserved1: 152, dstPitch: 160, dstHeight: 168,
+  WidthInBytes: 176, Height: 184, Depth: 192,
+} as const;
+
+/** CUmemPoolProps_v1; `location` is a CUmemLocation of two 32-bit words. */
+export const MEM_POOL_PROPS = {
+  size: 88, allocType: 0, handleTypes: 4, locationType: 8, locationId: 12, win32SecurityAttributes: 16, maxSize: 24, usage: 32,
+} as const;
+
+/** CUmemAccessDesc_v1. */
+export const MEM_ACCESS_DESC = { size: 12, locationType: 0, locationId: 4, flags: 8 } as const;
+
+/** CUgraphExecUpdateResultInfo_v1. */
+export const EXEC_UPDATE_RESULT_INFO = { size: 24, result: 0, errorNode: 8, errorFromNode: 16 } as const;
+
+/** CUlaunchConfig. */
+export const LAUNCH_CONFIG = {
+  size: 56,
+  gridDimX: 0, gridDimY: 4, gridDimZ: 8, blockDimX: 12, blockDimY: 16, blockDimZ: 20, sharedMemBytes: 24,
+  hStream: 32, attrs: 40, numAttrs: 48,
+} as const;
+
+/** CUlaunchAttribute: an id and a union of 64 bytes. */
+export const LAUNCH_ATTRIBUTE = { size: 72, id: 0, value: 8, valueSize: 64 } as const;
+
+/** As many attributes as {@link LaunchAttributes} has fields. */
+export const MAX_LAUNCH_ATTRIBUTES = 5;
+
+/** Writes CUDA_MEMCPY2D at byte `at`. */
+export function writeMemcpy2D(memory: NativeMemory, at: number, copy: CUDA_MEMCPY2D): void {
+  memory.bytes.fill(0, at, at + MEMCPY2D.size);
+  memory.setU64(at + MEMCPY2D.srcXInBytes, copy.srcXInBytes);
+  memory.setU64(at + MEMCPY2D.srcY, copy.srcY);
+  memory.u32[(at + MEMCPY2D.srcMemoryType) >> 2] = copy.srcMemoryType;
+  memory.setU64(at + MEMCPY2D.srcHost, copy.srcHost);
+  memory.setU64(at + MEMCPY2D.srcDevice, copy.srcDevice);
+  memory.setU64(at + MEMCPY2D.srcPitch, copy.srcPitch);
+  memory.setU64(at + MEMCPY2D.dstXInBytes, copy.dstXInBytes);
+  memory.setU64(at + MEMCPY2D.dstY, copy.dstY);
+  memory.u32[(at + MEMCPY2D.dstMemoryType) >> 2] = copy.dstMemoryType;
+  memory.setU64(at + MEMCPY2D.dstHost, copy.dstHost);
+  memory.setU64(at + MEMCPY2D.dstDevice, copy.dstDevice);
+  memory.setU64(at + MEMCPY2D.dstPitch, copy.dstPitch);
+  memory.setU64(at + MEMCPY2D.WidthInBytes, copy.WidthInBytes);
+  memory.setU64(at + MEMCPY2D.Height, copy.Height);
+}
+
+/** Writes CUDA_MEMCPY3D at byte `at`. */
+export function writeMemcpy3D(memory: NativeMemory, at: number, copy: CUDA_MEMCPY3D): void {
+  memory.bytes.fill(0, at, at + MEMCPY3D.size);
+  memory.setU64(at + MEMCPY3D.srcXInBytes, copy.srcXInBytes);
+  memory.setU64(at + MEMCPY3D.srcY, copy.srcY);
+  memory.setU64(at + MEMCPY3D.srcZ, copy.srcZ);
+  memory.u32[(at + MEMCPY3D.srcMemoryType) >> 2] = copy.srcMemoryType;
+  memory.setU64(at + MEMCPY3D.srcHost, copy.srcHost);
+  memory.setU64(at + MEMCPY3D.srcDevice, copy.srcDevice);
+  memory.setU64(at + MEMCPY3D.srcPitch, copy.srcPitch);
+  memory.setU64(at + MEMCPY3D.srcHeight, copy.srcHeight);
+  memory.setU64(at + MEMCPY3D.dstXInBytes, copy.dstXInBytes);
+  memory.setU64(at + MEMCPY3D.dstY, copy.dstY);
+  memory.setU64(at + MEMCPY3D.dstZ, copy.dstZ);
+  memory.u32[(at + MEMCPY3D.dstMemoryType) >> 2] = copy.dstMemoryType;
+  memory.setU64(at + MEMCPY3D.dstHost, copy.dstHost);
+  memory.setU64(at + MEMCPY3D.dstDevice, copy.dstDevice);
+  memory.setU64(at + MEMCPY3D.dstPitch, copy.dstPitch);
+  memory.setU64(at + MEMCPY3D.dstHeight, copy.dstHeight);
+  memory.setU64(at + MEMCPY3D.WidthInBytes, copy.WidthInBytes);
+  memory.setU64(at + MEMCPY3D.Height, copy.Height);
+  memory.setU64(at + MEMCPY3D.Depth, copy.Depth);
+}
+
+/** Writes CUmemPoolProps at byte `at`: pinned device memory, not exportable. */
+export function writeMemPoolProps(memory: NativeMemory, at: number, props: CUmemPoolProps): void {
+  memory.bytes.fill(0, at, at + MEM_POOL_PROPS.size);
+  memory.u32[(at + MEM_POOL_PROPS.allocType) >> 2] = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED;
+  memory.u32[(at + MEM_POOL_PROPS.locationType) >> 2] = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE;
+  memory.i32[(at + MEM_POOL_PROPS.locationId) >> 2] = props.location;
+  memory.setU64(at + MEM_POOL_PROPS.maxSize, props.maxSize ?? 0);
+}
+
+/** Writes CUmemAccessDesc at byte `at`. `flags` is a value of CUmemAccess_flags. */
+export function writeMemAccessDesc(memory: NativeMemory, at: number, device: number, flags: number): void {
+  memory.u32[(at + MEM_ACCESS_DESC.locationType) >> 2] = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE;
+  memory.i32[(at + MEM_ACCESS_DESC.locationId) >> 2] = device;
+  memory.u32[(at + MEM_ACCESS_DESC.flags) >> 2] = flags;
+}
+
+/** Writes CUlaunchConfig at byte `at` and its attributes at byte `attributesAt`. */
+export function writeLaunchConfig(memory: NativeMemory, at: number, attributesAt: number, config: LaunchConfig): void {
+  const count = writeLaunchAttributes(memory, attributesAt, config.attrs);
+  const word = at >> 2;
+  memory.u32[word] = config.gridDimX;
+  memory.u32[word + 1] = config.gridDimY;
+  memory.u32[word + 2] = config.gridDimZ;
+  memory.u32[word + 3] = config.blockDimX;
+  memory.u32[word + 4] = config.blockDimY;
+  memory.u32[word + 5] = config.blockDimZ;
+  memory.u32[word + 6] = config.sharedMemBytes;
+  memory.setU64(at + LAUNCH_CONFIG.hStream, config.hStream);
+  memory.setU64(at + LAUNCH_CONFIG.attrs, count === 0 ? 0 : memory.address + attributesAt);
+  memory.u32[(at + LAUNCH_CONFIG.numAttrs) >> 2] = count;
+}
+
+/** Writes one CUlaunchAttribute for each field that is given; returns how many. */
+function writeLaunchAttributes(memory: NativeMemory, at: number, attributes: LaunchAttributes): number {
+  let count = 0;
+  const add = (id: number, x: number, y = 0, z = 0): void => {
+    const start = at + count * LAUNCH_ATTRIBUTE.size;
+    memory.bytes.fill(0, start, start + LAUNCH_ATTRIBUTE.size);
+    memory.u32[start >> 2] = id;
+    const value = (start + LAUNCH_ATTRIBUTE.value) >> 2;
+    memory.i32[value] = x;
+    memory.i32[value + 1] = y;
+    memory.i32[value + 2] = z;
+    count++;
+  };
+  const { cooperative, clusterDim, clusterSchedulingPolicyPreference, programmaticStreamSerialization, priority } = attributes;
+  if (cooperative !== undefined) add(CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Number(cooperative));
+  if (clusterDim !== undefined) add(CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, ...clusterDim);
+  if (clusterSchedulingPolicyPreference !== undefined) {
+    add(CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, clusterSchedulingPolicyPreference);
+  }
+  if (programmaticStreamSerialization !== undefined) {
+    add(CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, Number(programmaticStreamSerialization));
+  }
+  if (priority !== undefined) add(CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY, priority);
+  return count;
+}
+
+/** A CUmemLocation as the 64-bit integer that it travels as by value. `device` -1 is the host. */
+export function memLocation(device: number): number {
+  if (device < 0) return CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST;
+  return CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE + device * 4294967296;
+}

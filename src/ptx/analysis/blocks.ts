@@ -1,0 +1,104 @@
+// Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut, because a thread can
+// be resumed only at the start of a block.
+
+import { cutKind } from './cuts.js';
+import type { CutKind } from './cuts.js';
+import { assignRoles } from './operand-roles.js';
+import { isLabel } from './program.js';
+import type { Inst, Label, LoweredFunction } from './program.js';
+
+export type Ending =
+  | { kind: 'jump'; to: number }
+  | { kind: 'branch'; inst: Inst; yes: number; no: number }
+  | { kind: 'switch'; inst: Inst; to: number[] }
+  /** ret of the outermost function, or exit; `inst` is absent at the end of the text. */
+  | { kind: 'return' }
+  | { kind: 'exit' }
+  | { kind: 'trap'; inst: Inst }
+  | { kind: 'cut'; inst: Inst; cut: CutKind; to: number };
+
+export interface Block {
+  index: number;
+  insts: Inst[];
+  ending: Ending;
+}
+
+export function successors(block: Block): number[] {
+  const { ending } = block;
+  switch (ending.kind) {
+    case 'jump': case 'cut': return [ending.to];
+    case 'branch': return ending.yes === ending.no ? [ending.yes] : [ending.no, ending.yes];
+    case 'switch': return [...new Set(ending.to)];
+    default: return [];
+  }
+}
+
+export function buildBlocks(fn: LoweredFunction): Block[] {
+  const blocks: Block[] = [];
+  const pending: { block: Block; inst: Inst }[] = [];
+  let current: Block | undefined;
+  const open = (): Block => {
+    const block: Block = { index: blocks.length, insts: [], ending: { kind: 'return' } };
+    blocks.push(block);
+    return block;
+  };
+  const close = (ending: Ending): void => {
+    current!.ending = ending;
+    current = undefined;
+  };
+  // The index the next block will have: where control falls through to.
+  const next = (): number => blocks.length;
+
+  for (const entry of fn.code) {
+    if (isLabel(entry)) {
+      const label: Label = entry;
+      if (current && current.insts.length === 0) {
+        label.block = current.index;
+        continue;
+      }
+      if (current) close({ kind: 'jump', to: next() });
+      current = open();
+      label.block = current.index;
+      continue;
+    }
+    current ??= open();
+    const inst = entry;
+    const { mnemonic, modifiers, predicate } = inst;
+    if (mnemonic === 'bra' || mnemonic === 'brx') {
+      pending.push({ block: current, inst });
+      close({ kind: 'jump', to: next() });
+      continue;
+    }
+    const leaves = mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap';
+    const cut = cutKind(mnemonic, modifiers);
+    if (!leaves && cut === undefined) {
+      current.insts.push(inst);
+      continue;
+    }
+    if (predicate) {
+      // A predicated exit or cut gets a block of its own behind a branch.
+      const holder = next();
+      const test: Inst = { ...inst, args: [], defs: [], uses: [predicate.register], mnemonic: 'bra', modifiers: [], call: undefined };
+      close({ kind: 'branch', inst: test, yes: holder, no: holder + 1 });
+      current = open();
+    }
+    const bare: Inst = { ...inst, predicate: undefined };
+    assignRoles(bare);
+    if (cut !== undefined) close({ kind: 'cut', inst: bare, cut, to: next() });
+    else if (mnemonic === 'trap') close({ kind: 'trap', inst: bare });
+    else close({ kind: mnemonic === 'exit' ? 'exit' : 'return' });
+    // The branch around it needs a block to land on.
+    if (predicate || cut !== undefined) current = open();
+  }
+  if (!blocks.length) open();
+  for (const { block, inst } of pending) {
+    const after = block.index + 1;
+    if (inst.mnemonic === 'brx') block.ending = { kind: 'switch', inst, to: inst.targets.map(label => label.block) };
+    else if (inst.predicate) block.ending = { kind: 'branch', inst, yes: inst.targets[0]!.block, no: after };
+    else block.ending = { kind: 'jump', to: inst.targets[0]!.block };
+  }
+  // A predicated branch at the very end falls off the text: that is a return.
+  const past = blocks.length;
+  if (blocks.some(block => successors(block).some(to => to >= past))) open();
+  return blocks;
+}

@@ -1,0 +1,110 @@
+// Which registers are alive at the start of each block. Most registers live and die inside one block; those are
+// found first and kept out of the bit sets, so that a kernel of thousands of blocks stays cheap.
+
+import { successors } from './blocks.js';
+import type { Block } from './blocks.js';
+import type { Inst, Register } from './program.js';
+
+export interface Liveness {
+  /** Registers alive on entry, per block. */
+  liveIn: Register[][];
+  /** True for registers that never leave their block. */
+  isLocal(register: Register): boolean;
+  /** Most 32-bit values alive at once, estimated at block boundaries. */
+  pressure: number;
+}
+
+/** All instructions of a block, its ending's included. */
+export function* instructionsOf(block: Block): Iterable<Inst> {
+  yield* block.insts;
+  if ('inst' in block.ending) yield block.ending.inst;
+}
+
+export function computeLiveness(blocks: readonly Block[], registers: readonly Register[], pinned: readonly Register[] = []): Liveness {
+  const home = new Int32Array(registers.length).fill(-1);
+  const crossing = new Uint8Array(registers.length);
+  for (const block of blocks) {
+    const defined = new Set<number>();
+    for (const inst of instructionsOf(block)) {
+      for (const { id } of inst.uses) {
+        if (!defined.has(id) || (home[id] !== -1 && home[id] !== block.index)) crossing[id] = 1;
+        home[id] = block.index;
+      }
+      for (const { id } of inst.defs) {
+        if (home[id] !== -1 && home[id] !== block.index) crossing[id] = 1;
+        home[id] = block.index;
+        defined.add(id);
+      }
+    }
+    // What a cut writes arrives in the block after it.
+    if (block.ending.kind === 'cut') for (const { id } of block.ending.inst.defs) crossing[id] = 1;
+  }
+  for (const { id } of pinned) crossing[id] = 1;
+
+  const index = new Int32Array(registers.length).fill(-1);
+  const members: Register[] = [];
+  for (const register of registers) if (crossing[register.id]) index[register.id] = members.push(register) - 1;
+  const words = (members.length + 31) >> 5;
+  const liveIn = blocks.map(() => new Uint32Array(words));
+  const generated = blocks.map(() => new Uint32Array(words));
+  const killed = blocks.map(() => new Uint32Array(words));
+  for (const block of blocks) {
+    const gen = generated[block.index]!;
+    const kill = killed[block.index]!;
+    for (const inst of instructionsOf(block)) {
+      for (const { id } of inst.uses) {
+        const bit = index[id]!;
+        if (bit >= 0 && !(kill[bit >> 5]! & (1 << (bit & 31)))) gen[bit >> 5]! |= 1 << (bit & 31);
+      }
+      for (const { id } of inst.defs) {
+        const bit = index[id]!;
+        if (bit >= 0) kill[bit >> 5]! |= 1 << (bit & 31);
+      }
+    }
+  }
+  const predecessors: number[][] = blocks.map(() => []);
+  for (const block of blocks) for (const to of successors(block)) predecessors[to]!.push(block.index);
+  const queued = new Uint8Array(blocks.length).fill(1);
+  const queue = blocks.map(block => block.index);
+  const out = new Uint32Array(words);
+  for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+    queued[at] = 0;
+    out.fill(0);
+    for (const to of successors(blocks[at]!)) {
+      const into = liveIn[to]!;
+      for (let w = 0; w < words; w++) out[w]! |= into[w]!;
+    }
+    const live = liveIn[at]!;
+    const gen = generated[at]!;
+    const kill = killed[at]!;
+    let changed = false;
+    for (let w = 0; w < words; w++) {
+      const value = (gen[w]! | (out[w]! & ~kill[w]!)) >>> 0;
+      if (value !== live[w]) {
+        live[w] = value;
+        changed = true;
+      }
+    }
+    if (!changed) continue;
+    for (const from of predecessors[at]!) {
+      if (queued[from]) continue;
+      queued[from] = 1;
+      queue.push(from);
+    }
+  }
+  let pressure = 0;
+  const lists = liveIn.map(bits => {
+    const list: Register[] = [];
+    let cells = 0;
+    for (let w = 0; w < words; w++) {
+      for (let rest = bits[w]!; rest; rest &= rest - 1) {
+        const register = members[(w << 5) + 31 - Math.clz32(rest & -rest)]!;
+        list.push(register);
+        cells += register.type.bits === 64 ? 2 : 1;
+      }
+    }
+    pressure = Math.max(pressure, cells);
+    return list;
+  });
+  return { liveIn: lists, isLocal: register => !crossing[register.id], pressure };
+}

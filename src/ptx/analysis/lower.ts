@@ -1,0 +1,374 @@
+// Resolves the names of a function body and flattens it: scopes disappear, calls are bound to their parameters,
+// and functions that must not be real ones are inlined.
+
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
+import type { FunctionTraits } from './call-graph.js';
+import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
+import { assignRoles } from './operand-roles.js';
+import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, Symbol } from './program.js';
+import { Scope } from './scopes.js';
+import { isSpecialRegister } from './special-registers.js';
+
+const MOST_INSTRUCTIONS = 400_000;
+
+export interface LoweringContext {
+  module: PtxModule;
+  functions: Map<string, PtxFunction>;
+  traits: Map<PtxFunction, FunctionTraits>;
+  symbols: Map<string, Symbol>;
+  /** Functions of the outside world that may be called, such as vprintf. */
+  hostFunctions: ReadonlySet<string>;
+}
+
+export function entryParameters(fn: PtxFunction): { variable: Variable; offset: number; size: number; align: number; aggregate: boolean }[] {
+  let end = 0;
+  return fn.params.map(variable => {
+    const { size, align, aggregate } = variableLayout(variable);
+    const offset = alignUp(end, align);
+    end = offset + size;
+    return { variable, offset, size, align, aggregate };
+  });
+}
+
+export function lowerFunction(fn: PtxFunction, context: LoweringContext): LoweredFunction {
+  return new Lowering(fn, context).run();
+}
+
+class Lowering {
+  private readonly context: LoweringContext;
+  private readonly out: LoweredFunction;
+  private readonly resolvedSymbols = new Map<Variable, Symbol>();
+  private instructions = 0;
+
+  constructor(fn: PtxFunction, context: LoweringContext) {
+    this.context = context;
+    this.out = {
+      source: fn, code: [], registers: [], frameBytes: 0, shared: new Set(), calls: new Set(), indirectCalls: false,
+      params: [], results: [], maxCallResults: 0,
+    };
+  }
+
+  run(): LoweredFunction {
+    const { out } = this;
+    const fn = out.source;
+    const scope = this.newScope();
+    if (fn.entry) {
+      for (const { variable, offset, size } of entryParameters(fn)) scope.symbols.set(variable.name, { kind: 'entryParam', offset, size });
+    } else {
+      for (const variable of fn.returns) out.results.push(this.formal(variable, scope));
+      for (const variable of fn.params) out.params.push(this.formal(variable, scope));
+    }
+    const end: Label = { name: '(end)', block: -1 };
+    this.body(fn.body ?? [], scope, undefined);
+    out.code.push(end);
+    return out;
+  }
+
+  private newScope(parent?: Scope): Scope {
+    return new Scope((name, type) => this.newRegister(name, type), parent);
+  }
+
+  private newRegister(name: string, type: ScalarType): Register {
+    const register = { id: this.out.registers.length, name, type };
+    this.out.registers.push(register);
+    return register;
+  }
+
+  /** The register that carries a parameter or result of a real function. */
+  private formal(variable: Variable, scope: Scope): Register {
+    const { aggregate } = variableLayout(variable);
+    if (aggregate) {
+      const pointer = this.newRegister(variable.name, scalarType('b32'));
+      scope.symbols.set(variable.name, { kind: 'incoming', pointer });
+      return pointer;
+    }
+    const register = this.newRegister(variable.name, scalarType(variable.type));
+    this.alias(scope, variable, register);
+    return register;
+  }
+
+  private alias(scope: Scope, variable: Variable, register: Register): void {
+    if (variable.space === 'reg') scope.bind(variable.name, register);
+    else scope.symbols.set(variable.name, { kind: 'paramRegister', register });
+  }
+
+  private frame(size: number, align: number): number {
+    const offset = alignUp(this.out.frameBytes, Math.min(Math.max(align, 1), 16));
+    this.out.frameBytes = offset + size;
+    if (this.out.frameBytes > 2 ** 20) {
+      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' uses more than 1 MiB of local memory per thread`, this.out.source.at);
+    }
+    return offset;
+  }
+
+  private body(statements: readonly Statement[], scope: Scope, returnTo: Label | undefined): void {
+    // Labels are visible before they stand, and only within their function: collect them per scope first.
+    for (const statement of statements) {
+      if (statement.kind === 'label') {
+        if (scope.labels.has(statement.name)) {
+          throw this.context.module.source.error('semantic', `label '${statement.name}' is defined twice`, statement.at);
+        }
+        scope.labels.set(statement.name, { name: statement.name, block: -1 });
+      } else if (statement.kind === 'targets') scope.targets.set(statement.name, statement.labels);
+      else if (statement.kind === 'prototype') scope.prototypes.set(statement.name, statement.prototype);
+    }
+    for (const statement of statements) {
+      switch (statement.kind) {
+        case 'label': this.out.code.push(scope.labels.get(statement.name)!); break;
+        case 'block': this.body(statement.statements, this.newScope(scope), returnTo); break;
+        case 'registers': {
+          const type = scalarType(statement.type);
+          for (const { name, count, at } of statement.names) {
+            if (type.bits > 64) throw this.context.module.source.error('unsupported', `.${type.name} registers are not covered yet`, at);
+            if (statement.vector === 1) scope.declare(name, type, count);
+            else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(`${name}.${part}`, type, count);
+          }
+          break;
+        }
+        case 'variable': this.local(statement, scope); break;
+        case 'instruction': this.instruction(statement, scope, returnTo); break;
+      }
+    }
+  }
+
+  private local(variable: Variable, scope: Scope): void {
+    const { size, align, aggregate } = variableLayout(variable);
+    const { source } = this.context.module;
+    let symbol = this.resolvedSymbols.get(variable);
+    if (!symbol) {
+      if (variable.space === 'shared') symbol = { kind: 'shared', variable: sharedVariable(variable) };
+      else if (variable.space === 'local') symbol = { kind: 'frame', offset: this.frame(size, align) };
+      else if (variable.space === 'param') {
+        symbol = aggregate ? { kind: 'frame', offset: this.frame(size, align) }
+          : { kind: 'paramRegister', register: this.newRegister(variable.name, scalarType(variable.type)) };
+      } else {
+        throw source.error('unsupported', `.${variable.space} variables inside a function are not covered yet`, variable.at);
+      }
+      // A shared variable of an inlined function is one variable, however often it is inlined.
+      if (variable.space === 'shared') this.resolvedSymbols.set(variable, symbol);
+    }
+    scope.symbols.set(variable.name, symbol);
+  }
+
+  private label(scope: Scope, name: string, at: number): Label {
+    const label = scope.label(name);
+    if (!label) throw this.context.module.source.error('semantic', `undefined label '${name}'`, at);
+    return label;
+  }
+
+  private predicate(instruction: Instruction, scope: Scope): Inst['predicate'] {
+    if (!instruction.predicate) return undefined;
+    const { register: name, negated } = instruction.predicate;
+    const register = scope.register(name);
+    if (!register) throw this.fail(instruction, `undefined register '${name}'`, instruction.start);
+    if (register.type.kind !== 'predicate') throw this.fail(instruction, `'${name}' is not a predicate`, instruction.start);
+    return { register, negated };
+  }
+
+  private fail(instruction: Instruction, message: string, at: number): Error {
+    const { source } = this.context.module;
+    return source.error('semantic', message, at, source.text.slice(instruction.start, instruction.end));
+  }
+
+  private push(inst: Inst): void {
+    if (++this.instructions > MOST_INSTRUCTIONS) {
+      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+    }
+    this.out.code.push(inst);
+  }
+
+  private branch(source: Instruction, target: Label, predicate: Inst['predicate']): void {
+    this.push({
+      mnemonic: 'bra', modifiers: [], args: [], predicate, source, defs: [], uses: predicate ? [predicate.register] : [],
+      targets: [target], call: undefined,
+    });
+  }
+
+  private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
+    const { mnemonic, modifiers } = source;
+    const predicate = this.predicate(source, scope);
+    if (mnemonic === 'bra') {
+      const [target] = source.operands;
+      if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
+      this.branch(source, this.label(scope, target.name, target.at), predicate);
+      return;
+    }
+    if (mnemonic === 'ret' && returnTo) {
+      this.branch(source, returnTo, predicate);
+      return;
+    }
+    if (mnemonic === 'call') {
+      this.call(source, scope, predicate);
+      return;
+    }
+    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: [], call: undefined };
+    if (mnemonic === 'brx') {
+      const [index, list] = source.operands;
+      const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
+      if (!index || !names?.length) throw this.fail(source, 'expected a register and a list of branch targets', source.start);
+      inst.args = [this.operand(index, scope, source)];
+      inst.targets = names.map(name => this.label(scope, name, source.start));
+    } else {
+      inst.args = source.operands.map(operand => this.operand(operand, scope, source));
+    }
+    assignRoles(inst);
+    this.push(inst);
+  }
+
+  private operand(operand: Operand, scope: Scope, source: Instruction): Arg {
+    const { at } = operand;
+    switch (operand.kind) {
+      case 'integer': return { kind: 'integer', value: operand.value, at };
+      case 'float': return { kind: 'float', width: operand.width, bits: operand.bits, at };
+      case 'vector': return { kind: 'vector', elements: operand.elements.map(part => this.operand(part, scope, source)), at };
+      case 'list': throw this.fail(source, 'unexpected list', at);
+      case 'pair':
+        return { kind: 'pair', first: this.operand(operand.first, scope, source), second: this.operand(operand.second, scope, source), at };
+      case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
+      case 'address': {
+        const extra = operand.extra.map(part => this.operand(part, scope, source));
+        if (operand.base === undefined) return { kind: 'address', base: undefined, symbol: undefined, offset: operand.offset, extra, at };
+        const base = scope.register(operand.base);
+        if (base) return { kind: 'address', base, symbol: undefined, offset: operand.offset, extra, at };
+        return { kind: 'address', base: undefined, symbol: this.symbol(operand.base, scope, source, at), offset: operand.offset, extra, at };
+      }
+      case 'name': return this.name(operand, scope, source);
+    }
+  }
+
+  private name(operand: Operand & { kind: 'name' }, scope: Scope, source: Instruction): Arg {
+    const { at } = operand;
+    if (operand.name === '_') return { kind: 'sink', at };
+    const full = operand.selector === undefined ? operand.name : `${operand.name}.${operand.selector}`;
+    const register = scope.register(full);
+    if (register) return { kind: 'register', register, at };
+    if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
+    if (operand.selector !== undefined) {
+      if (scope.register(operand.name)) {
+        const { source: text } = this.context.module;
+        throw text.error('unsupported', `operand selector '.${operand.selector}' is not covered yet`, at, text.text.slice(source.start, source.end));
+      }
+      throw this.fail(source, `undefined register '${full}'`, at);
+    }
+    if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
+    const symbol = this.symbol(operand.name, scope, source, at);
+    if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
+    return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  private symbol(name: string, scope: Scope, source: Instruction, at: number): Symbol {
+    const symbol = scope.symbol(name) ?? this.context.symbols.get(name);
+    if (symbol) {
+      if (symbol.kind === 'shared') this.out.shared.add(symbol.variable);
+      return symbol;
+    }
+    const target = this.context.functions.get(name);
+    if (target?.body) return { kind: 'function', target };
+    throw this.fail(source, `undefined symbol '${name}'`, at);
+  }
+
+  private call(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
+    const { context, out } = this;
+    const operands = [...source.operands];
+    const results = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
+    const callee = operands.shift();
+    if (callee?.kind !== 'name') throw this.fail(source, 'expected a function', callee?.at ?? source.start);
+    const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
+    const argValues = args.map(arg => this.callValue(arg, scope, source));
+    const resultValues = results.map(arg => this.callValue(arg, scope, source));
+
+    const pointer = scope.register(callee.name);
+    let target: PtxFunction | string | { address: Register; prototype: Prototype };
+    if (pointer) {
+      const list = operands.shift();
+      const prototype = list?.kind === 'name' ? scope.prototype(list.name) : undefined;
+      if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype', source.start);
+      target = { address: pointer, prototype };
+      out.indirectCalls = true;
+    } else {
+      const fn = context.functions.get(callee.name);
+      if (!fn) throw this.fail(source, `undefined function '${callee.name}'`, callee.at);
+      if (fn.entry) throw this.fail(source, `'${callee.name}' is a kernel, not a function`, callee.at);
+      if (fn.params.length !== args.length || fn.returns.length !== results.length) {
+        throw this.fail(source, `'${callee.name}' takes ${fn.params.length} parameters and returns ${fn.returns.length}, the call has ${args.length} and ${results.length}`, callee.at);
+      }
+      if (fn.body) {
+        const traits = context.traits.get(fn)!;
+        if (traits.inlined) {
+          this.inline(fn, source, argValues, resultValues, predicate);
+          return;
+        }
+        if (traits.waits) {
+          throw context.module.source.error('unsupported', `'${fn.name}' is recursive and waits for other threads: not covered yet`, callee.at, context.module.source.text.slice(source.start, source.end));
+        }
+        out.calls.add(fn);
+        target = fn;
+      } else if (context.hostFunctions.has(callee.name)) {
+        target = callee.name;
+      } else {
+        throw this.fail(source, `function '${callee.name}' has no definition`, callee.at);
+      }
+    }
+    const inst: Inst = {
+      mnemonic: 'call', modifiers: source.modifiers, args: [], predicate, source, defs: [], uses: [], targets: [],
+      call: { callee: target, args: argValues, results: resultValues },
+    };
+    for (const value of argValues) {
+      if (value.kind === 'register' || value.kind === 'pointer') inst.uses.push(value.register);
+    }
+    for (const value of resultValues) {
+      if (value.kind === 'register') inst.defs.push(value.register);
+      else if (value.kind === 'pointer') inst.uses.push(value.register);
+    }
+    if (pointer) inst.uses.push(pointer);
+    if (predicate) inst.uses.push(predicate.register, ...inst.defs);
+    this.push(inst);
+  }
+
+  private callValue(operand: Operand, scope: Scope, source: Instruction): CallValue {
+    const arg = this.operand(operand, scope, source);
+    if (arg.kind === 'register') return { kind: 'register', register: arg.register };
+    if (arg.kind === 'symbol') {
+      if (arg.symbol.kind === 'paramRegister') return { kind: 'register', register: arg.symbol.register };
+      if (arg.symbol.kind === 'frame') return { kind: 'frame', offset: arg.symbol.offset };
+      if (arg.symbol.kind === 'incoming') return { kind: 'pointer', register: arg.symbol.pointer };
+    }
+    if (arg.kind === 'sink') return { kind: 'register', register: this.newRegister('_', scalarType('b64')) };
+    return { kind: 'constant', arg };
+  }
+
+  private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
+    const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
+    const scope = this.newScope();
+    const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
+      const { aggregate } = variableLayout(variable);
+      if (value.kind === 'frame') {
+        scope.symbols.set(variable.name, { kind: 'frame', offset: value.offset });
+      } else if (value.kind === 'pointer') {
+        scope.symbols.set(variable.name, { kind: 'incoming', pointer: value.register });
+      } else if (aggregate) {
+        throw this.fail(source, `parameter '${variable.name}' of '${fn.name}' is an aggregate`, source.start);
+      } else if (value.kind === 'constant' || incoming) {
+        // The callee may write its copy.
+        const register = this.newRegister(variable.name, scalarType(variable.type));
+        const from: Arg = value.kind === 'constant' ? value.arg : { kind: 'register', register: value.register, at: source.start };
+        const move: Inst = {
+          mnemonic: 'copy', modifiers: [],
+          args: [{ kind: 'register', register, at: source.start }, from], predicate: undefined, source, defs: [], uses: [], targets: [], call: undefined,
+        };
+        assignRoles(move);
+        this.push(move);
+        this.alias(scope, variable, register);
+      } else {
+        this.alias(scope, variable, value.register);
+      }
+    };
+    fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
+    fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
+    this.body(fn.body!, this.newScope(scope), after);
+    this.out.code.push(after);
+  }
+}

@@ -1,0 +1,51 @@
+// Which operands an instruction writes. PTX writes its first operand, with few exceptions: those are the rows here.
+
+import type { Arg, Inst, Register } from './program.js';
+
+const WRITES_NOTHING = new Set(['st', 'red', 'bra', 'brx', 'membar', 'fence', 'ret', 'exit', 'trap', 'brkpt', 'nanosleep',
+  'prefetch', 'prefetchu', 'call', 'sust', 'sured', 'cp', 'discard', 'applypriority', 'pmevent', 'setmaxnreg',
+  'griddepcontrol', 'stmatrix', 'stackrestore', 'tensormap', 'wgmma', 'st_async', 'multimem_st']);
+
+export function writesFirstOperand(mnemonic: string, modifiers: readonly string[]): boolean {
+  if (WRITES_NOTHING.has(mnemonic)) return false;
+  if (mnemonic === 'bar' || mnemonic === 'barrier') return modifiers.includes('red');
+  if (mnemonic === 'mbarrier') return !['init', 'inval', 'expect_tx', 'complete_tx'].includes(modifiers[0] ?? '');
+  if (mnemonic === 'wmma') return modifiers[0] !== 'store';
+  return true;
+}
+
+/** Registers that an operand reads, or names for writing. */
+export function registersIn(arg: Arg, out: Register[]): void {
+  switch (arg.kind) {
+    case 'register': out.push(arg.register); return;
+    case 'address':
+      if (arg.base) out.push(arg.base);
+      else if (arg.symbol?.kind === 'incoming') out.push(arg.symbol.pointer);
+      arg.extra.forEach(extra => registersIn(extra, out));
+      return;
+    case 'symbol':
+      if (arg.symbol.kind === 'incoming') out.push(arg.symbol.pointer);
+      else if (arg.symbol.kind === 'paramRegister') out.push(arg.symbol.register);
+      return;
+    case 'vector': arg.elements.forEach(element => registersIn(element, out)); return;
+    case 'pair': registersIn(arg.first, out); registersIn(arg.second, out); return;
+    case 'not': registersIn(arg.operand, out); return;
+  }
+}
+
+/** Fills in what an instruction reads and writes. */
+export function assignRoles(inst: Inst): void {
+  inst.defs = [];
+  inst.uses = [];
+  const writes = writesFirstOperand(inst.mnemonic, inst.modifiers);
+  inst.args.forEach((arg, index) => registersIn(arg, index === 0 && writes ? inst.defs : inst.uses));
+  // ld and st of call-parameter scalars read and write a register, not memory.
+  if (inst.mnemonic === 'ld' || inst.mnemonic === 'st') {
+    const address = inst.args[inst.mnemonic === 'ld' ? 1 : 0];
+    if (address?.kind === 'address' && address.symbol?.kind === 'paramRegister') {
+      (inst.mnemonic === 'ld' ? inst.uses : inst.defs).push(address.symbol.register);
+    }
+  }
+  // What a predicated instruction leaves alone stays live.
+  if (inst.predicate) inst.uses.push(inst.predicate.register, ...inst.defs);
+}

@@ -1,0 +1,93 @@
+// The compiler's intermediate form: a function as a flat list of instructions whose names are resolved to
+// registers, labels and symbols, with device functions inlined where they must be.
+
+import type { ScalarType } from '../scalar-types.js';
+import type { Instruction, Prototype, PtxFunction } from '../syntax/ast.js';
+
+export interface Register {
+  readonly id: number;
+  readonly name: string;
+  readonly type: ScalarType;
+}
+
+export interface Label {
+  readonly name: string;
+  /** Index of the block it starts; filled when blocks are made. */
+  block: number;
+}
+
+/** A .shared variable. Its place is chosen per kernel, once the kernel's code is known. */
+export interface SharedVariable {
+  readonly name: string;
+  readonly size: number;
+  readonly align: number;
+  /** `.extern .shared x[]`: all of these start where the static ones end. */
+  readonly dynamic: boolean;
+}
+
+export type Symbol =
+  | { kind: 'data'; name: string; offset: number; space: 'global' | 'const' }
+  | { kind: 'shared'; variable: SharedVariable }
+  /** Bytes of the thread's (or call's) own frame. */
+  | { kind: 'frame'; offset: number }
+  | { kind: 'entryParam'; offset: number; size: number }
+  /** A scalar in call-parameter space: kept in a register. */
+  | { kind: 'paramRegister'; register: Register }
+  /** An aggregate parameter of a real function: a register holds its address. */
+  | { kind: 'incoming'; pointer: Register }
+  | { kind: 'function'; target: PtxFunction };
+
+export type Arg =
+  | { kind: 'register'; register: Register; at: number }
+  | { kind: 'integer'; value: bigint; at: number }
+  | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
+  | { kind: 'special'; name: string; at: number }
+  | { kind: 'symbol'; symbol: Symbol; offset: number; at: number }
+  | { kind: 'address'; base: Register | undefined; symbol: Symbol | undefined; offset: number; extra: Arg[]; at: number }
+  | { kind: 'vector'; elements: Arg[]; at: number }
+  | { kind: 'pair'; first: Arg; second: Arg; at: number }
+  | { kind: 'not'; operand: Arg; at: number }
+  | { kind: 'label'; label: Label; at: number }
+  /** `_`: a result nobody wants. */
+  | { kind: 'sink'; at: number };
+
+export interface CallSite {
+  /** A function of the module, a host function by name, or an address with its prototype. */
+  callee: PtxFunction | string | { address: Register; prototype: Prototype };
+  args: CallValue[];
+  results: CallValue[];
+}
+
+export type CallValue = { kind: 'register'; register: Register } | { kind: 'frame'; offset: number }
+  | { kind: 'pointer'; register: Register } | { kind: 'constant'; arg: Arg };
+
+export interface Inst {
+  mnemonic: string;
+  modifiers: string[];
+  args: Arg[];
+  predicate: { register: Register; negated: boolean } | undefined;
+  source: Instruction;
+  defs: Register[];
+  uses: Register[];
+  /** Where a branch goes; several for brx.idx. */
+  targets: Label[];
+  call: CallSite | undefined;
+}
+
+export interface LoweredFunction {
+  source: PtxFunction;
+  /** Instructions and, between them, the labels that stand before them. */
+  code: (Inst | Label)[];
+  registers: Register[];
+  /** Bytes of .local variables and aggregate call parameters, and their alignment. */
+  frameBytes: number;
+  shared: Set<SharedVariable>;
+  calls: Set<PtxFunction>;
+  indirectCalls: boolean;
+  /** For a real function: one register or pointer per parameter and result, in order. */
+  params: Register[];
+  results: Register[];
+  maxCallResults: number;
+}
+
+export const isLabel = (entry: Inst | Label): entry is Label => 'block' in entry;

@@ -1,0 +1,175 @@
+// The shape of a function's control flow: natural loops as nested regions, everything inside a region in an order
+// in which branches only go forward. Whatever does not fit (a jump into the middle of a loop, a resumed thread)
+// enters through a region's dispatch.
+
+import { successors } from './blocks.js';
+import type { Block } from './blocks.js';
+
+export interface Region {
+  /** The loop's header; -1 for the whole function. */
+  header: number;
+  parent: Region | undefined;
+  /** Blocks of this region and of the regions in it. */
+  members: Set<number>;
+  items: (number | Region)[];
+  /** Set where a jump must go through this region's dispatch, as a loop. */
+  dispatchLoop: boolean;
+}
+
+export interface Shape {
+  root: Region;
+  /** Reachable blocks in the order they are laid out. */
+  order: number[];
+  /** Blocks at which a thread may be resumed, or that are jumped to through a dispatch; in entry number order. */
+  loopHeaders: Set<number>;
+  /** Edges that go through a dispatch, as from * blocks + to. */
+  irregular: Set<number>;
+  irregularTargets: Set<number>;
+  regionOf(block: number): Region;
+  hasLoops: boolean;
+}
+
+export const firstBlock = (item: number | Region): number => typeof item === 'number' ? item : item.header;
+
+export function analyseShape(blocks: readonly Block[]): Shape {
+  const count = blocks.length;
+  const next = blocks.map(successors);
+  // Reverse postorder, without recursion: kernels can be thousands of blocks deep.
+  const postorder: number[] = [];
+  const visited = new Uint8Array(count);
+  const stack: [number, number][] = [[0, 0]];
+  visited[0] = 1;
+  while (stack.length) {
+    const frame = stack.at(-1)!;
+    const to = next[frame[0]]![frame[1]++];
+    if (to === undefined) {
+      postorder.push(frame[0]);
+      stack.pop();
+    } else if (!visited[to]) {
+      visited[to] = 1;
+      stack.push([to, 0]);
+    }
+  }
+  const order = postorder.reverse();
+  const position = new Int32Array(count).fill(-1);
+  order.forEach((block, index) => { position[block] = index; });
+  const predecessors: number[][] = blocks.map(() => []);
+  for (const block of order) for (const to of next[block]!) predecessors[to]!.push(block);
+
+  // Dominators (Cooper, Harvey, Kennedy), in positions.
+  const idom = new Int32Array(order.length).fill(-1);
+  idom[0] = 0;
+  for (let changed = true; changed;) {
+    changed = false;
+    for (let at = 1; at < order.length; at++) {
+      let best = -1;
+      for (const from of predecessors[order[at]!]!) {
+        let p = position[from]!;
+        if (idom[p] === -1) continue;
+        if (best === -1) {
+          best = p;
+          continue;
+        }
+        while (p !== best) {
+          while (p > best) p = idom[p]!;
+          while (best > p) best = idom[best]!;
+        }
+      }
+      if (idom[at] !== best) {
+        idom[at] = best;
+        changed = true;
+      }
+    }
+  }
+  const dominates = (a: number, b: number): boolean => {
+    const target = position[a]!;
+    let at = position[b]!;
+    while (at > target) at = idom[at]!;
+    return at === target;
+  };
+
+  const root: Region = { header: -1, parent: undefined, members: new Set(order), items: [], dispatchLoop: false };
+  const loops = new Map<number, Set<number>>();
+  const irregularTargets = new Set<number>();
+  const irregular = new Set<number>();
+  let hasLoops = false;
+  for (const from of order) {
+    for (const to of next[from]!) {
+      if (position[to]! > position[from]!) continue;
+      hasLoops = true;
+      if (!dominates(to, from)) {
+        irregularTargets.add(to);
+        irregular.add(from * count + to);
+        continue;
+      }
+      const members = loops.get(to) ?? new Set([to]);
+      loops.set(to, members);
+      const queue = [from];
+      for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+        if (members.has(at)) continue;
+        members.add(at);
+        queue.push(...predecessors[at]!);
+      }
+    }
+  }
+
+  // Nest the loops: outer ones are larger.
+  const regions = [...loops].map(([header, members]): Region => ({ header, parent: undefined, members, items: [], dispatchLoop: false }));
+  regions.sort((a, b) => a.members.size - b.members.size);
+  const innermost = new Map<number, Region>();
+  regions.forEach((region, index) => {
+    region.parent = regions.slice(index + 1).find(outer => outer.members.has(region.header)) ?? root;
+    for (const block of region.members) if (!innermost.has(block)) innermost.set(block, region);
+  });
+  const regionOf = (block: number): Region => innermost.get(block) ?? root;
+  const place = (region: Region, child: number | Region): void => { region.items.push(child); };
+  for (const region of regions) place(region.parent!, region);
+  for (const block of order) place(regionOf(block), block);
+  const layout: number[] = [];
+  const visit = (region: Region): void => {
+    region.items.sort((a, b) => position[firstBlock(a)]! - position[firstBlock(b)]!);
+    for (const item of region.items) {
+      if (typeof item === 'number') layout.push(item);
+      else visit(item);
+    }
+  };
+  visit(root);
+
+  // Irreducible code: any edge that would enter a loop elsewhere than at its header, or go backwards in the layout
+  // to something that is not the header of a loop around it.
+  const place2 = new Int32Array(count).fill(-1);
+  layout.forEach((block, index) => { place2[block] = index; });
+  for (const from of layout) {
+    for (const to of next[from]!) {
+      const inside = regionOf(to);
+      const region = enclosing(inside, from);
+      const entersMiddle = inside !== region && !(firstBlock(childToward(region, inside)) === to);
+      const backwards = place2[to]! <= place2[from]!;
+      const backEdge = backwards && inside.header === to && inside.members.has(from);
+      if (backEdge || (!backwards && !entersMiddle)) continue;
+      irregular.add(from * count + to);
+      irregularTargets.add(to);
+      region.dispatchLoop = true;
+    }
+  }
+  for (const edge of [...irregular]) {
+    const from = Math.floor(edge / count);
+    const to = edge % count;
+    enclosing(regionOf(to), from).dispatchLoop = true;
+  }
+  return { root, order: layout, loopHeaders: new Set(loops.keys()), irregular, irregularTargets, regionOf, hasLoops };
+}
+
+/** The innermost region around `region` that also holds `block`. */
+function enclosing(region: Region, block: number): Region {
+  let at = region;
+  while (!at.members.has(block)) at = at.parent!;
+  return at;
+}
+
+/** The item of `outer` that holds `inner`. */
+function childToward(outer: Region, inner: Region): Region {
+  let at = inner;
+  while (at.parent !== outer) at = at.parent!;
+  return at;
+}

@@ -1,0 +1,15 @@
+// Names of the special registers that code may read. What each one is worth is in rules/special.ts.
+
+const NAMES = new Set<string>([
+  ...['tid', 'ntid', 'ctaid', 'nctaid', 'clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid']
+    .flatMap(name => ['x', 'y', 'z', 'w'].map(part => `${name}.${part}`)),
+  'cluster_ctarank', 'cluster_nctarank', 'is_explicit_cluster',
+  'laneid', 'warpid', 'nwarpid', 'smid', 'nsmid', 'gridid',
+  'lanemask_eq', 'lanemask_le', 'lanemask_lt', 'lanemask_ge', 'lanemask_gt',
+  'clock', 'clock_hi', 'clock64', 'globaltimer', 'globaltimer_lo', 'globaltimer_hi',
+  'dynamic_smem_size', 'total_smem_size', 'aggr_smem_size', 'reserved_smem_offset_begin', 'reserved_smem_offset_end',
+  'reserved_smem_offset_cap', 'reserved_smem_offset_0', 'reserved_smem_offset_1', 'current_graph_exec',
+  ...Array.from({ length: 32 }, (_, index) => `envreg${index}`),
+]);
+
+export const isSpecialRegister = (name: string): boolean => name.startsWith('%') && NAMES.has(name.slice(1));

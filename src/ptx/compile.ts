@@ -1,0 +1,280 @@
+// From PTX text to a WebAssembly module: parse, place data, lower, emit, link. This file only says in which order;
+// each step is in a file of its own.
+
+import { buildBlocks } from './analysis/blocks.js';
+import type { Block } from './analysis/blocks.js';
+import { definitions, functionTraits } from './analysis/call-graph.js';
+import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
+import type { DataVariable } from './analysis/data-layout.js';
+import { computeLiveness } from './analysis/liveness.js';
+import { lowerFunction } from './analysis/lower.js';
+import type { LoweringContext } from './analysis/lower.js';
+import type { LoweredFunction, SharedVariable } from './analysis/program.js';
+import { analyseShape } from './analysis/regions.js';
+import { isPlainBarrier } from './emit/arrivals.js';
+import { callSignature, sameSignature } from './emit/calling.js';
+import { DeviceFunctionEmitter } from './emit/device-function.js';
+import type { Surroundings } from './emit/emitter.js';
+import { scratchBytes } from './emit/frame-layout.js';
+import { KernelEmitter } from './emit/kernel.js';
+import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
+import { FAULT } from './context.js';
+import { PtxError } from './error.js';
+import { RULES } from './rules/all.js';
+import { runtimeLibrary } from './runtime/library.js';
+import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
+import { schedulerText } from './runtime/scheduler.js';
+import { signatureOf } from './signatures.js';
+import type { KernelSignature } from './signatures.js';
+import type { PtxFunction, Statement } from './syntax/ast.js';
+import { parsePtx } from './syntax/parser.js';
+import { Code } from './wasm/code.js';
+import type { Signature } from './wasm/module.js';
+
+export interface CompileOptions {
+  /** name shown in errors */
+  fileName?: string;
+  /** @internal Use relaxed_madd where it is fused; on by default. */
+  relaxedFma?: boolean;
+}
+
+export interface CompiledKernel extends KernelSignature {
+  /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
+  exportName: string;
+  /** static shared */
+  sharedBytes: number;
+  sharedAlign: number;
+  usesDynamicShared: boolean;
+  /** .local per thread, informational */
+  localBytes: number;
+  /** estimate: max live 32-bit values, informational */
+  registers: number;
+  /** from .maxntid/.reqntid product, else 1024 */
+  maxThreads: number;
+  requiredBlock?: [number, number, number];
+  /** bytes of scratch for one resident block, zeroed by the caller before the first run */
+  blockBytes(threads: number): number;
+  /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
+  yields: boolean;
+}
+
+export interface CompiledModule {
+  version: string;
+  target: string;
+  /** Imports env.memory (shared), env.dataBase (immutable i32 global) and the host functions listed. */
+  wasm: Uint8Array;
+  /** Initial image of all .global and .const variables, to be copied to dataBase; alignment 256. */
+  data: Uint8Array;
+  /** The u64 at data[offset] becomes dataBase + addend. */
+  relocations: { offset: number; addend: number }[];
+  variables: DataVariable[];
+  kernels: CompiledKernel[];
+  hostImports: string[];
+  /**
+   * Kernels left out because they use what is not covered, in a module where others compiled. When none compiles,
+   * compilePtx throws the first of these errors.
+   */
+  failures: { kernel: string; error: PtxError }[];
+}
+
+export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
+  const module = parsePtx(source, options.fileName);
+  const functions = definitions(module);
+  const taken: PtxFunction[] = [];
+  const data = layOutData(module, functions, taken);
+  const hostFunctions = calledHostFunctions([...functions.values()], functions);
+  const context: LoweringContext = {
+    module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
+  };
+  const linker = new Linker(runtimeLibrary(), hostFunctions);
+  const failures: CompiledModule['failures'] = [];
+  /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
+  const attempt = <T>(kernel: PtxFunction, step: () => T): T[] => {
+    try {
+      return [step()];
+    } catch (error) {
+      if (!(error instanceof PtxError) || error.code !== 'unsupported') throw error;
+      failures.push({ kernel: kernel.name, error });
+      return [];
+    }
+  };
+  const entries = module.functions.filter(fn => fn.entry && fn.body);
+  const kernels = entries.flatMap(fn => attempt(fn, () => ({ fn, lowered: lowerFunction(fn, context) })));
+
+  // Functions that stay functions: called ones, and those whose address is taken.
+  const real = new Map<PtxFunction, LoweredFunction>();
+  const pending: PtxFunction[] = [];
+  const want = (target: PtxFunction): void => {
+    if (real.has(target)) return;
+    const lowered = lowerFunction(target, context);
+    real.set(target, lowered);
+    pending.push(target);
+    for (const callee of lowered.calls) want(callee);
+    for (const pointed of addressesIn(lowered)) {
+      functionAddress(pointed, taken);
+      want(pointed);
+    }
+  };
+  for (const { lowered } of kernels) {
+    for (const callee of lowered.calls) want(callee);
+    for (const pointed of addressesIn(lowered)) functionAddress(pointed, taken);
+  }
+  const indirect = kernels.some(({ lowered }) => lowered.indirectCalls) || [...real.values()].some(lowered => lowered.indirectCalls);
+  if (indirect) for (const target of taken) if (target.body) want(target);
+
+  // Shared variables that real functions use are at the same place in every kernel.
+  const pinned = new Map<SharedVariable, number>();
+  let pinnedBytes = 0;
+  for (const lowered of real.values()) {
+    for (const variable of lowered.shared) {
+      if (variable.dynamic || pinned.has(variable)) continue;
+      pinnedBytes = alignUp(pinnedBytes, variable.align);
+      pinned.set(variable, pinnedBytes);
+      pinnedBytes += variable.size;
+    }
+  }
+
+  const indices = new Map<PtxFunction, number>();
+  const indirectCalls: { signature: Signature; index: number }[] = [];
+  const surroundings = (shared: ReadonlyMap<SharedVariable, number>, staticBytes: number): Surroundings => ({
+    source: module.source,
+    linker,
+    sharedOffset: ({ variable }) => {
+      if (!variable.dynamic) return shared.get(variable)!;
+      return alignUp(staticBytes, Math.max(variable.align, 16));
+    },
+    staticSharedBytes: () => staticBytes,
+    functionAddress: target => functionAddress(target, taken),
+    functionIndex: target => indices.get(target)!,
+    indirectCall: signature => {
+      const known = indirectCalls.find(call => sameSignature(call.signature, signature));
+      if (known) return known.index;
+      const index = linker.module.reserve(`indirect_${indirectCalls.length}`, {
+        params: [...signature.params, 'i64', 'i32'], results: signature.results,
+      });
+      indirectCalls.push({ signature, index });
+      return index;
+    },
+    relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
+  });
+
+  for (const target of real.keys()) indices.set(target, linker.module.reserve(target.name, callSignature(target)));
+  const compiled = kernels.flatMap(({ fn, lowered }) => attempt(fn, () => {
+    const shared = new Map(pinned);
+    let staticBytes = pinnedBytes;
+    let sharedAlign = 16;
+    let usesDynamicShared = [...real.values()].some(other => [...other.shared].some(variable => variable.dynamic));
+    for (const variable of lowered.shared) {
+      sharedAlign = Math.max(sharedAlign, variable.align);
+      if (variable.dynamic) usesDynamicShared = true;
+      else if (!shared.has(variable)) {
+        staticBytes = alignUp(staticBytes, variable.align);
+        shared.set(variable, staticBytes);
+        staticBytes += variable.size;
+      }
+    }
+    const blocks = buildBlocks(lowered);
+    const shape = analyseShape(blocks);
+    const liveness = computeLiveness(blocks, lowered.registers);
+    const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
+    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes), callsFunctions);
+    const { locals, code } = emitter.emit();
+    const { layout } = emitter;
+    if (layout.stateful) {
+      const body = linker.module.reserve(`${fn.name} threads`, { params: ['i32', 'i32', 'i32'], results: ['i32'] });
+      linker.define(body, locals, code);
+      const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
+      linker.addText(schedulerText({
+        warps: cuts.some(cut => cut.cut === 'warp'),
+        barriers: !cuts.some(cut => cut.cut === 'barrier') ? 'none'
+          : cuts.every(cut => cut.cut !== 'barrier' || isPlainBarrier(cut.inst)) && !usesArrive(blocks) ? 'plain' : 'general',
+      }), { body }, fn.name);
+    } else {
+      linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);
+    }
+    const required = fn.directives.get('reqntid');
+    const limit = required ?? fn.directives.get('maxntid');
+    const kernel: CompiledKernel = {
+      ...signatureOf(fn),
+      exportName: fn.name,
+      sharedBytes: usesDynamicShared ? alignUp(staticBytes, 16) : staticBytes,
+      sharedAlign,
+      usesDynamicShared,
+      localBytes: lowered.frameBytes,
+      registers: liveness.pressure,
+      maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
+      blockBytes: threads => scratchBytes(layout, threads),
+      yields: layout.stateful,
+      ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
+    };
+    return kernel;
+  }));
+  if (failures.length && !compiled.length) throw failures[0]!.error;
+
+  for (const target of pending) {
+    const lowered = real.get(target)!;
+    const blocks = buildBlocks(lowered);
+    const shape = analyseShape(blocks);
+    // Results are read at every return.
+    const liveness = computeLiveness(blocks, lowered.registers, [...lowered.results, ...lowered.params]);
+    const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, pinnedBytes));
+    const { locals, code } = emitter.emit();
+    linker.define(indices.get(target)!, locals, code);
+  }
+  for (const { signature, index } of indirectCalls) {
+    linker.define(index, [], indirectCallCode(signature, taken, indices, linker));
+  }
+
+  return {
+    version: module.version, target: module.target, wasm: linker.finish(), data: data.image, relocations: data.relocations,
+    variables: data.variables, kernels: compiled, hostImports: hostFunctions.map(name => HOST_FUNCTIONS[name]!.importName), failures,
+  };
+}
+
+/** Finds the function that an address names and calls it; an address that names none of this shape is a fault. */
+function indirectCallCode(signature: Signature, taken: readonly PtxFunction[], indices: ReadonlyMap<PtxFunction, number>, linker: Linker): Uint8Array {
+  const code = new Code();
+  const address = signature.params.length;
+  taken.forEach((target, position) => {
+    const index = indices.get(target);
+    if (index === undefined || !sameSignature(callSignature(target), signature)) return;
+    code.get(address).i64(FUNCTION_TAG + BigInt(position) * 16n).op('i64.eq').op('if').byte(0x40);
+    signature.params.forEach((_, param) => code.get(param));
+    code.op('call').u32(index).op('return').op('end');
+  });
+  code.get(0).i32(FAULT.invalidCall).get(1).get(address + 1).get(address).op('call').u32(linker.functionIndex('fault'));
+  for (const type of signature.results) {
+    if (type === 'i64') code.i64(0);
+    else code.i32(0);
+  }
+  return code.op('end').finish();
+}
+
+function addressesIn(lowered: LoweredFunction): PtxFunction[] {
+  const found: PtxFunction[] = [];
+  for (const entry of lowered.code) {
+    if (!('args' in entry)) continue;
+    for (const arg of entry.args) if (arg.kind === 'symbol' && arg.symbol.kind === 'function') found.push(arg.symbol.target);
+  }
+  return found;
+}
+
+/** Host functions that some call names and the module does not define. */
+function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap<string, PtxFunction>): string[] {
+  const called = new Set<string>();
+  const visit = (statements: readonly Statement[]): void => {
+    for (const statement of statements) {
+      if (statement.kind === 'block') visit(statement.statements);
+      else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
+        for (const operand of statement.operands) {
+          if (operand.kind === 'name' && operand.name in HOST_FUNCTIONS && !functions.get(operand.name)?.body) called.add(operand.name);
+        }
+      }
+    }
+  };
+  for (const fn of all) if (fn.body) visit(fn.body);
+  return [...called];
+}
+
+const usesArrive = (blocks: readonly Block[]): boolean =>
+  blocks.some(block => block.insts.some(inst => inst.mnemonic === 'bar' || inst.mnemonic === 'barrier'));

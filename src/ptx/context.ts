@@ -1,0 +1,56 @@
+// The contract between a compiled kernel and whoever runs it: the 128-byte context block that describes one
+// thread block, what a call of the kernel returns, and the kinds of fault it reports.
+
+/** Byte offsets of the 32-bit fields of the context block. The caller fills all but `fault*`. */
+export const CTX = {
+  bytes: 128,
+  gridDim: 0,
+  blockDim: 12,
+  ctaid: 24,
+  /** Address of the kernel's parameter bytes. */
+  params: 36,
+  /** Address of the block's shared memory, aligned to 128. */
+  shared: 40,
+  /** Static plus dynamic shared bytes: `ld.shared` and `st.shared` outside them fault. */
+  sharedBytes: 44,
+  /** Address of `blockBytes(threads)` bytes, aligned to 16, zeroed before the first call. */
+  scratch: 48,
+  /** Threads of the block: the product of blockDim. */
+  threads: 52,
+  /** First address past the memory that kernels may touch; 0 stands for 4 GiB. */
+  memoryTop: 56,
+  faultKind: 60,
+  /** u64 */
+  faultAddress: 64,
+  faultThread: 72,
+  faultLine: 76,
+  clockLo: 80,
+  clockHi: 84,
+  gridId: 88,
+  flags: 92,
+  /** Address of a zeroed grid-wide barrier word pair for cooperative launches (%envreg1/2), else 0. */
+  workspace: 96,
+} as const;
+
+/** What a call of a kernel returns. */
+export const STATUS = { done: 0, yielded: 1, stuck: 2, fault: 3 } as const;
+
+export const FAULT = {
+  none: 0,
+  outOfBounds: 1,
+  misaligned: 2,
+  trap: 3,
+  assert: 4,
+  /** All live threads of the block wait, and nothing can release any of them. */
+  divergentBarrier: 5,
+  /** Calls nested deeper than the call stack. */
+  stackOverflow: 6,
+  invalidCall: 7,
+  /** A loop inside a function that cannot be suspended ran longer than any real program's. */
+  runaway: 8,
+} as const;
+
+/** Addresses below this are never valid. */
+export const NULL_PAGE = 65536;
+/** Loop back edges that a thread may take before the next thread of its block gets its turn. */
+export const THREAD_SLICE = 4096;

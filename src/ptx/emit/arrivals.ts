@@ -1,0 +1,153 @@
+// What a thread writes into its mailbox before it waits, and reads from it when it goes on. The other half is in
+// runtime/warp.ts and runtime/scheduler.ts.
+
+import { WARP_OPERATIONS } from '../analysis/cuts.js';
+import type { Arg, Inst } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import { MAIL } from './frame-layout.js';
+import type { KernelEmitter } from './kernel.js';
+
+const B32 = scalarType('b32');
+const PRED = scalarType('pred');
+
+/** Offset in the mailbox, and the code that pushes the value stored there. */
+type Field = [offset: number, push: () => void, store?: 'i64.store'];
+
+function store(emitter: KernelEmitter, fields: readonly Field[]): void {
+  for (const [offset, push, instruction] of fields) {
+    emitter.pushMailbox();
+    push();
+    emitter.code.memory(instruction ?? 'i32.store', offset);
+  }
+}
+
+export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): void {
+  const { code } = e;
+  const { mnemonic, modifiers } = inst;
+  const constant = (value: number) => () => { code.i32(value); };
+  const operand = (arg: Arg, type = B32) => () => { e.push(arg, type); };
+  const code32 = (name: string): number => {
+    const found = WARP_OPERATIONS[name];
+    if (found === undefined) throw e.unsupported();
+    return found;
+  };
+  const full = constant(-1);
+  switch (mnemonic) {
+    case 'shfl': {
+      const mode = e.oneOf('up', 'down', 'bfly', 'idx');
+      if (!mode) throw e.semantic("'shfl' needs .up, .down, .bfly or .idx");
+      const sync = e.has('sync');
+      e.argCount(sync ? 5 : 4);
+      store(e, [
+        [MAIL.operation, constant(code32(`shfl.${mode}`))],
+        [MAIL.mask, sync ? operand(e.arg(4)) : full],
+        [MAIL.value, () => { e.push(e.arg(1), B32); code.op('i64.extend_i32_u'); }, 'i64.store'],
+        [MAIL.lane, operand(e.arg(2))],
+        [MAIL.clamp, operand(e.arg(3))],
+      ]);
+      return;
+    }
+    case 'vote': {
+      const mode = e.oneOf('all', 'any', 'uni', 'ballot');
+      if (!mode) throw e.semantic("'vote' needs .all, .any, .uni or .ballot");
+      const sync = e.has('sync');
+      e.argCount(sync ? 3 : 2);
+      store(e, [
+        [MAIL.operation, constant(code32(`vote.${mode}`))],
+        [MAIL.mask, sync ? operand(e.arg(2)) : full],
+        [MAIL.value, () => { e.push(e.arg(1), PRED); code.op('i64.extend_i32_u'); }, 'i64.store'],
+      ]);
+      return;
+    }
+    case 'match': {
+      const mode = e.oneOf('any', 'all');
+      if (!mode) throw e.semantic("'match' needs .any or .all");
+      const type = e.type();
+      e.argCount(3);
+      store(e, [
+        [MAIL.operation, constant(code32(`match.${mode}`))],
+        [MAIL.mask, operand(e.arg(2))],
+        [MAIL.value, () => { e.push(e.arg(1), type); if (type.wasm === 'i32') code.op('i64.extend_i32_u'); }, 'i64.store'],
+      ]);
+      return;
+    }
+    case 'redux': {
+      const mode = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor');
+      const type = e.type();
+      if (!mode || type.wasm !== 'i32') throw e.unsupported();
+      e.argCount(3);
+      store(e, [
+        [MAIL.operation, constant(code32(mode === 'min' || mode === 'max' ? `redux.${mode}.${type.name}` : `redux.${mode}`))],
+        [MAIL.mask, operand(e.arg(2))],
+        [MAIL.value, () => { e.push(e.arg(1), type); code.op('i64.extend_i32_u'); }, 'i64.store'],
+      ]);
+      return;
+    }
+    case 'activemask':
+      // Threads that stand at the same instruction are together: the block tells instructions apart.
+      store(e, [[MAIL.operation, constant(code32('activemask') | (block << 8))], [MAIL.mask, full]]);
+      return;
+    case 'elect':
+      store(e, [[MAIL.operation, constant(code32('elect'))], [MAIL.mask, operand(e.arg(1))]]);
+      return;
+    default:
+      if (!modifiers.includes('warp')) throw e.unsupported();
+      e.argCount(1);
+      store(e, [[MAIL.operation, constant(code32('bar.warp'))], [MAIL.mask, operand(e.arg(0))]]);
+  }
+}
+
+/** The result is in the low half of the mailbox's result, its predicate in bit 32. */
+export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
+  const { code } = e;
+  const target = inst.args[0]!;
+  const low = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result); };
+  const high = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result + 4); };
+  const single = (arg: Arg): void => {
+    const predicate = arg.kind === 'register' && arg.register.type.kind === 'predicate';
+    low();
+    e.pop(arg, predicate ? PRED : B32);
+  };
+  if (target.kind !== 'pair') {
+    single(target);
+    return;
+  }
+  if (target.first.kind !== 'sink') single(target.first);
+  if (target.second.kind !== 'sink') {
+    high();
+    e.pop(target.second, PRED);
+  }
+}
+
+/** How a barrier combines the predicates of its threads. */
+export const BARRIER_REDUCTION = { none: 0, popc: 1, and: 2, or: 3 } as const;
+
+/** Barrier number, expected threads (0: all) and the predicate, for both waiting and arriving. */
+export function emitBarrierArrival(e: KernelEmitter, inst: Inst): void {
+  const { code } = e;
+  const { modifiers } = inst;
+  if (modifiers.includes('cluster')) throw e.unsupported();
+  const args = [...inst.args];
+  let reduction: keyof typeof BARRIER_REDUCTION = 'none';
+  let predicate: Arg | undefined;
+  if (modifiers.includes('red')) {
+    reduction = e.oneOf('popc', 'and', 'or') ?? 'none';
+    args.shift();
+    predicate = args.pop();
+    if (!predicate) throw e.semantic("'bar.red' needs a predicate");
+  }
+  if (args.length < 1 || args.length > 2) throw e.semantic(`'${inst.mnemonic}' takes a barrier and perhaps a count`);
+  store(e, [
+    [MAIL.operation, () => { code.i32(BARRIER_REDUCTION[reduction]); }],
+    [MAIL.mask, () => { e.push(args[0]!, B32); code.i32(15).op('i32.and'); }],
+    [MAIL.lane, () => { if (args[1]) e.push(args[1], B32); else code.i32(0); }],
+    ...(predicate ? [[MAIL.value, () => { e.push(predicate, PRED); code.op('i64.extend_i32_u'); }, 'i64.store'] satisfies Field] : []),
+  ]);
+}
+
+/** `bar.sync 0` for the whole block: a thread's state says all there is to say. */
+export function isPlainBarrier(inst: Inst): boolean {
+  const [barrier] = inst.args;
+  return !inst.modifiers.includes('red') && !inst.modifiers.includes('cluster') && inst.args.length === 1
+    && barrier?.kind === 'integer' && barrier.value === 0n;
+}

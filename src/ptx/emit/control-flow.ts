@@ -1,0 +1,252 @@
+// Lays basic blocks out as structured WebAssembly. Forward branches leave nested blocks, back edges continue
+// loops, and a thread that resumes in the middle is led there by the dispatch at the head of each region on its way.
+
+import type { Block } from '../analysis/blocks.js';
+import { successors } from '../analysis/blocks.js';
+import type { Liveness } from '../analysis/liveness.js';
+import type { Inst, Register } from '../analysis/program.js';
+import { firstBlock } from '../analysis/regions.js';
+import type { Region, Shape } from '../analysis/regions.js';
+import { scalarType } from '../scalar-types.js';
+import type { Rules } from '../rules/rule.js';
+import { Emitter } from './emitter.js';
+import type { Surroundings } from './emitter.js';
+
+const PREDICATE = scalarType('pred');
+
+export abstract class ControlFlowEmitter extends Emitter {
+  protected readonly blocks: readonly Block[];
+  protected readonly shape: Shape;
+  protected readonly liveness: Liveness;
+  private readonly rules: Rules;
+  /** Entry number of each block that can be entered from outside its place; 1 upwards. */
+  protected readonly entryOf = new Map<number, number>();
+  protected readonly entries: number[] = [];
+  private entryLocal = -1;
+  private readonly nextInLayout = new Map<number, number>();
+  private readonly labelled = new Set<number>();
+  private readonly blockLabels = new Map<number, object>();
+  private readonly loopLabels = new Map<Region, object>();
+  /** True when some loop has a dispatch, so that the entry number must be cleared once it has been used. */
+  private clearsEntry = false;
+
+  constructor(around: Surroundings, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules) {
+    super(around);
+    this.blocks = blocks;
+    this.shape = shape;
+    this.liveness = liveness;
+    this.rules = rules;
+  }
+
+  protected isBlockLocal(register: Register): boolean {
+    return this.liveness.isLocal(register);
+  }
+
+  /** Code for the ends of blocks that leave: return, exit, trap, cut. */
+  protected abstract leave(block: Block): void;
+  /** After the decision to take a back edge: `again()` emits a br_if to the loop. */
+  protected abstract backEdge(header: number, again: () => void): void;
+
+  protected addEntry(block: number): void {
+    if (this.entryOf.has(block)) return;
+    this.entries.push(block);
+    this.entryOf.set(block, this.entries.length);
+  }
+
+  protected get entryNumber(): number {
+    if (this.entryLocal < 0) this.entryLocal = this.newLocal('i32');
+    return this.entryLocal;
+  }
+
+  /** Emits the whole function; entries must have been added. */
+  protected emitFlow(): void {
+    const { shape } = this;
+    for (const target of shape.irregularTargets) this.addEntry(target);
+    shape.order.forEach((block, index) => { this.nextInLayout.set(block, shape.order[index + 1] ?? -1); });
+    for (const from of shape.order) {
+      for (const to of successors(this.blocks[from]!)) {
+        // An item label stands for the first block of each region around the target, too.
+        if (this.nextInLayout.get(from) !== to || this.blocks[from]!.ending.kind === 'switch') this.labelled.add(to);
+      }
+    }
+    const dispatches = (region: Region): boolean => this.innerEntries(region).length > 0;
+    this.clearsEntry = shape.root.dispatchLoop;
+    const visit = (region: Region): void => {
+      if (region.header >= 0 && dispatches(region)) this.clearsEntry = true;
+      for (const item of region.items) if (typeof item !== 'number') visit(item);
+    };
+    visit(shape.root);
+    this.emitRegion(shape.root);
+  }
+
+  private innerEntries(region: Region): number[] {
+    return this.entries.filter(block => region.members.has(block) && block !== region.header);
+  }
+
+  private emitRegion(region: Region): void {
+    const { code } = this;
+    const inner = this.innerEntries(region);
+    const isLoop = region.header >= 0 || region.dispatchLoop;
+    if (region.header >= 0 && !inner.length && this.entryOf.has(region.header)) this.clearEntry();
+    if (isLoop) {
+      const label = {};
+      this.loopLabels.set(region, label);
+      this.openLabel('loop', label);
+    }
+    const { items } = region;
+    const holdsEntry = (item: number | Region): boolean =>
+      typeof item === 'number' ? this.entryOf.has(item) && inner.includes(item) : inner.some(block => item.members.has(block));
+    const opened: boolean[] = items.map((item, index) => index > 0 && (this.labelled.has(firstBlock(item)) || (inner.length > 0 && holdsEntry(item))));
+    for (let index = items.length - 1; index > 0; index--) {
+      if (!opened[index]) continue;
+      const label = {};
+      this.blockLabels.set(firstBlock(items[index]!), label);
+      this.openLabel('block', label);
+    }
+    if (inner.length) {
+      const fallthrough = {};
+      this.openLabel('block', fallthrough);
+      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
+      const target = (block: number): number => {
+        if (!inner.includes(block)) return this.depthOf(fallthrough);
+        const index = items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block));
+        return index > 0 ? this.depthOf(this.blockLabels.get(firstBlock(items[index]!))!) : this.depthOf(fallthrough);
+      };
+      code.u32(this.depthOf(fallthrough));
+      for (const block of this.entries) code.u32(target(block));
+      code.u32(this.depthOf(fallthrough));
+      this.closeLabel();
+    }
+    items.forEach((item, index) => {
+      if (opened[index]) this.closeLabel();
+      if (typeof item !== 'number') {
+        this.emitRegion(item);
+        return;
+      }
+      const isHeader = item === region.header;
+      if (this.entryOf.has(item) && (!isHeader || inner.length)) this.clearEntry();
+      this.emitBlock(this.blocks[item]!);
+    });
+    if (isLoop) {
+      this.closeLabel();
+      this.loopLabels.delete(region);
+    }
+  }
+
+  private clearEntry(): void {
+    if (this.clearsEntry) this.code.i32(0).set(this.entryNumber);
+  }
+
+  private emitBlock(block: Block): void {
+    const lastUse = new Map<number, number>();
+    block.insts.forEach((inst, index) => {
+      for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
+      for (const register of inst.defs) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
+    });
+    const ending = block.ending;
+    if ('inst' in ending) {
+      for (const register of ending.inst.uses) lastUse.delete(register.id);
+    }
+    block.insts.forEach((inst, index) => {
+      this.emitInst(inst);
+      for (const register of [...inst.uses, ...inst.defs]) if (lastUse.get(register.id) === index) this.releaseRegister(register);
+    });
+    this.emitEnding(block);
+    if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  protected emitInst(inst: Inst): void {
+    this.inst = inst;
+    const rule = this.rules.get(inst.mnemonic);
+    if (!rule) throw this.unsupported();
+    if (inst.predicate) {
+      this.code.get(this.registerLocal(inst.predicate.register));
+      if (inst.predicate.negated) this.code.op('i32.eqz');
+      this.when(() => rule(this, inst));
+    } else {
+      rule(this, inst);
+    }
+    this.endInstruction();
+  }
+
+  private emitEnding(block: Block): void {
+    const { ending } = block;
+    if ('inst' in ending) this.inst = ending.inst;
+    switch (ending.kind) {
+      case 'jump': this.jump(block.index, ending.to); return;
+      case 'switch': {
+        this.emitSwitch(block.index, ending.inst, ending.to);
+        return;
+      }
+      case 'branch': {
+        const { yes, no } = ending;
+        const { register, negated } = ending.inst.predicate!;
+        if (yes === no) {
+          this.jump(block.index, no);
+          return;
+        }
+        this.code.get(this.registerLocal(register));
+        const next = this.nextInLayout.get(block.index);
+        let flip = negated;
+        let [first, second] = [yes, no];
+        // Test for the branch that does not fall through.
+        if (yes === next) {
+          [first, second] = [no, yes];
+          flip = !flip;
+        }
+        if (flip) this.code.op('i32.eqz');
+        const label = this.forwardLabel(block.index, first);
+        if (label) this.branchTo(label, 'br_if');
+        else this.when(() => { this.jump(block.index, first, false); });
+        this.jump(block.index, second);
+        return;
+      }
+      default:
+        this.leave(block);
+        this.endInstruction();
+    }
+  }
+
+  /** brx.idx: a table of blocks, each of which jumps. */
+  private emitSwitch(from: number, inst: Inst, to: number[]): void {
+    const targets = [...new Set(to)];
+    const labels = targets.map(() => ({}));
+    for (const label of [...labels].reverse()) this.openLabel('block', label);
+    this.push(inst.args[0]!, scalarType('u32'));
+    this.code.op('br_table').u32(to.length - 1);
+    for (const block of to) this.code.u32(this.depthOf(labels[targets.indexOf(block)]!));
+    targets.forEach(block => {
+      this.closeLabel();
+      this.jump(from, block, false);
+    });
+  }
+
+  /** The label to branch to where a plain br will do. */
+  private forwardLabel(from: number, to: number): object | undefined {
+    if (this.shape.irregular.has(from * this.blocks.length + to)) return undefined;
+    for (const region of this.loopLabels.keys()) if (region.header === to) return undefined;
+    return this.blockLabels.get(to);
+  }
+
+  private jump(from: number, to: number, mayFallThrough = true): void {
+    if (this.shape.irregular.has(from * this.blocks.length + to)) {
+      let region = this.shape.regionOf(to);
+      while (!region.members.has(from)) region = region.parent!;
+      const label = this.loopLabels.get(region)!;
+      this.code.i32(this.entryOf.get(to)!).set(this.entryNumber);
+      this.backEdge(to, () => this.branchTo(label, 'br_if'));
+      return;
+    }
+    for (const [region, label] of this.loopLabels) {
+      if (region.header !== to) continue;
+      this.backEdge(to, () => this.branchTo(label, 'br_if'));
+      return;
+    }
+    if (mayFallThrough && this.nextInLayout.get(from) === to) return;
+    this.branchTo(this.blockLabels.get(to)!);
+  }
+
+  protected pushPredicate(register: Register): void {
+    this.push({ kind: 'register', register, at: 0 }, PREDICATE);
+  }
+}

@@ -1,0 +1,463 @@
+// What instruction rules write with: operands in and out of WebAssembly locals, constants hoisted in front of the
+// thread loop, run-time functions, and errors that point at the instruction at hand.
+
+import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
+import { CTX } from '../context.js';
+import type { SourceText } from '../error.js';
+import { isScalarType, scalarType } from '../scalar-types.js';
+import type { ScalarType, WasmType } from '../scalar-types.js';
+import type { PtxFunction } from '../syntax/ast.js';
+import { Code } from '../wasm/code.js';
+import type { Signature } from '../wasm/module.js';
+import { pushSpecialRegister } from '../rules/special.js';
+import type { Linker } from './linker.js';
+
+/** How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st and cvt. */
+export type Fit = 'exact' | 'wide';
+
+export interface Surroundings {
+  source: SourceText;
+  linker: Linker;
+  /** Bytes from the start of shared memory, once the kernel's layout is known. */
+  sharedOffset(symbol: Symbol & { kind: 'shared' }): number;
+  functionAddress(target: PtxFunction): bigint;
+  staticSharedBytes(): number;
+  functionIndex(target: PtxFunction): number;
+  /** Index of the function that calls through an address: (…arguments, address, line) → results. */
+  indirectCall(signature: Signature): number;
+  /** relaxed_madd was found to be fused on this machine. */
+  relaxedFma: boolean;
+}
+
+export abstract class Emitter {
+  readonly code = new Code();
+  /** Runs once per call, before the code. */
+  readonly prologue = new Code();
+  readonly around: Surroundings;
+  readonly localTypes: WasmType[] = [];
+  protected paramCount = 0;
+  inst!: Inst;
+  /** Innermost last; branch depths are found by looking up this stack. */
+  protected readonly labels: object[] = [];
+  private readonly hoisted = new Map<string, number>();
+  private readonly registerLocals = new Map<number, number>();
+  private readonly freeLocals = new Map<WasmType, number[]>();
+  private temporaries: number[] = [];
+
+  constructor(around: Surroundings) {
+    this.around = around;
+  }
+
+  /** Local holding the address of the context block. */
+  abstract readonly ctx: number;
+  /** Local holding the linear thread index. */
+  abstract readonly thread: number;
+  /** True for registers that live inside one block only. */
+  protected abstract isBlockLocal(register: Register): boolean;
+  /** Leaves the function after a fault has been recorded. */
+  abstract leaveFaulted(): void;
+  /** Leaves because a called function faulted or exited. */
+  abstract unwind(): void;
+  /** Pushes the address of the thread's or call's frame. */
+  abstract pushFrame(): void;
+  /** Pushes tid.x, .y or .z. */
+  abstract pushThreadIndex(axis: 0 | 1 | 2): void;
+  /** Pushes the address where the next call's frame may start. */
+  abstract pushStack(): void;
+
+  // ---- errors
+
+  get text(): string {
+    const { source } = this.inst;
+    return this.around.source.text.slice(source.start, source.end);
+  }
+
+  semantic(message: string, at = this.inst.source.start): Error {
+    return this.around.source.error('semantic', message, at, this.text);
+  }
+
+  unsupported(what?: string): Error {
+    const name = [this.inst.mnemonic, ...this.inst.modifiers].join('.');
+    const message = what === undefined ? `instruction '${name}' is not covered yet` : `instruction '${name}': ${what} not covered yet`;
+    return this.around.source.error('unsupported', message, this.inst.source.start, this.text);
+  }
+
+  get line(): number {
+    return this.inst.source.line;
+  }
+
+  // ---- modifiers
+
+  has(modifier: string): boolean {
+    return this.inst.modifiers.includes(modifier);
+  }
+
+  /** The first of the given modifiers that is there. */
+  oneOf<T extends string>(...modifiers: T[]): T | undefined {
+    return modifiers.find(modifier => this.inst.modifiers.includes(modifier));
+  }
+
+  /** Type modifiers in order; `add.s32` has one, `cvt.f32.s32` two. */
+  types(): ScalarType[] {
+    return this.inst.modifiers.filter(isScalarType).map(scalarType);
+  }
+
+  /** The instruction's only or last type. */
+  type(): ScalarType {
+    const type = this.types().at(-1);
+    if (!type) throw this.semantic(`'${this.inst.mnemonic}' needs a type`);
+    return type;
+  }
+
+  /** Refuses modifiers that the rule does not know. */
+  allow(...modifiers: string[]): void {
+    for (const modifier of this.inst.modifiers) {
+      if (!modifiers.includes(modifier) && !isScalarType(modifier)) throw this.unsupported(`modifier '.${modifier}' is`);
+    }
+  }
+
+  arg(index: number): Arg {
+    const arg = this.inst.args[index];
+    if (!arg) throw this.semantic(`'${this.inst.mnemonic}' needs ${index + 1} operands or more`);
+    return arg;
+  }
+
+  argCount(least: number, most = least): void {
+    const count = this.inst.args.length;
+    if (count < least || count > most) {
+      throw this.semantic(`'${this.inst.mnemonic}' takes ${least === most ? least : `${least} to ${most}`} operands, found ${count}`);
+    }
+  }
+
+  // ---- locals
+
+  newLocal(type: WasmType): number {
+    return this.paramCount + this.localTypes.push(type) - 1;
+  }
+
+  /** A local for the rest of this instruction. */
+  temp(type: WasmType): number {
+    const local = this.takeLocal(type);
+    this.temporaries.push(local);
+    return local;
+  }
+
+  private takeLocal(type: WasmType): number {
+    return this.freeLocals.get(type)?.pop() ?? this.newLocal(type);
+  }
+
+  private giveLocal(local: number): void {
+    const type = this.localTypes[local - this.paramCount]!;
+    const list = this.freeLocals.get(type);
+    if (list) list.push(local);
+    else this.freeLocals.set(type, [local]);
+  }
+
+  protected endInstruction(): void {
+    for (const local of this.temporaries) this.giveLocal(local);
+    this.temporaries = [];
+  }
+
+  /** Gives back the local of a register that is not read again. */
+  protected releaseRegister(register: Register): void {
+    const local = this.registerLocals.get(register.id);
+    if (local === undefined || !this.isBlockLocal(register)) return;
+    this.registerLocals.delete(register.id);
+    this.giveLocal(local);
+  }
+
+  protected bindRegister(register: Register, local: number): void {
+    this.registerLocals.set(register.id, local);
+  }
+
+  registerLocal(register: Register): number {
+    let local = this.registerLocals.get(register.id);
+    if (local === undefined) {
+      local = this.isBlockLocal(register) ? this.takeLocal(register.type.wasm) : this.newLocal(register.type.wasm);
+      this.registerLocals.set(register.id, local);
+    }
+    return local;
+  }
+
+  // ---- constants of the whole call
+
+  /** A local computed once in the prologue. */
+  hoist(key: string, type: WasmType, compute: (code: Code) => void): number {
+    let local = this.hoisted.get(key);
+    if (local === undefined) {
+      local = this.newLocal(type);
+      this.hoisted.set(key, local);
+      compute(this.prologue);
+      this.prologue.set(local);
+    }
+    return local;
+  }
+
+  contextField(field: keyof typeof CTX): number {
+    return this.hoist(`ctx:${field}`, 'i32', code => { code.get(this.ctx).memory('i32.load', CTX[field]); });
+  }
+
+  contextWord(offset: number): number {
+    return this.hoist(`ctx+${offset}`, 'i32', code => { code.get(this.ctx).memory('i32.load', offset); });
+  }
+
+  // ---- run-time functions
+
+  call(name: string): this {
+    this.code.op('call').u32(this.around.linker.functionIndex(name));
+    return this;
+  }
+
+  op(...names: string[]): this {
+    for (const name of names) this.code.op(name);
+    return this;
+  }
+
+  // ---- structured control inside an instruction
+
+  /** Code that runs if the i32 on the stack is not zero. */
+  when(body: () => void): void {
+    this.code.op('if').byte(0x40);
+    this.labels.push({});
+    body();
+    this.labels.pop();
+    this.code.op('end');
+  }
+
+  /** Code inside a block or loop that the rule opened by itself. */
+  nest(body: () => void): void {
+    this.labels.push({});
+    body();
+    this.labels.pop();
+  }
+
+  protected branchTo(label: object, instruction: 'br' | 'br_if' = 'br'): void {
+    this.code.op(instruction).u32(this.depthOf(label));
+  }
+
+  protected depthOf(label: object): number {
+    const index = this.labels.lastIndexOf(label);
+    if (index < 0) throw new Error('branch to a label that is not open');
+    return this.labels.length - 1 - index;
+  }
+
+  protected openLabel(kind: 'block' | 'loop', label: object): void {
+    this.code.op(kind).byte(0x40);
+    this.labels.push(label);
+  }
+
+  protected closeLabel(): void {
+    this.labels.pop();
+    this.code.op('end');
+  }
+
+  // ---- operands
+
+  private checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
+    const own = register.type;
+    if (own.kind === 'predicate' || type.kind === 'predicate') {
+      if (own.kind === type.kind) return;
+      throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
+    }
+    const size = fit === 'exact' ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits : own.bits >= type.bits;
+    // Untyped bits fit everything of their size; floats fit floats only.
+    const kinds = fit === 'wide' || own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float') === (type.kind === 'float');
+    if (!size || !kinds) {
+      throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
+    }
+  }
+
+  /** Pushes an operand as a value of a type: narrow integers extended by their sign, floats as floats. */
+  push(arg: Arg, type: ScalarType, fit: Fit = 'exact'): void {
+    switch (arg.kind) {
+      case 'register': this.pushRegister(arg.register, type, fit, arg.at); return;
+      case 'integer': this.pushInteger(arg.value, type); return;
+      case 'float': this.pushFloat(arg, type); return;
+      case 'special': pushSpecialRegister(this, arg.name, type); return;
+      case 'symbol': this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at); return;
+      case 'not':
+        this.push(arg.operand, type, fit);
+        this.code.op('i32.eqz');
+        return;
+      case 'vector': this.pushPacked(arg.elements, type, arg.at); return;
+      default: throw this.semantic('unexpected operand', arg.at);
+    }
+  }
+
+  /** Bytes of the kernel's static shared variables. */
+  staticSharedBytes(): number {
+    return this.around.staticSharedBytes();
+  }
+
+  private pushRegister(register: Register, type: ScalarType, fit: Fit, at: number): void {
+    this.checkFit(register, type, fit, at);
+    const { code } = this;
+    const own = register.type;
+    code.get(this.registerLocal(register));
+    if (own.kind === 'predicate') return;
+    this.convertBits(own.wasm, type.wasm);
+    if (type.wasm !== 'i32' || type.kind === 'float') {
+      if (type.bits < own.bits && type.wasm === 'i32') this.narrow(type);
+      return;
+    }
+    if (type.bits < 32) {
+      if (type.kind === 'signed') code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
+      else if (own.bits > type.bits) this.narrow(type);
+    }
+  }
+
+  /** Makes the i32 on the stack the canonical form of a narrow type. */
+  narrow(type: ScalarType): void {
+    if (type.bits < 32 && type.wasm === 'i32' && type.kind !== 'predicate') this.code.i32(type.bits === 8 ? 0xff : 0xffff).op('i32.and');
+  }
+
+  /** Reinterprets the value on the stack; 64 to 32 bits truncates, 32 to 64 extends with zeros. */
+  convertBits(from: WasmType, to: WasmType): void {
+    const { code } = this;
+    if (from === to) return;
+    if (from === 'f32') code.op('i32.reinterpret_f32');
+    if (from === 'f64') code.op('i64.reinterpret_f64');
+    const wide = from === 'i64' || from === 'f64';
+    const wantWide = to === 'i64' || to === 'f64';
+    if (wide && !wantWide) code.op('i32.wrap_i64');
+    if (!wide && wantWide) code.op('i64.extend_i32_u');
+    if (to === 'f32') code.op('f32.reinterpret_i32');
+    if (to === 'f64') code.op('f64.reinterpret_i64');
+  }
+
+  private pushInteger(value: bigint, type: ScalarType): void {
+    const { code } = this;
+    switch (type.wasm) {
+      case 'i64': code.i64(value); return;
+      case 'i32': {
+        if (type.kind === 'predicate') code.i32(value === 0n ? 0 : 1);
+        else if (type.kind === 'signed') code.i32(Number(BigInt.asIntN(type.bits, value)));
+        else code.i32(Number(BigInt.asIntN(32, BigInt.asUintN(type.bits, value))));
+        return;
+      }
+      // An integer literal where a float is wanted names the float's bits in untyped moves, its value in arithmetic.
+      case 'f32': code.f32(Number(value)); return;
+      case 'f64': code.f64(Number(value)); return;
+    }
+  }
+
+  private pushFloat(arg: Arg & { kind: 'float' }, type: ScalarType): void {
+    const { code } = this;
+    const number = arg.width === 64 ? new Float64Array(new BigUint64Array([arg.bits]).buffer)[0]!
+      : new Float32Array(new Uint32Array([Number(arg.bits)]).buffer)[0]!;
+    if (type.wasm === 'f32') {
+      if (arg.width === 32) code.f32Bits(Number(arg.bits));
+      else code.f32(number);
+    } else if (type.wasm === 'f64') {
+      if (arg.width === 64) code.f64Bits(arg.bits);
+      else code.f64(number);
+    } else if (type.wasm === 'i64') {
+      code.i64(arg.width === 64 ? arg.bits : BigInt.asUintN(64, arg.bits));
+    } else if (type.kind === 'float' && type.bits === 16) {
+      throw this.semantic('half-precision instructions take no literals', arg.at);
+    } else {
+      code.i32(Number(BigInt.asIntN(32, arg.width === 32 ? arg.bits : BigInt(new Uint32Array(new Float32Array([number]).buffer)[0]!))));
+    }
+  }
+
+  /** Pushes the flat address of a symbol. */
+  pushSymbol(symbol: Symbol, offset: number, type: WasmType, at: number): void {
+    const { code } = this;
+    if (symbol.kind === 'function') {
+      if (type !== 'i64') throw this.semantic('the address of a function needs 64 bits', at);
+      code.i64(this.around.functionAddress(symbol.target));
+      return;
+    }
+    switch (symbol.kind) {
+      case 'data':
+        code.op('global.get').u32(this.around.linker.globalIndex('dataBase'));
+        offset += symbol.offset;
+        break;
+      case 'shared':
+        code.get(this.contextField('shared'));
+        offset += this.around.sharedOffset(symbol);
+        break;
+      case 'frame':
+        this.pushFrame();
+        offset += symbol.offset;
+        break;
+      case 'entryParam':
+        code.get(this.contextField('params'));
+        offset += symbol.offset;
+        break;
+      case 'incoming': code.get(this.registerLocal(symbol.pointer)); break;
+      case 'paramRegister': throw this.unsupported('the address of a scalar call parameter is');
+    }
+    if (offset) code.i32(offset).op('i32.add');
+    if (type === 'i64') code.op('i64.extend_i32_u');
+    else if (type !== 'i32') throw this.semantic('an address is not a float', at);
+  }
+
+  /** Two or four registers as one value: `mov.b32 %r, {%h1, %h2}`. */
+  private pushPacked(elements: Arg[], type: ScalarType, at: number): void {
+    const { code } = this;
+    const bits = type.bits / elements.length;
+    if (bits !== 8 && bits !== 16 && bits !== 32) throw this.semantic(`cannot pack ${elements.length} values into .${type.name}`, at);
+    const part = scalarType(`b${bits}`);
+    const wide = type.wasm === 'i64' || type.wasm === 'f64';
+    elements.forEach((element, index) => {
+      this.push(element, part, bits === 8 ? 'wide' : 'exact');
+      if (wide) code.op('i64.extend_i32_u');
+      if (index) {
+        if (wide) code.i64(bits * index).op('i64.shl').op('i64.or');
+        else code.i32(bits * index).op('i32.shl').op('i32.or');
+      }
+    });
+    this.convertBits(wide ? 'i64' : 'i32', type.wasm);
+  }
+
+  /** Pops a value of a type into an operand. */
+  pop(arg: Arg, type: ScalarType, fit: Fit = 'exact'): void {
+    const { code } = this;
+    if (arg.kind === 'sink') {
+      code.op('drop');
+      return;
+    }
+    if (arg.kind === 'vector') {
+      this.popPacked(arg.elements, type, arg.at);
+      return;
+    }
+    if (arg.kind !== 'register') throw this.semantic('expected a register to write', arg.at);
+    const { register } = arg;
+    const own = register.type;
+    this.checkFit(register, type, fit, arg.at);
+    if (own.kind !== 'predicate') {
+      if (own.bits > type.bits && type.wasm === 'i32' && own.wasm === 'i64' && type.kind === 'signed') code.op('i64.extend_i32_s');
+      else this.convertBits(type.wasm, own.wasm);
+      // A signed narrow value stays sign-extended in a wider register, and is cut to the width of a 16-bit one.
+      if (own.bits === 16 && type.kind === 'signed') code.i32(0xffff).op('i32.and');
+    }
+    code.set(this.registerLocal(register));
+  }
+
+  private popPacked(elements: Arg[], type: ScalarType, at: number): void {
+    const { code } = this;
+    const bits = type.bits / elements.length;
+    if (bits !== 8 && bits !== 16 && bits !== 32) throw this.semantic(`cannot unpack .${type.name} into ${elements.length} values`, at);
+    const part = scalarType(`b${bits}`);
+    const wide = type.wasm === 'i64' || type.wasm === 'f64';
+    this.convertBits(type.wasm, wide ? 'i64' : 'i32');
+    const whole = this.temp(wide ? 'i64' : 'i32');
+    code.set(whole);
+    elements.forEach((element, index) => {
+      if (element.kind === 'sink') return;
+      code.get(whole);
+      if (index && wide) code.i64(bits * index).op('i64.shr_u');
+      else if (index) code.i32(bits * index).op('i32.shr_u');
+      if (wide) code.op('i32.wrap_i64');
+      this.narrow(part);
+      this.pop(element, part, bits === 8 ? 'wide' : 'exact');
+    });
+  }
+
+  /** Pops an unsigned-extended i32 of a 16-bit result, cutting it to 16 bits first. */
+  popNarrow(arg: Arg, type: ScalarType): void {
+    this.narrow(type);
+    this.pop(arg, type.kind === 'signed' ? scalarType(`u${type.bits}`) : type);
+  }
+}

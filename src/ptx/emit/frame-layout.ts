@@ -1,0 +1,45 @@
+// Where a block's scratch memory keeps what its threads need between two calls. The order is fixed; the places of
+// everything after the states depend on the number of threads.
+
+export const SCRATCH = {
+  /** Thread at which a suspended call goes on. */
+  cursor: 0,
+  /** What is left of that thread's slice. */
+  carry: 4,
+  /** Warp that was being run. */
+  warp: 8,
+  /** Threads that arrived at each of the 16 barriers without waiting. */
+  arrivals: 64,
+  states: 128,
+} as const;
+
+/** Thread states: a ready thread holds the number of the entry where it goes on, the others are negative. */
+export const STATE = { exited: -1, barrier: 0x80000000 | 0, warp: 0xc0000000 | 0, entryMask: 0x3fffffff } as const;
+
+/** What a waiting thread leaves for the resolver, and finds when it goes on. */
+export const MAIL = { operation: 0, mask: 4, value: 8, lane: 16, clamp: 20, result: 24, bytes: 32 } as const;
+
+/** Frames of functions that are really called, shared by the threads of a block. */
+export const CALL_STACK_BYTES = 256 * 1024;
+export const DEEPEST_CALL = 400;
+
+export interface FrameLayout {
+  /** Threads can be suspended: states are kept. */
+  stateful: boolean;
+  mail: boolean;
+  /** Bytes of spilled registers per thread. */
+  frameBytes: number;
+  localBytes: number;
+  callStack: boolean;
+}
+
+export function scratchBytes(layout: FrameLayout, threads: number): number {
+  let bytes: number = SCRATCH.states;
+  if (layout.stateful) bytes += (4 * threads + 15) & ~15;
+  if (layout.mail) bytes += MAIL.bytes * threads;
+  bytes += layout.frameBytes * threads;
+  bytes = (bytes + 15) & ~15;
+  bytes += layout.localBytes * threads;
+  if (layout.callStack) bytes += CALL_STACK_BYTES;
+  return bytes;
+}

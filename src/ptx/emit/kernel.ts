@@ -1,0 +1,419 @@
+// A kernel becomes a function that runs a range of a block's threads, one after the other, each to its next cut.
+// Registers that are alive at a cut go to the thread's frame; constants of the block are computed once per call.
+
+import type { Block } from '../analysis/blocks.js';
+import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
+import { CTX, STATUS, THREAD_SLICE } from '../context.js';
+import { alignUp } from '../analysis/data-layout.js';
+import { rematerialisable } from '../analysis/rematerialise.js';
+import type { Rules } from '../rules/rule.js';
+import type { Liveness } from '../analysis/liveness.js';
+import type { Shape } from '../analysis/regions.js';
+import { ControlFlowEmitter } from './control-flow.js';
+import type { Surroundings } from './emitter.js';
+import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
+import type { FrameLayout } from './frame-layout.js';
+import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
+import type { WasmType } from '../scalar-types.js';
+import { Code } from '../wasm/code.js';
+
+export class KernelEmitter extends ControlFlowEmitter {
+  readonly ctx = 0;
+  private readonly from: number;
+  private readonly to: number;
+  readonly thread: number;
+  readonly layout: FrameLayout;
+  private readonly slots = new Map<number, number>();
+  private readonly remade: Map<number, Inst>;
+  private readonly threadLabel = {};
+  private readonly nextLabel = {};
+  private readonly suspendLabel = {};
+  private readonly indexLocals: [number, number, number] = [-1, -1, -1];
+  private frameLocal = -1;
+  private localAddress = -1;
+  private slice = -1;
+  private fuel = -1;
+  private granted = -1;
+  private allowance = -1;
+
+  constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
+    super(around, blocks, shape, liveness, rules);
+    const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
+    const stateful = shape.hasLoops || cuts.length > 0;
+    // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
+    this.paramCount = stateful ? 3 : 2;
+    this.from = stateful ? 1 : this.newLocal('i32');
+    this.to = stateful ? 2 : this.newLocal('i32');
+    this.thread = this.newLocal('i32');
+    if (stateful) {
+      for (const header of shape.loopHeaders) this.addEntry(header);
+      for (const target of shape.irregularTargets) this.addEntry(target);
+      for (const block of cuts) if (block.ending.kind === 'cut') this.addEntry(block.ending.to);
+    }
+    this.remade = rematerialisable(blocks, lowered.registers);
+    // Wider cells first, so that every cell is aligned.
+    const spilled = new Set<Register>();
+    for (const entry of this.entries) for (const register of liveness.liveIn[entry]!) if (!this.remade.has(register.id)) spilled.add(register);
+    let end = 0;
+    for (const wide of [true, false]) {
+      for (const register of spilled) {
+        if ((register.type.bits === 64) !== wide) continue;
+        this.slots.set(register.id, end);
+        end += wide ? 8 : 4;
+      }
+    }
+    this.layout = {
+      stateful,
+      mail: cuts.some(({ ending }) => ending.kind === 'cut' && (ending.cut === 'warp' || (ending.cut === 'barrier' && !isPlainBarrier(ending.inst)))),
+      frameBytes: alignUp(end, 8),
+      localBytes: alignUp(lowered.frameBytes, 16),
+      callStack: callsFunctions,
+    };
+  }
+
+  // ---- places
+
+  private states(): number {
+    return this.hoist('states', 'i32', code => { code.get(this.scratch()).i32(SCRATCH.states).op('i32.add'); });
+  }
+
+  private scratch(): number {
+    return this.contextField('scratch');
+  }
+
+  /** Start of the mailboxes: after the states. */
+  private mailBase(): number {
+    return this.hoist('mail', 'i32', code => {
+      code.get(this.scratch()).i32(SCRATCH.states).op('i32.add');
+      if (this.layout.stateful) code.get(this.contextField('threads')).i32(4).op('i32.mul').i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
+    });
+  }
+
+  private framesBase(): number {
+    const mail = this.mailBase();
+    return this.hoist('frames', 'i32', code => {
+      code.get(mail);
+      if (this.layout.mail) code.get(this.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+    });
+  }
+
+  private localsBase(): number {
+    const frames = this.framesBase();
+    return this.hoist('locals', 'i32', code => {
+      code.get(frames).get(this.contextField('threads')).i32(this.layout.frameBytes).op('i32.mul').op('i32.add').i32(15).op('i32.add').i32(-16).op('i32.and');
+    });
+  }
+
+  pushFrame(): void {
+    if (this.localAddress < 0) this.localAddress = this.newLocal('i32');
+    this.code.get(this.localAddress);
+  }
+
+  pushStack(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('stack', 'i32', code => {
+      const { linker } = this.around;
+      const threads = this.contextField('threads');
+      const end = linker.globalIndex('stackEnd');
+      code.get(locals).get(threads).i32(this.layout.localBytes).op('i32.mul').op('i32.add').i32(CALL_STACK_BYTES).op('i32.add');
+      code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel')).op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
+    }));
+  }
+
+  pushThreadIndex(axis: 0 | 1 | 2): void {
+    if (this.indexLocals[axis] < 0) this.indexLocals[axis] = this.newLocal('i32');
+    this.code.get(this.indexLocals[axis]);
+  }
+
+  /** Pushes the address of this thread's mailbox. */
+  pushMailbox(): void {
+    const base = this.mailBase();
+    this.code.get(base).get(this.thread).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+  }
+
+  leaveFaulted(): void {
+    this.code.i32(STATUS.fault).op('return');
+  }
+
+  unwind(): void {
+    const { code } = this;
+    const unwind = this.around.linker.globalIndex('unwind');
+    code.op('global.get').u32(unwind).i32(2).op('i32.eq');
+    this.when(() => { this.leaveFaulted(); });
+    code.i32(0).op('global.set').u32(unwind);
+    this.finishThread();
+  }
+
+  // ---- leaving a thread
+
+  protected leave(block: Block): void {
+    const { code } = this;
+    const { ending } = block;
+    switch (ending.kind) {
+      case 'return': case 'exit':
+        this.finishThread();
+        return;
+      case 'trap':
+        code.get(this.ctx).get(this.thread).i32(ending.inst.source.line);
+        this.call('fault_trap');
+        this.leaveFaulted();
+        return;
+      case 'cut': {
+        const entry = this.entryOf.get(ending.to)!;
+        const { inst } = ending;
+        if (ending.cut === 'sleep') {
+          this.emitInst(inst);
+          this.saveState(entry, ending.to);
+        } else {
+          if (ending.cut === 'warp') emitWarpArrival(this, inst, block.index);
+          else if (this.layout.mail) emitBarrierArrival(this, inst);
+          this.saveState((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);
+        }
+        this.branchTo(this.nextLabel);
+        return;
+      }
+    }
+  }
+
+  /** The thread is done: `exit`, `ret`, or an exit inside a called function. */
+  finishThread(): void {
+    if (this.layout.stateful) {
+      this.pushStateAddress();
+      this.code.i32(STATE.exited).memory('i32.store');
+    }
+    this.branchTo(this.nextLabel);
+  }
+
+  private pushStateAddress(): void {
+    this.code.get(this.states()).get(this.thread).i32(2).op('i32.shl').op('i32.add');
+  }
+
+  private frameAddress(): number {
+    if (this.frameLocal < 0) this.frameLocal = this.newLocal('i32');
+    const base = this.framesBase();
+    this.code.get(base).get(this.thread).i32(this.layout.frameBytes).op('i32.mul').op('i32.add').set(this.frameLocal);
+    return this.frameLocal;
+  }
+
+  private saveState(state: number, target: number, arriving: readonly Register[] = []): void {
+    const { code } = this;
+    this.pushStateAddress();
+    code.i32(state).memory('i32.store');
+    const saved = this.liveness.liveIn[target]!.filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    if (!saved.length) return;
+    const frame = this.frameAddress();
+    for (const register of saved) {
+      code.get(frame).get(this.registerLocal(register)).memory(`${register.type.wasm}.store`, this.slots.get(register.id)!);
+    }
+  }
+
+  private restore(entry: number): void {
+    const { code } = this;
+    const live = this.liveness.liveIn[entry]!;
+    const cut = this.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
+    const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
+    const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    if (loaded.length) {
+      const frame = this.frameAddress();
+      for (const register of loaded) {
+        code.get(frame).memory(`${register.type.wasm}.load`, this.slots.get(register.id)!).set(this.registerLocal(register));
+      }
+    }
+    const made = new Set<number>();
+    const make = (register: Register): void => {
+      const inst = this.remade.get(register.id);
+      if (!inst || made.has(register.id)) return;
+      made.add(register.id);
+      inst.uses.forEach(make);
+      this.emitInst(inst);
+    };
+    live.forEach(make);
+    if (cut?.kind === 'cut' && cut.cut !== 'sleep' && cut.inst.defs.length) {
+      this.inst = cut.inst;
+      emitWarpResult(this, cut.inst);
+      this.endInstruction();
+    }
+  }
+
+  protected backEdge(header: number, again: () => void): void {
+    const { code } = this;
+    code.get(this.slice).i32(1).op('i32.sub').tee(this.slice);
+    again();
+    this.saveState(this.entryOf.get(header)!, header);
+    this.branchTo(this.suspendLabel);
+  }
+
+  // ---- the whole function
+
+  /** Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it keeps no state. */
+  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+    const { code, layout } = this;
+    if (layout.stateful) {
+      this.slice = this.newLocal('i32');
+      this.fuel = this.newLocal('i32');
+      this.granted = this.newLocal('i32');
+      this.allowance = this.newLocal('i32');
+    }
+    const done = {};
+    this.openLabel('block', done);
+    this.openLabel('loop', this.threadLabel);
+    code.get(this.thread).get(this.to).op('i32.ge_u');
+    this.branchTo(done, 'br_if');
+    this.openLabel('block', this.nextLabel);
+    if (layout.stateful) this.openLabel('block', this.suspendLabel);
+    if (layout.stateful) {
+      this.pushStateAddress();
+      code.memory('i32.load').tee(this.entryNumber).i32(0).op('i32.lt_s');
+      this.branchTo(this.nextLabel, 'br_if');
+      // granted = slice = min(allowance, fuel)
+      code.get(this.allowance).get(this.fuel).get(this.allowance).get(this.fuel).op('i32.lt_s').op('select').tee(this.granted).set(this.slice);
+    }
+    // What every thread computes first is known only after its code: leave a gap and fill it.
+    const before = code.finish();
+    code.length = 0;
+    if (layout.stateful) this.emitRestores();
+    else this.clearRegisters();
+    this.emitFlow();
+    // A block that ends the layout without leaving would fall through here.
+    code.op('unreachable');
+    const body = code.finish();
+    code.length = 0;
+    code.append(before);
+    this.emitThreadStart(code);
+    code.append(body);
+    if (layout.stateful) {
+      this.closeLabel();
+      this.emitSuspended();
+    }
+    this.closeLabel();
+    this.emitNextThread();
+    this.closeLabel();
+    this.closeLabel();
+    if (layout.stateful) this.emitStoreFuel(0);
+    code.i32(STATUS.done).op('end');
+
+    const whole = new Code();
+    whole.append(this.prologueBytes());
+    whole.append(code.finish());
+    return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  private emitRestores(): void {
+    const { code } = this;
+    const go = {};
+    const stubs = this.entries.map(() => ({}));
+    this.openLabel('block', go);
+    const fresh = {};
+    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
+    this.openLabel('block', fresh);
+    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
+    code.u32(this.depthOf(fresh));
+    for (const stub of stubs) code.u32(this.depthOf(stub));
+    this.closeLabel();
+    this.clearRegisters();
+    this.branchTo(go);
+    this.entries.forEach(entry => {
+      this.closeLabel();
+      this.restore(entry);
+      this.branchTo(go);
+    });
+    this.closeLabel();
+  }
+
+  /** Registers that some path reads before it writes them start at zero in every thread. */
+  private clearRegisters(): void {
+    const { code } = this;
+    for (const register of this.liveness.liveIn[0]!) {
+      const { wasm } = register.type;
+      if (wasm === 'i64') code.i64(0);
+      else if (wasm === 'f32') code.f32(0);
+      else if (wasm === 'f64') code.f64(0);
+      else code.i32(0);
+      code.set(this.registerLocal(register));
+    }
+  }
+
+  private emitThreadStart(code: Code): void {
+    if (this.localAddress >= 0) {
+      const base = this.localsBase();
+      code.get(base).get(this.thread).i32(this.layout.localBytes).op('i32.mul').op('i32.add').set(this.localAddress);
+    }
+  }
+
+  private emitSuspended(): void {
+    const { code } = this;
+    code.get(this.fuel).get(this.granted).op('i32.sub').set(this.fuel);
+    code.get(this.allowance).get(this.granted).op('i32.sub').tee(this.allowance);
+    this.when(() => {
+      // Out of fuel in the middle of a slice: the same thread goes on next time.
+      code.get(this.thread).op('global.set').u32(this.around.linker.globalIndex('cursor'));
+      this.emitStoreFuel(this.allowance);
+      code.i32(STATUS.yielded).op('return');
+    });
+    code.i32(0).set(this.granted).i32(0).set(this.slice);
+  }
+
+  private emitStoreFuel(carry: number): void {
+    const { code } = this;
+    code.get(this.fuel).op('global.set').u32(this.around.linker.globalIndex('fuel'));
+    if (carry) code.get(carry);
+    else code.i32(0);
+    code.op('global.set').u32(this.around.linker.globalIndex('carry'));
+  }
+
+  private emitNextThread(): void {
+    const { code, indexLocals: [x, y, z] } = this;
+    code.get(this.thread).i32(1).op('i32.add').set(this.thread);
+    if (x >= 0 || y >= 0 || z >= 0) {
+      const tx = x >= 0 ? x : (this.indexLocals[0] = this.newLocal('i32'));
+      code.get(tx).i32(1).op('i32.add').tee(tx).get(this.contextWord(CTX.blockDim)).op('i32.eq');
+      this.when(() => {
+        code.i32(0).set(tx);
+        if (y < 0 && z < 0) return;
+        const ty = y >= 0 ? y : (this.indexLocals[1] = this.newLocal('i32'));
+        code.get(ty).i32(1).op('i32.add').tee(ty).get(this.contextWord(CTX.blockDim + 4)).op('i32.eq');
+        this.when(() => {
+          code.i32(0).set(ty);
+          if (z >= 0) code.get(z).i32(1).op('i32.add').set(z);
+        });
+      });
+    }
+    if (this.layout.stateful) {
+      // A thread that was passed over has been granted nothing.
+      code.get(this.fuel).get(this.granted).get(this.slice).op('i32.sub').op('i32.sub').get(this.granted).i32(0).op('i32.ne').op('i32.sub').set(this.fuel);
+      code.i32(0).tee(this.granted).set(this.slice);
+      code.i32(THREAD_SLICE).set(this.allowance);
+      code.get(this.fuel).i32(0).op('i32.le_s');
+      this.when(() => {
+        code.get(this.thread).op('global.set').u32(this.around.linker.globalIndex('cursor'));
+        this.emitStoreFuel(0);
+        code.i32(STATUS.yielded).op('return');
+      });
+    }
+    this.branchTo(this.threadLabel);
+  }
+
+  private prologueBytes(): Uint8Array {
+    const { prologue } = this;
+    if (this.layout.stateful) {
+      prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
+      prologue.op('global.get').u32(this.around.linker.globalIndex('carry')).tee(this.allowance).op('i32.eqz').op('if').byte(0x40);
+      prologue.i32(THREAD_SLICE).set(this.allowance).op('end');
+    } else {
+      // The kernel itself: its second parameter is fuel, which it does not need.
+      prologue.i32(0).set(this.from);
+      prologue.get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
+    }
+    prologue.get(this.from).set(this.thread);
+    const [x, y, z] = this.indexLocals;
+    const nx = CTX.blockDim;
+    if (x >= 0) prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.rem_u').set(x);
+    if (y >= 0) {
+      prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.div_u').get(this.ctx).memory('i32.load', nx + 4).op('i32.rem_u').set(y);
+    }
+    if (z >= 0) {
+      prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.div_u').get(this.ctx).memory('i32.load', nx + 4).op('i32.div_u').set(z);
+    }
+    return prologue.finish();
+  }
+}

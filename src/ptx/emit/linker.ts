@@ -1,0 +1,88 @@
+// Gives run-time functions and globals their indices: what a module's code asks for is assembled into it, with
+// everything that those functions call, and nothing else.
+
+import { ModuleBuilder } from '../wasm/module.js';
+import type { Signature } from '../wasm/module.js';
+import { parseWat } from '../wasm/wat.js';
+import type { WatFunction } from '../wasm/wat.js';
+import type { WasmType } from '../scalar-types.js';
+
+/** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
+export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signature: Signature }>> = {
+  vprintf: { importName: 'host_vprintf', signature: { params: ['i32', 'i32'], results: ['i32'] } },
+  malloc: { importName: 'host_malloc', signature: { params: ['i64'], results: ['i64'] } },
+  free: { importName: 'host_free', signature: { params: ['i64'], results: [] } },
+  __assertfail: { importName: 'host_assert', signature: { params: ['i32', 'i32', 'i32', 'i32'], results: [] } },
+};
+
+const GLOBALS: Readonly<Record<string, WasmType>> = {
+  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32', clock: 'i64',
+};
+
+export class Linker {
+  readonly module = new ModuleBuilder();
+  private readonly indices = new Map<string, number>();
+  private readonly globals = new Map<string, number>();
+  private readonly pending: WatFunction[] = [];
+  private readonly library: ReadonlyMap<string, WatFunction>;
+
+  constructor(library: ReadonlyMap<string, WatFunction>, hostFunctions: readonly string[]) {
+    this.library = library;
+    this.module.importMemory('env', 'memory');
+    this.globals.set('dataBase', this.module.importGlobal('env', 'dataBase', 'i32'));
+    for (const name of hostFunctions) {
+      const { importName, signature } = HOST_FUNCTIONS[name]!;
+      this.indices.set(importName, this.module.importFunction('env', importName, signature));
+    }
+    for (const [name, type] of Object.entries(GLOBALS)) this.globals.set(name, this.module.global(type));
+  }
+
+  globalIndex(name: string): number {
+    const index = this.globals.get(name);
+    if (index === undefined) throw new Error(`no global ${name}`);
+    return index;
+  }
+
+  functionIndex(name: string): number {
+    const known = this.indices.get(name);
+    if (known !== undefined) return known;
+    const fn = this.library.get(name);
+    if (!fn) throw new Error(`no run-time function ${name}`);
+    const index = this.module.reserve(name, fn.signature);
+    this.indices.set(name, index);
+    this.pending.push(fn);
+    return index;
+  }
+
+  /** Makes room for a function of the program. */
+  reserve(name: string, signature: Signature, exportName?: string): number {
+    const index = this.module.reserve(name, signature, exportName);
+    this.indices.set(name, index);
+    return index;
+  }
+
+  define(index: number, locals: readonly WasmType[], code: Uint8Array): void {
+    this.module.define(index, locals, code);
+  }
+
+  /** Adds functions written as text; `links` maps the names that only they know. */
+  addText(text: string, links: Readonly<Record<string, number>>, exportName?: string): void {
+    for (const fn of parseWat(text)) {
+      const index = this.module.reserve(fn.name, fn.signature, exportName);
+      this.module.define(index, fn.locals, fn.assemble({
+        functionIndex: name => links[name] ?? this.functionIndex(name),
+        globalIndex: name => this.globalIndex(name),
+      }));
+    }
+  }
+
+  finish(): Uint8Array {
+    for (let fn = this.pending.pop(); fn; fn = this.pending.pop()) {
+      this.module.define(this.indices.get(fn.name)!, fn.locals, fn.assemble({
+        functionIndex: name => this.functionIndex(name),
+        globalIndex: name => this.globalIndex(name),
+      }));
+    }
+    return this.module.finish();
+  }
+}

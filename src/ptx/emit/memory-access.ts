@@ -1,0 +1,130 @@
+// Addresses: every access is checked for the null page, the end of memory and its natural alignment with one
+// unsigned comparison. Subtracting the lower limit and rotating right by log2(size) turns the address into an
+// element index in which bad low bits have become enormous.
+
+import type { Arg } from '../analysis/program.js';
+import { CTX, NULL_PAGE } from '../context.js';
+import { scalarType } from '../scalar-types.js';
+import type { Emitter } from './emitter.js';
+
+const U32 = scalarType('u32');
+const U64 = scalarType('u64');
+
+/** A place in memory that has been checked: an i32 local plus a constant. */
+export interface Place {
+  local: number;
+  offset: number;
+}
+
+/** Number of elements of 2^log2 bytes that global memory holds past the null page. */
+function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
+  return e.hoist(`elements:${log2}:${wasm}`, wasm, code => {
+    // 0 stands for 4 GiB: top - 1 as unsigned 32 bits, plus 1.
+    code.get(e.ctx).memory('i32.load', CTX.memoryTop).i32(1).op('i32.sub').op('i64.extend_i32_u').i64(1).op('i64.add');
+    code.i64(NULL_PAGE).op('i64.sub').i64(log2).op('i64.shr_u');
+    if (wasm === 'i32') code.op('i32.wrap_i64');
+  });
+}
+
+function sharedElements(e: Emitter, log2: number): number {
+  return e.hoist(`sharedElements:${log2}`, 'i32', code => {
+    code.get(e.ctx).memory('i32.load', CTX.sharedBytes).i32(log2).op('i32.shr_u');
+  });
+}
+
+/** The fault path; expects the condition on the stack. */
+function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
+  const { code } = e;
+  e.when(() => {
+    code.get(e.ctx).get(e.thread);
+    pushAddress();
+    code.i32(size).i32(e.line);
+    e.call('fault_memory');
+    e.leaveFaulted();
+  });
+}
+
+export type AccessSpace = 'global' | 'shared' | 'generic' | 'local' | 'const' | 'param';
+
+/** Checks an address operand for an access of `size` bytes. */
+export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
+  const { code } = e;
+  if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const log2 = Math.log2(size);
+  const local = e.temp('i32');
+  const { base, symbol, offset } = arg;
+  if (symbol) {
+    const known = staticPlace(e, arg, size, local);
+    if (known) return known;
+    e.pushSymbol(symbol, 0, 'i64', arg.at);
+  } else if (!base) {
+    code.i64(BigInt(offset));
+  } else if (base.type.bits === 32) {
+    // A 32-bit address: shared memory, mostly.
+    code.get(e.registerLocal(base));
+    e.convertBits(base.type.wasm, 'i32');
+    if (offset) code.i32(offset).op('i32.add');
+    code.tee(local);
+    if (space === 'shared') code.get(e.contextField('shared'));
+    else code.i32(NULL_PAGE);
+    code.op('i32.sub');
+    if (log2) code.i32(log2).op('i32.rotr');
+    code.get(space === 'shared' ? sharedElements(e, log2) : elements(e, log2, 'i32')).op('i32.ge_u');
+    faultWhen(e, () => { code.get(local).op('i64.extend_i32_u'); }, size);
+    return { local, offset: 0 };
+  } else if (base.type.bits === 64) {
+    code.get(e.registerLocal(base));
+    e.convertBits(base.type.wasm, 'i64');
+  } else {
+    throw e.semantic(`'${base.name}' is .${base.type.name}, an address needs 32 or 64 bits`, arg.at);
+  }
+  const address = e.temp('i64');
+  if ((base || symbol) && offset) code.i64(offset).op('i64.add');
+  code.tee(address);
+  if (space === 'shared') code.get(e.contextField('shared')).op('i64.extend_i32_u');
+  else code.i64(NULL_PAGE);
+  code.op('i64.sub');
+  if (log2) code.i64(log2).op('i64.rotr');
+  if (space === 'shared') code.get(sharedElements(e, log2)).op('i64.extend_i32_u');
+  else code.get(elements(e, log2, 'i64'));
+  code.op('i64.ge_u');
+  faultWhen(e, () => { code.get(address); }, size);
+  code.get(address).op('i32.wrap_i64').set(local);
+  return { local, offset: 0 };
+}
+
+/** Places that are known to be good when the kernel is compiled. */
+function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, local: number): Place | undefined {
+  const { symbol, offset } = arg;
+  const { code } = e;
+  if (!symbol || offset < 0 || offset % size !== 0) return undefined;
+  switch (symbol.kind) {
+    case 'entryParam':
+      if (offset + size > symbol.size) throw e.semantic('access past the end of the parameter', arg.at);
+      return { local: e.contextField('params'), offset: symbol.offset + offset };
+    case 'shared': {
+      const { variable } = symbol;
+      if (variable.dynamic || offset + size > variable.size || variable.align % size !== 0) return undefined;
+      return { local: e.contextField('shared'), offset: e.around.sharedOffset(symbol) + offset };
+    }
+    case 'frame':
+      e.pushFrame();
+      code.set(local);
+      return { local, offset: symbol.offset + offset };
+    case 'incoming': return { local: e.registerLocal(symbol.pointer), offset };
+    default: return undefined;
+  }
+}
+
+/** Pushes an address operand as a flat i32 without checking it. */
+export function pushUncheckedAddress(e: Emitter, arg: Arg): void {
+  if (arg.kind === 'address') {
+    if (arg.base) e.push({ kind: 'register', register: arg.base, at: arg.at }, arg.base.type.bits === 64 ? U64 : U32, 'wide');
+    else if (arg.symbol) e.pushSymbol(arg.symbol, 0, 'i64', arg.at);
+    else e.code.i64(0);
+    if (!arg.base || arg.base.type.bits === 64) e.code.op('i32.wrap_i64');
+    if (arg.offset) e.code.i32(arg.offset).op('i32.add');
+    return;
+  }
+  throw e.semantic('expected an address in brackets', arg.at);
+}

@@ -1,0 +1,11 @@
+// PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the contract for running
+// what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
+
+export { CTX, FAULT, STATUS } from './context.js';
+export { compilePtx } from './compile.js';
+export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export { PtxError } from './error.js';
+export { kernelSignatures } from './signatures.js';
+export type { KernelParam, KernelSignature } from './signatures.js';
+export { parsePtx } from './syntax/parser.js';
+export type { PtxModule } from './syntax/ast.js';

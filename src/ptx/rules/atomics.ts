@@ -1,0 +1,173 @@
+// atom and red. On global and generic addresses they are WebAssembly atomics, because other blocks run at the same
+// time; shared memory belongs to one block, whose threads never run at once, so plain loads and stores do.
+
+import type { Emitter } from '../emit/emitter.js';
+import { checkedPlace } from '../emit/memory-access.js';
+import type { Place } from '../emit/memory-access.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType, WasmType } from '../scalar-types.js';
+import { widenHalf } from './half-values.js';
+import { accessSpace, loadName, storeName } from './memory.js';
+import type { RuleRow } from './rule.js';
+
+const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
+const OPERATIONS = ['add', 'and', 'or', 'xor', 'exch', 'cas', 'min', 'max', 'inc', 'dec'] as const;
+const KNOWN = [...OPERATIONS, 'relaxed', 'acquire', 'release', 'acq_rel', 'cta', 'gpu', 'sys', 'cluster', 'global', 'shared',
+  'shared::cta', 'noftz', 'L2::cache_hint'];
+
+function atomic(e: Emitter): void {
+  const { code } = e;
+  e.allow(...KNOWN);
+  const returns = e.inst.mnemonic === 'atom';
+  const operation = e.oneOf(...OPERATIONS);
+  if (!operation) throw e.semantic(`'${e.inst.mnemonic}' needs an operation`);
+  if (e.inst.modifiers.some(word => /^v[248]$/.test(word))) throw e.unsupported('vector forms are');
+  const type = e.type();
+  if (type.bits > 64) throw e.unsupported('128-bit values are');
+  const first = returns ? 1 : 0;
+  const space = accessSpace(e);
+  const place = checkedPlace(e, e.arg(first), type.bits / 8, space);
+  const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
+  const shared = space === 'shared';
+  const bits = bitsOf(type);
+  const old = e.temp(integer);
+  const native = NATIVE[operation];
+  const pushOperand = (index: number): void => {
+    e.push(e.arg(first + index), type);
+    e.convertBits(type.wasm, integer);
+    e.narrow(type);
+  };
+  if (!shared && native && (type.kind !== 'float' || operation === 'exch')) {
+    code.get(place.local);
+    pushOperand(1);
+    if (operation === 'cas') pushOperand(2);
+    const width = type.bits < 32 ? `rmw${type.bits}` : 'rmw';
+    code.memory(`${integer}.atomic.${width}.${native}${type.bits < 32 ? '_u' : ''}`, place.offset).set(old);
+  } else if (shared) {
+    code.get(place.local).memory(loadName(bits, false), place.offset).set(old);
+    const value = e.temp(integer);
+    combine(e, operation, type, integer, old, pushOperand);
+    code.set(value).get(place.local).get(value).memory(storeName(bits, false), place.offset);
+  } else {
+    compareAndSwap(e, place, type, integer, old, () => { combine(e, operation, type, integer, old, pushOperand); });
+  }
+  if (!returns) return;
+  code.get(old);
+  e.convertBits(integer, type.wasm);
+  e.pop(e.arg(0), type.bits < 32 ? bits : type, type.bits < 32 ? 'wide' : 'exact');
+}
+
+const bitsOf = (type: ScalarType): ScalarType => scalarType(`b${type.bits}`);
+
+/** Retries until nobody came in between. */
+function compareAndSwap(e: Emitter, place: Place, type: ScalarType, integer: WasmType, old: number, pushNew: () => void): void {
+  const { code } = e;
+  const seen = e.temp(integer);
+  const narrow = type.bits < 32;
+  code.get(place.local).memory(narrow ? `i32.atomic.load${type.bits}_u` : `${integer}.atomic.load`, place.offset).set(old);
+  code.op('loop').byte(0x40);
+  e.nest(() => {
+    code.get(place.local).get(old);
+    pushNew();
+    code.memory(narrow ? `i32.atomic.rmw${type.bits}.cmpxchg_u` : `${integer}.atomic.rmw.cmpxchg`, place.offset);
+    code.set(seen).get(seen).get(old).op(`${integer}.ne`).get(seen).set(old).op('br_if').u32(0);
+  });
+  code.op('end');
+}
+
+/** Pushes the new value, as bits, from `old`. */
+function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void): void {
+  const { code } = e;
+  const zero = (): unknown => integer === 'i64' ? code.i64(0) : code.i32(0);
+  const suffix = type.kind === 'signed' ? 's' : 'u';
+  switch (operation) {
+    case 'exch': pushOperand(1); return;
+    case 'cas':
+      pushOperand(2);
+      code.get(old).get(old);
+      pushOperand(1);
+      code.op(`${integer}.eq`).op('select');
+      return;
+    case 'and': case 'or': case 'xor':
+      code.get(old);
+      pushOperand(1);
+      code.op(`${integer}.${operation}`);
+      return;
+    case 'add':
+      if (type.kind === 'float') {
+        addFloats(e, type, integer, old, pushOperand);
+        return;
+      }
+      code.get(old);
+      pushOperand(1);
+      code.op(`${integer}.add`);
+      return;
+    case 'min': case 'max': {
+      if (type.kind === 'float') {
+        if (type.bits < 32 || type.name.endsWith('x2')) throw e.unsupported();
+        code.get(old);
+        e.convertBits(integer, type.wasm);
+        pushOperand(1);
+        e.convertBits(integer, type.wasm);
+        e.call(`${operation}_${type.wasm}`);
+        e.convertBits(type.wasm, integer);
+        return;
+      }
+      const value = e.temp(integer);
+      pushOperand(1);
+      code.set(value).get(old).get(value).get(old).get(value).op(`${integer}.${operation === 'min' ? 'lt' : 'gt'}_${suffix}`).op('select');
+      return;
+    }
+    case 'inc': {
+      // (old >= b) ? 0 : old + 1
+      zero();
+      code.get(old);
+      if (integer === 'i64') code.i64(1);
+      else code.i32(1);
+      code.op(`${integer}.add`).get(old);
+      pushOperand(1);
+      code.op(`${integer}.ge_u`).op('select');
+      return;
+    }
+    case 'dec': {
+      // (old == 0 or old > b) ? b : old - 1
+      const limit = e.temp(integer);
+      pushOperand(1);
+      code.tee(limit).get(old);
+      if (integer === 'i64') code.i64(1);
+      else code.i32(1);
+      code.op(`${integer}.sub`).get(old).op(`${integer}.eqz`).get(old).get(limit).op(`${integer}.gt_u`).op('i32.or').op('select');
+      return;
+    }
+  }
+}
+
+function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void): void {
+  const { code } = e;
+  if (type.wasm !== 'i32') {
+    code.get(old);
+    e.convertBits(integer, type.wasm);
+    pushOperand(1);
+    e.convertBits(integer, type.wasm);
+    code.op(`${type.wasm}.add`);
+    e.convertBits(type.wasm, integer);
+    return;
+  }
+  const half = scalarType(type.name.replace('x2', ''));
+  const value = e.temp('i32');
+  pushOperand(1);
+  code.set(value);
+  const shifts = type.name.endsWith('x2') ? [0, 16] : [0];
+  for (const shift of shifts) {
+    for (const local of [old, value]) {
+      code.get(local).i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
+      widenHalf(e, half);
+      code.op('f64.promote_f32');
+    }
+    code.op('f64.add');
+    e.call(half.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+    if (shift) code.i32(16).op('i32.shl').op('i32.or');
+  }
+}
+
+export const ATOMIC_RULES: readonly RuleRow[] = [['atom', atomic], ['red', atomic]];

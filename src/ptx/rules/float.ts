@@ -1,0 +1,315 @@
+// Float arithmetic on f32, f64 and the halves: one rule per mnemonic, with rounding, flushing and saturation
+// as data.
+
+import type { Inst } from '../analysis/program.js';
+import type { Emitter } from '../emit/emitter.js';
+import { ROUNDING } from '../runtime/floats.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import { HALF_RULES, isHalf } from './half.js';
+import { INTEGER_RULES, isInteger } from './integer.js';
+import type { Rule, RuleRow } from './rule.js';
+
+const F32 = scalarType('f32');
+
+/** 0 nearest, 1 toward zero, 2 down, 3 up. */
+export function rounding(e: Emitter): number {
+  const mode = e.oneOf('rn', 'rz', 'rm', 'rp');
+  return mode ? ROUNDING[mode] : 0;
+}
+
+const ROUNDINGS = ['rn', 'rz', 'rm', 'rp'];
+
+/** Pushes operand `index`, flushed if .ftz says so. */
+function operand(e: Emitter, index: number, type: ScalarType): void {
+  e.push(e.arg(index), type);
+  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+}
+
+/** Flushes and saturates the result on the stack and writes it. */
+function result(e: Emitter, type: ScalarType): void {
+  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  if (e.has('sat')) e.call(`saturate_${type.wasm}`);
+  e.pop(e.arg(0), type);
+}
+
+const arithmetic = (operation: 'add' | 'sub' | 'mul') => (e: Emitter): void => {
+  const type = e.type();
+  const { code } = e;
+  const { wasm } = type;
+  e.allow(...ROUNDINGS, 'ftz', 'sat');
+  e.argCount(3);
+  const mode = rounding(e);
+  if (mode === 0) {
+    operand(e, 1, type);
+    operand(e, 2, type);
+    code.op(`${wasm}.${operation}`);
+    result(e, type);
+    return;
+  }
+  // In the other directions all three are one fused multiply-add.
+  operand(e, 1, type);
+  const one = (): unknown => wasm === 'f32' ? code.f32(1) : code.f64(1);
+  if (operation === 'mul') {
+    operand(e, 2, type);
+    if (wasm === 'f64') {
+      const a = e.temp('f64');
+      const b = e.temp('f64');
+      code.set(b).set(a).get(a).get(b);
+      // The addend is a zero of the product's sign, so that it never changes the sign of a zero result.
+      code.f64(0).get(a).f64(1).op('f64.copysign').get(b).f64(1).op('f64.copysign').op('f64.mul').op('f64.copysign');
+    } else {
+      const b = e.temp('f32');
+      code.set(b).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul');
+      code.f64(0).i32(mode);
+      e.call('round_f32');
+      result(e, type);
+      return;
+    }
+  } else {
+    one();
+    operand(e, 2, type);
+    if (operation === 'sub') code.op(`${wasm}.neg`);
+  }
+  code.i32(mode);
+  e.call(wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
+  result(e, type);
+};
+
+function fusedMultiplyAdd(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow(...ROUNDINGS, 'ftz', 'sat');
+  e.argCount(4);
+  const mode = rounding(e);
+  if (mode !== 0) {
+    for (const index of [1, 2, 3]) operand(e, index, type);
+    code.i32(mode);
+    e.call(type.wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
+    result(e, type);
+    return;
+  }
+  if (e.around.relaxedFma) {
+    for (const index of [1, 2, 3]) {
+      operand(e, index, type);
+      code.op(type.wasm === 'f32' ? 'f32x4.splat' : 'f64x2.splat');
+    }
+    code.op(type.wasm === 'f32' ? 'f32x4.relaxed_madd' : 'f64x2.relaxed_madd');
+    code.op(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane');
+    result(e, type);
+    return;
+  }
+  if (type.wasm === 'f64') {
+    for (const index of [1, 2, 3]) operand(e, index, type);
+    e.call('fma_f64');
+    result(e, type);
+    return;
+  }
+  // The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle between two f32
+  // (29 low bits 1 0…0) or where f32 has fewer bits than usual.
+  const locals = [1, 2, 3].map(index => {
+    const local = e.temp('f32');
+    operand(e, index, type);
+    code.set(local);
+    return local;
+  }) as [number, number, number];
+  const [a, b, c] = locals;
+  const sum = e.temp('f64');
+  const rounded = e.temp('f32');
+  code.get(a).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul').get(c).op('f64.promote_f32').op('f64.add').tee(sum);
+  code.op('f32.demote_f64').set(rounded);
+  code.get(sum).op('i64.reinterpret_f64').op('i32.wrap_i64').i32(3).op('i32.shl').i32(0x80000000).op('i32.eq');
+  code.get(sum).op('f64.abs').f64(2 ** -125).op('f64.lt').op('i32.or');
+  e.when(() => {
+    code.get(a).get(b).get(c);
+    e.call('fma_f32');
+    code.set(rounded);
+  });
+  code.get(rounded);
+  result(e, type);
+}
+
+function divide(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  const { wasm } = type;
+  e.allow(...ROUNDINGS, 'approx', 'full', 'ftz');
+  e.argCount(3);
+  operand(e, 1, type);
+  operand(e, 2, type);
+  const mode = rounding(e);
+  if (mode === 0) {
+    code.op(`${wasm}.div`);
+  } else {
+    code.i32(mode);
+    e.call(`div_directed_${wasm}`);
+  }
+  result(e, type);
+}
+
+function reciprocal(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  const { wasm } = type;
+  e.allow(...ROUNDINGS, 'approx', 'ftz');
+  e.argCount(2);
+  const mode = rounding(e);
+  if (wasm === 'f64' && e.has('approx')) {
+    approximateReciprocal(e);
+    return;
+  }
+  if (wasm === 'f32') code.f32(1);
+  else code.f64(1);
+  operand(e, 1, type);
+  if (mode === 0) {
+    code.op(`${wasm}.div`);
+  } else {
+    code.i32(mode);
+    e.call(`div_directed_${wasm}`);
+  }
+  result(e, type);
+}
+
+/** Pushes an f64 operand with its low word cleared and subnormals flushed. */
+function pushHighWord(e: Emitter): void {
+  e.push(e.arg(1), scalarType('f64'));
+  if (e.has('ftz')) e.call('flush_f64');
+  e.code.op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
+}
+
+/** rcp.approx.ftz.f64 sees only the high word, and gives only a high word. */
+function approximateReciprocal(e: Emitter): void {
+  const { code } = e;
+  code.f64(1);
+  pushHighWord(e);
+  code.op('f64.div').op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
+  if (e.has('ftz')) e.call('flush_f64');
+  e.pop(e.arg(0), scalarType('f64'));
+}
+
+function squareRoot(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow(...ROUNDINGS, 'approx', 'ftz');
+  e.argCount(2);
+  operand(e, 1, type);
+  const mode = rounding(e);
+  if (mode === 0) {
+    code.op(`${type.wasm}.sqrt`);
+  } else {
+    code.i32(mode);
+    e.call(`sqrt_directed_${type.wasm}`);
+  }
+  result(e, type);
+}
+
+function reciprocalSquareRoot(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow('approx', 'ftz');
+  e.argCount(2);
+  if (type.wasm === 'f64') {
+    code.f64(1);
+    if (e.has('ftz')) pushHighWord(e);
+    else operand(e, 1, type);
+    code.op('f64.sqrt').op('f64.div');
+    result(e, type);
+    return;
+  }
+  code.f64(1);
+  operand(e, 1, type);
+  code.op('f64.promote_f32').op('f64.sqrt').op('f64.div').op('f32.demote_f64');
+  result(e, type);
+}
+
+/** f(x) in f64, rounded once. */
+const approximate = (push: (e: Emitter) => void): Rule => e => {
+  const type = e.type();
+  e.allow('approx', 'ftz');
+  e.argCount(2);
+  if (type.wasm !== 'f32') throw e.unsupported();
+  operand(e, 1, F32);
+  e.code.op('f64.promote_f32');
+  push(e);
+  e.code.op('f32.demote_f64');
+  result(e, F32);
+};
+
+function minMax(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  const { wasm } = type;
+  const name = e.inst.mnemonic;
+  e.allow('ftz', 'NaN', 'xorsign', 'abs');
+  e.argCount(3, 4);
+  const count = e.inst.args.length - 1;
+  const sign = e.has('xorsign') ? e.temp(wasm) : -1;
+  for (let index = 1; index <= count; index++) {
+    operand(e, index, type);
+    if (sign >= 0) {
+      const value = e.temp(wasm);
+      code.set(value);
+      if (index === 1) code.get(value).set(sign);
+      else {
+        code.get(sign);
+        if (wasm === 'f32') code.f32(1);
+        else code.f64(1);
+        code.get(value).op(`${wasm}.copysign`).op(`${wasm}.mul`).set(sign);
+      }
+      code.get(value);
+    }
+    if (e.has('abs')) code.op(`${wasm}.abs`);
+    if (index === 1) continue;
+    if (e.has('NaN')) code.op(`${wasm}.${name}`);
+    else e.call(`${name}_${wasm}`);
+  }
+  if (sign >= 0) code.get(sign).op(`${wasm}.copysign`);
+  result(e, type);
+}
+
+const unary = (operation: 'abs' | 'neg'): Rule => e => {
+  const type = e.type();
+  e.allow('ftz');
+  e.argCount(2);
+  operand(e, 1, type);
+  e.code.op(`${type.wasm}.${operation}`);
+  e.pop(e.arg(0), type);
+};
+
+/** copysign d, a, b: the sign of a, the magnitude of b */
+function copySign(e: Emitter): void {
+  const type = e.type();
+  e.argCount(3);
+  e.push(e.arg(2), type);
+  e.push(e.arg(1), type);
+  e.code.op(`${type.wasm}.copysign`);
+  e.pop(e.arg(0), type);
+}
+
+const FLOAT_RULES = new Map<string, Rule>([
+  ['add', arithmetic('add')], ['sub', arithmetic('sub')], ['mul', arithmetic('mul')],
+  ['fma', fusedMultiplyAdd], ['mad', fusedMultiplyAdd], ['div', divide], ['rcp', reciprocal],
+  ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
+  ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
+  ['ex2', approximate(e => { e.call('exp2'); })], ['lg2', approximate(e => { e.call('log2'); })],
+  ['sin', approximate(e => { e.code.i32(0); e.call('sine'); })], ['cos', approximate(e => { e.code.i32(1); e.call('sine'); })],
+  ['tanh', approximate(e => { e.call('tanh'); })],
+]);
+
+const integers = new Map(INTEGER_RULES);
+
+/** Mnemonics that exist for several kinds of types: the type decides. */
+function byType(mnemonic: string): Rule {
+  const integer = integers.get(mnemonic);
+  const float = FLOAT_RULES.get(mnemonic);
+  const half = HALF_RULES.get(mnemonic);
+  return (e: Emitter, inst: Inst) => {
+    const type = e.type();
+    const rule = isInteger(type) ? integer : isHalf(type) ? half : type.name === 'f32' || type.name === 'f64' ? float : undefined;
+    if (!rule) throw e.unsupported();
+    rule(e, inst);
+  };
+}
+
+export const ARITHMETIC_RULES: readonly RuleRow[] =
+  [...new Set([...integers.keys(), ...FLOAT_RULES.keys(), ...HALF_RULES.keys()])].map(mnemonic => [mnemonic, byType(mnemonic)]);

@@ -1,0 +1,15 @@
+// f16 and bf16 as values: they live in i32 as bits, and are computed with as f32 or f64.
+
+import type { Emitter } from '../emit/emitter.js';
+import type { ScalarType } from '../scalar-types.js';
+
+/** Turns the half on the stack into an f32; always exact. */
+export function widenHalf(e: Emitter, type: ScalarType): void {
+  if (type.name === 'bf16') e.code.i32(16).op('i32.shl').op('f32.reinterpret_i32');
+  else e.call('f16_to_f32');
+}
+
+/** Rounds the f64 on the stack to a half, once. */
+export function roundToHalf(e: Emitter, type: ScalarType): void {
+  e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+}

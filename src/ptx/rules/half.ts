@@ -1,0 +1,158 @@
+// f16 and bf16 arithmetic, single and packed: computed in f64 and rounded once.
+
+import type { Emitter } from '../emit/emitter.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import { widenHalf } from './half-values.js';
+import type { Rule } from './rule.js';
+
+export const isHalf = (type: ScalarType): boolean => /^(b?f16)(x2)?$/.test(type.name);
+
+/** The single type of a packed one. */
+const single = (type: ScalarType): ScalarType => scalarType(type.name.replace('x2', ''));
+const oneBits = (type: ScalarType): number => type.name === 'bf16' ? 0x3f80 : 0x3c00;
+
+/** Runs `body` per half: it gets the operands' bits in i32 locals and leaves the result's bits. */
+function perHalf(e: Emitter, first: number, count: number, body: (type: ScalarType, operands: number[]) => void): void {
+  const { code } = e;
+  const type = e.type();
+  const half = single(type);
+  const wholes = Array.from({ length: count }, (_, index) => {
+    const local = e.temp('i32');
+    e.push(e.arg(first + index), type);
+    code.set(local);
+    return local;
+  });
+  if (type === half) {
+    body(half, wholes);
+    e.pop(e.arg(0), half);
+    return;
+  }
+  const operands = wholes.map(() => e.temp('i32'));
+  const result = e.temp('i32');
+  for (const shift of [0, 16]) {
+    wholes.forEach((whole, index) => {
+      code.get(whole);
+      if (shift) code.i32(16).op('i32.shr_u');
+      else code.i32(0xffff).op('i32.and');
+      code.set(operands[index]!);
+    });
+    body(half, operands);
+    if (shift) code.i32(16).op('i32.shl').get(result).op('i32.or');
+    else code.set(result);
+  }
+  e.pop(e.arg(0), type);
+}
+
+/** Flushes the half on the stack. */
+function flush(e: Emitter, type: ScalarType): void {
+  const { code } = e;
+  const least = type.name === 'bf16' ? 0x80 : 0x400;
+  const bits = e.temp('i32');
+  code.set(bits).get(bits).i32(0x8000).op('i32.and').get(bits);
+  code.get(bits).i32(0x7fff).op('i32.and').i32(least).op('i32.lt_u').op('select');
+}
+
+/** Saturation to [0, 1] and .relu on the half on the stack. */
+function finish(e: Emitter, type: ScalarType): void {
+  const { code } = e;
+  if (e.has('ftz')) flush(e, type);
+  if (!e.has('sat') && !e.has('relu')) return;
+  const bits = e.temp('i32');
+  const one = oneBits(type);
+  const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
+  code.set(bits);
+  if (e.has('sat')) {
+    // Negative values and NaN are zero.
+    code.get(bits).i32(one).get(bits).i32(one).op('i32.lt_u').op('select');
+    code.i32(0).get(bits).i32(infinity).op('i32.le_u').op('select');
+  } else {
+    // Negative numbers are zero; NaN becomes the canonical NaN.
+    code.i32(0x7fff);
+    code.i32(0).get(bits).get(bits).i32(0x8000).op('i32.and').op('select');
+    code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.gt_u').op('select');
+  }
+}
+
+/** a*b+c with any of the three replaced by a constant. */
+const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
+  const { code } = e;
+  e.allow('rn', 'ftz', 'sat', 'relu');
+  e.argCount(shape === 'fma' ? 4 : 3);
+  perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
+    const use = (local: number): void => {
+      code.get(local);
+      if (e.has('ftz')) flush(e, type);
+    };
+    use(a!);
+    if (shape === 'add' || shape === 'sub') {
+      code.i32(oneBits(type));
+      use(b!);
+      if (shape === 'sub') code.i32(0x8000).op('i32.xor');
+    } else {
+      use(b!);
+      if (shape === 'fma') use(c!);
+      // A zero of the product's sign leaves the product's own zero alone.
+      else code.get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and');
+    }
+    e.call(type.name === 'bf16' ? 'fma_bf16' : 'fma_f16');
+    finish(e, type);
+  });
+};
+
+function minMax(e: Emitter): void {
+  const { code } = e;
+  const name = e.inst.mnemonic;
+  e.allow('ftz', 'NaN', 'xorsign', 'abs');
+  e.argCount(3);
+  perHalf(e, 1, 2, (type, [a, b]) => {
+    const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
+    for (const local of [a!, b!]) {
+      code.get(local);
+      if (e.has('ftz')) flush(e, type);
+      if (e.has('abs')) code.i32(0x7fff).op('i32.and');
+      widenHalf(e, type);
+    }
+    // The result is one of the operands, so narrowing it is exact.
+    if (e.has('NaN')) code.op(`f32.${name}`);
+    else e.call(`${name}_f32`);
+    code.op('f64.promote_f32');
+    e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+    if (e.has('xorsign')) {
+      const bits = e.temp('i32');
+      code.set(bits).get(bits).get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and').op('i32.or').get(bits);
+      code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.le_u').op('select');
+    }
+  });
+}
+
+const sign = (operation: 'abs' | 'neg'): Rule => e => {
+  e.allow('ftz');
+  e.argCount(2);
+  perHalf(e, 1, 1, (type, [a]) => {
+    e.code.get(a!);
+    if (e.has('ftz')) flush(e, type);
+    if (operation === 'abs') e.code.i32(0x7fff).op('i32.and');
+    else e.code.i32(0x8000).op('i32.xor');
+  });
+};
+
+const approximate = (name: 'exp2' | 'tanh'): Rule => e => {
+  e.allow('approx', 'ftz');
+  e.argCount(2);
+  perHalf(e, 1, 1, (type, [a]) => {
+    e.code.get(a!);
+    if (e.has('ftz')) flush(e, type);
+    widenHalf(e, type);
+    e.code.op('f64.promote_f32');
+    e.call(name);
+    e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+    if (e.has('ftz')) flush(e, type);
+  });
+};
+
+export const HALF_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ['add', fused('add')], ['sub', fused('sub')], ['mul', fused('mul')], ['fma', fused('fma')],
+  ['min', minMax], ['max', minMax], ['abs', sign('abs')], ['neg', sign('neg')],
+  ['ex2', approximate('exp2')], ['tanh', approximate('tanh')],
+]);

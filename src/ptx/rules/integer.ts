@@ -1,0 +1,379 @@
+// Integer arithmetic: add, sub, mul, mad and their carry and wide forms, division, min, max, abs, neg.
+
+import type { Inst } from '../analysis/program.js';
+import type { Emitter } from '../emit/emitter.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import type { RuleRow } from './rule.js';
+
+const B32 = scalarType('b32');
+
+/** True for the integer forms that this file covers. */
+export const isInteger = (type: ScalarType): boolean => type.kind !== 'float' && type.kind !== 'predicate';
+
+/** The carry flag lives in a register of its own. */
+const carry = (e: Emitter): number => e.hoist('carry flag', 'i32', code => { code.i32(0); });
+
+/** Pushes the sum of three 64-bit values and leaves the carry out of `bits` in the flag, if asked. */
+function addWithCarry(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean, pushA: () => void, pushB: () => void): void {
+  const { code } = e;
+  const flag = carry(e);
+  if (type.bits === 32) {
+    const sum = e.temp('i64');
+    pushA();
+    code.op('i64.extend_i32_u');
+    pushB();
+    code.op('i64.extend_i32_u').op('i64.add');
+    if (usesCarry) code.get(flag).op('i64.extend_i32_u').op('i64.add');
+    code.set(sum);
+    if (setsCarry) code.get(sum).i64(32).op('i64.shr_u').op('i32.wrap_i64').set(flag);
+    code.get(sum).op('i32.wrap_i64');
+    return;
+  }
+  const a = e.temp('i64');
+  const b = e.temp('i64');
+  const sum = e.temp('i64');
+  pushA();
+  code.set(a);
+  pushB();
+  code.tee(b).get(a).op('i64.add').set(sum);
+  const out = e.temp('i32');
+  if (setsCarry) code.get(sum).get(a).op('i64.lt_u').set(out);
+  if (usesCarry) {
+    const total = e.temp('i64');
+    code.get(sum).get(flag).op('i64.extend_i32_u').op('i64.add').set(total);
+    if (setsCarry) code.get(out).get(total).get(sum).op('i64.lt_u').op('i32.or').set(flag);
+    code.get(total);
+  } else {
+    if (setsCarry) code.get(out).set(flag);
+    code.get(sum);
+  }
+}
+
+/** a - b - borrow is a + ~b + (1 - borrow); the flag holds the borrow. */
+function subtractWithBorrow(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean): void {
+  const { code } = e;
+  const flag = carry(e);
+  const { wasm } = type;
+  const a = e.temp(wasm);
+  const b = e.temp(wasm);
+  const difference = e.temp(wasm);
+  const out = e.temp('i32');
+  e.push(e.arg(1), type);
+  code.set(a);
+  e.push(e.arg(2), type);
+  code.set(b).get(a).get(b).op(`${wasm}.sub`).set(difference);
+  code.get(a).get(b).op(`${wasm}.lt_u`).set(out);
+  if (usesCarry) {
+    const borrow = e.temp(wasm);
+    code.get(flag);
+    if (wasm === 'i64') code.op('i64.extend_i32_u');
+    code.set(borrow);
+    code.get(out).get(difference).get(borrow).op(`${wasm}.lt_u`).op('i32.or').set(out);
+    code.get(difference).get(borrow).op(`${wasm}.sub`).set(difference);
+  }
+  if (setsCarry) code.get(out).set(flag);
+  code.get(difference);
+  e.pop(e.arg(0), type);
+}
+
+function add(e: Emitter): void {
+  const type = e.type();
+  e.argCount(3);
+  const sets = e.has('cc');
+  const uses = e.inst.mnemonic === 'addc' || e.inst.mnemonic === 'subc';
+  const subtracts = e.inst.mnemonic.startsWith('sub');
+  e.allow('cc', 'sat');
+  const { code } = e;
+  if (e.has('sat')) {
+    if (type.name !== 's32') throw e.semantic("'.sat' needs .s32");
+    e.push(e.arg(1), type);
+    code.op('i64.extend_i32_s');
+    e.push(e.arg(2), type);
+    code.op('i64.extend_i32_s').op(subtracts ? 'i64.sub' : 'i64.add');
+    e.call('saturate_s32');
+    e.pop(e.arg(0), type);
+    return;
+  }
+  if (sets || uses) {
+    if (subtracts) {
+      subtractWithBorrow(e, type, sets, uses);
+      return;
+    }
+    addWithCarry(e, type, sets, uses, () => e.push(e.arg(1), type), () => e.push(e.arg(2), type));
+    e.pop(e.arg(0), type);
+    return;
+  }
+  if (type.name.endsWith('x2')) {
+    packed(e, type, subtracts ? 'i32.sub' : 'i32.add');
+    return;
+  }
+  e.push(e.arg(1), type);
+  e.push(e.arg(2), type);
+  code.op(`${type.wasm}.${subtracts ? 'sub' : 'add'}`);
+  e.popNarrow(e.arg(0), type);
+}
+
+/** Two 16-bit halves at once. */
+function packed(e: Emitter, type: ScalarType, operation: string | ((half: ScalarType) => void)): void {
+  const { code } = e;
+  const signed = type.kind === 'signed';
+  const operands = e.inst.args.slice(1).map(arg => {
+    const local = e.temp('i32');
+    e.push(arg, type);
+    code.set(local);
+    return local;
+  });
+  const half = scalarType(signed ? 's16' : 'u16');
+  const low = (local: number): void => {
+    code.get(local);
+    if (signed) code.op('i32.extend16_s');
+    else code.i32(0xffff).op('i32.and');
+  };
+  const high = (local: number): void => { code.get(local).i32(16).op(signed ? 'i32.shr_s' : 'i32.shr_u'); };
+  const apply = (): void => {
+    if (typeof operation === 'string') code.op(operation);
+    else operation(half);
+  };
+  operands.forEach(low);
+  apply();
+  code.i32(0xffff).op('i32.and');
+  operands.forEach(high);
+  apply();
+  code.i32(16).op('i32.shl').op('i32.or');
+  e.pop(e.arg(0), type);
+}
+
+/** Pushes the high half of a product of the two values on the stack. */
+function multiplyHigh(e: Emitter, type: ScalarType): void {
+  const { code } = e;
+  const signed = type.kind === 'signed';
+  if (type.bits === 64) {
+    e.call(signed ? 'mul_hi_s64' : 'mul_hi_u64');
+  } else if (type.bits === 32) {
+    const extend = signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u';
+    const b = e.temp('i32');
+    code.set(b).op(extend).get(b).op(extend).op('i64.mul').i64(32).op('i64.shr_u').op('i32.wrap_i64');
+  } else {
+    code.op('i32.mul').i32(16).op(signed ? 'i32.shr_s' : 'i32.shr_u');
+  }
+}
+
+/** The type of a wide result: twice as wide, of the same sign. */
+const widened = (type: ScalarType): ScalarType => scalarType(`${type.name[0]!}${type.bits * 2}`);
+
+/** Pushes a*b in the form that .lo, .hi or .wide names; returns the type of what is on the stack. */
+function product(e: Emitter, type: ScalarType): ScalarType {
+  const { code } = e;
+  const mode = e.oneOf('wide', 'hi', 'lo') ?? 'lo';
+  if (mode === 'wide') {
+    if (type.bits === 64) throw e.unsupported('128-bit results are');
+    const wide = widened(type);
+    for (const index of [1, 2]) {
+      e.push(e.arg(index), type);
+      if (wide.wasm === 'i64') code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+    }
+    code.op(`${wide.wasm}.mul`);
+    return wide;
+  }
+  e.push(e.arg(1), type);
+  e.push(e.arg(2), type);
+  if (mode === 'hi') multiplyHigh(e, type);
+  else code.op(`${type.wasm}.mul`);
+  return type;
+}
+
+function multiply(e: Emitter): void {
+  e.allow('wide', 'hi', 'lo');
+  e.argCount(3);
+  const type = e.type();
+  const result = product(e, type);
+  e.popNarrow(e.arg(0), result);
+}
+
+function multiplyAdd(e: Emitter): void {
+  e.allow('wide', 'hi', 'lo', 'cc', 'sat');
+  e.argCount(4);
+  const { code } = e;
+  const type = e.type();
+  const uses = e.inst.mnemonic === 'madc';
+  if (e.has('sat')) {
+    if (type.name !== 's32' || !e.has('hi')) throw e.semantic("'.sat' needs .hi.s32");
+    product(e, type);
+    code.op('i64.extend_i32_s');
+    e.push(e.arg(3), type);
+    code.op('i64.extend_i32_s').op('i64.add');
+    e.call('saturate_s32');
+    e.pop(e.arg(0), type);
+    return;
+  }
+  if (e.has('cc') || uses) {
+    const value = e.temp(type.wasm);
+    product(e, type);
+    code.set(value);
+    addWithCarry(e, type, e.has('cc'), uses, () => { code.get(value); }, () => e.push(e.arg(3), type));
+    e.pop(e.arg(0), type);
+    return;
+  }
+  const result = product(e, type);
+  e.push(e.arg(3), result);
+  code.op(`${result.wasm}.add`);
+  e.popNarrow(e.arg(0), result);
+}
+
+/** 24-bit products: the low 24 bits of each operand, sign- or zero-extended. */
+function product24(e: Emitter, type: ScalarType): void {
+  const { code } = e;
+  for (const index of [1, 2]) {
+    e.push(e.arg(index), type);
+    code.i32(8).op('i32.shl').i32(8).op(type.kind === 'signed' ? 'i32.shr_s' : 'i32.shr_u');
+    code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+  }
+  code.op('i64.mul');
+  if (e.has('hi')) code.i64(16).op('i64.shr_u');
+  code.op('i32.wrap_i64');
+}
+
+function multiply24(e: Emitter): void {
+  e.allow('hi', 'lo');
+  const type = e.type();
+  product24(e, type);
+  e.pop(e.arg(0), type);
+}
+
+function multiplyAdd24(e: Emitter): void {
+  e.allow('hi', 'lo');
+  const type = e.type();
+  product24(e, type);
+  e.push(e.arg(3), type);
+  e.code.op('i32.add');
+  e.pop(e.arg(0), type);
+}
+
+/**
+ * Division by zero does not trap in PTX; its result is unspecified, and GPUs give all ones (rem: the dividend).
+ * INT_MIN / -1 wraps, where WebAssembly traps.
+ */
+function divide(e: Emitter): void {
+  e.allow();
+  e.argCount(3);
+  const { code } = e;
+  const type = e.type();
+  const remainder = e.inst.mnemonic === 'rem';
+  const { wasm } = type;
+  const signed = type.kind === 'signed';
+  const constant = e.arg(2);
+  const safe = constant.kind === 'integer' && constant.value !== 0n && constant.value !== -1n;
+  const operation = `${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`;
+  e.push(e.arg(1), type);
+  e.push(constant, type);
+  if (safe) code.op(operation);
+  else e.call(`${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}${wasm === 'i64' ? 64 : 32}`);
+  e.popNarrow(e.arg(0), type);
+}
+
+function minMax(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  const name = e.inst.mnemonic;
+  e.allow('relu');
+  const pick = (of: ScalarType): void => {
+    const b = e.temp(of.wasm);
+    const a = e.temp(of.wasm);
+    code.set(b).tee(a).get(b).get(a).get(b);
+    code.op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`).op('select');
+    if (e.has('relu')) code.tee(a).i32(0).get(a).i32(0).op('i32.gt_s').op('select');
+  };
+  e.argCount(3);
+  if (type.name.endsWith('x2')) {
+    packed(e, type, pick);
+    return;
+  }
+  e.push(e.arg(1), type);
+  e.push(e.arg(2), type);
+  pick(type);
+  e.popNarrow(e.arg(0), type);
+}
+
+function absolute(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow();
+  const value = e.temp(type.wasm);
+  const zero = (): unknown => type.wasm === 'i64' ? code.i64(0) : code.i32(0);
+  e.push(e.arg(1), type);
+  code.set(value);
+  zero();
+  code.get(value).op(`${type.wasm}.sub`).get(value).get(value);
+  zero();
+  code.op(`${type.wasm}.lt_s`).op('select');
+  e.popNarrow(e.arg(0), type);
+}
+
+function negate(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow();
+  if (type.wasm === 'i64') code.i64(0);
+  else code.i32(0);
+  e.push(e.arg(1), type);
+  code.op(`${type.wasm}.sub`);
+  e.popNarrow(e.arg(0), type);
+}
+
+/** sad: c + |a - b| */
+function sumOfDifferences(e: Emitter): void {
+  const type = e.type();
+  const { code } = e;
+  e.allow();
+  const { wasm } = type;
+  const a = e.temp(wasm);
+  const b = e.temp(wasm);
+  e.push(e.arg(1), type);
+  code.set(a);
+  e.push(e.arg(2), type);
+  code.set(b);
+  code.get(a).get(b).op(`${wasm}.sub`).get(b).get(a).op(`${wasm}.sub`).get(a).get(b);
+  code.op(`${wasm}.gt_${type.kind === 'signed' ? 's' : 'u'}`).op('select');
+  e.push(e.arg(3), type);
+  code.op(`${wasm}.add`);
+  e.popNarrow(e.arg(0), type);
+}
+
+/** dp4a, dp2a: dot products of bytes, and of 16-bit halves with bytes. */
+function dotProduct(e: Emitter): void {
+  const { code } = e;
+  const [typeA, typeB] = e.types();
+  if (!typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs two types`);
+  e.allow('lo', 'hi');
+  e.argCount(4);
+  const two = e.inst.mnemonic === 'dp2a';
+  const a = e.temp('i32');
+  const b = e.temp('i32');
+  e.push(e.arg(1), B32);
+  code.set(a);
+  e.push(e.arg(2), B32);
+  code.set(b);
+  e.push(e.arg(3), B32);
+  const part = (local: number, index: number, bits: number, signed: boolean): void => {
+    code.get(local).i32(32 - bits * (index + 1)).op('i32.shl').i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u');
+  };
+  for (let index = 0; index < (two ? 2 : 4); index++) {
+    part(a, index, two ? 16 : 8, typeA.kind === 'signed');
+    part(b, two && e.has('hi') ? index + 2 : index, 8, typeB.kind === 'signed');
+    code.op('i32.mul').op('i32.add');
+  }
+  e.pop(e.arg(0), B32);
+}
+
+type Plain = (e: Emitter, inst: Inst) => void;
+export const INTEGER_RULES: readonly (readonly [string, Plain])[] = [
+  ['add', add], ['sub', add], ['mul', multiply], ['mad', multiplyAdd], ['div', divide], ['rem', divide],
+  ['min', minMax], ['max', minMax], ['abs', absolute], ['neg', negate],
+];
+
+/** Mnemonics that exist for integers only. */
+export const INTEGER_ONLY_RULES: readonly RuleRow[] = [
+  ['addc', add], ['subc', add], ['madc', multiplyAdd], ['mul24', multiply24], ['mad24', multiplyAdd24],
+  ['sad', sumOfDifferences], ['dp4a', dotProduct], ['dp2a', dotProduct], ['rem', divide],
+];

@@ -1,0 +1,80 @@
+// Special registers: what each is worth here.
+
+import { CTX } from '../context.js';
+import type { Emitter } from '../emit/emitter.js';
+import type { ScalarType } from '../scalar-types.js';
+
+/** Leaves an i32. */
+type Read = (e: Emitter) => void;
+
+const field = (offset: number): Read => e => { e.code.get(e.contextWord(offset)); };
+const constant = (value: number): Read => e => { e.code.i32(value); };
+const lane: Read = e => { e.code.get(e.thread).i32(31).op('i32.and'); };
+const laneMask = (shift: number, operations: readonly string[]): Read => e => {
+  e.code.i32(shift);
+  lane(e);
+  e.code.op('i32.shl');
+  for (const operation of operations) {
+    if (operation === 'not') e.code.i32(-1).op('i32.xor');
+    else if (operation === 'decrement') e.code.i32(1).op('i32.sub');
+  }
+};
+
+const AXES = ['x', 'y', 'z'] as const;
+const perAxis = (name: string, read: (axis: 0 | 1 | 2) => Read): [string, Read][] =>
+  AXES.map((axis, index): [string, Read] => [`${name}.${axis}`, read(index as 0 | 1 | 2)]);
+
+const READS = new Map<string, Read>([
+  ...perAxis('tid', axis => e => { e.pushThreadIndex(axis); }),
+  ...perAxis('ntid', axis => field(CTX.blockDim + 4 * axis)),
+  ...perAxis('ctaid', axis => field(CTX.ctaid + 4 * axis)),
+  ...perAxis('nctaid', axis => field(CTX.gridDim + 4 * axis)),
+  // Without cluster launch every block is a cluster of one.
+  ...perAxis('clusterid', axis => field(CTX.ctaid + 4 * axis)),
+  ...perAxis('nclusterid', axis => field(CTX.gridDim + 4 * axis)),
+  ...perAxis('cluster_ctaid', () => constant(0)),
+  ...perAxis('cluster_nctaid', () => constant(1)),
+  ...['tid', 'ntid', 'ctaid', 'nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
+  ['cluster_ctarank', constant(0)], ['cluster_nctarank', constant(1)],
+  ['laneid', lane],
+  ['warpid', e => { e.code.get(e.thread).i32(5).op('i32.shr_u'); }],
+  ['nwarpid', constant(32)], ['smid', constant(0)], ['nsmid', constant(1)],
+  ['gridid', field(CTX.gridId)],
+  ['lanemask_eq', laneMask(1, [])],
+  ['lanemask_le', laneMask(2, ['decrement'])],
+  ['lanemask_lt', laneMask(1, ['decrement'])],
+  ['lanemask_ge', laneMask(-1, [])],
+  ['lanemask_gt', laneMask(-2, [])],
+  ['total_smem_size', field(CTX.sharedBytes)], ['aggr_smem_size', field(CTX.sharedBytes)],
+  ['dynamic_smem_size', e => { e.code.get(e.contextField('sharedBytes')).i32(e.staticSharedBytes()).op('i32.sub'); }],
+  ['reserved_smem_offset_begin', constant(0)], ['reserved_smem_offset_end', constant(0)], ['reserved_smem_offset_cap', constant(0)],
+  ['reserved_smem_offset_0', constant(0)], ['reserved_smem_offset_1', constant(0)],
+  // The address of the grid's barrier for cooperative launches: high half in envreg1, low half in envreg2.
+  ['envreg1', constant(0)], ['envreg2', field(CTX.workspace)],
+  ...Array.from({ length: 32 }, (_, index) => index).filter(index => index !== 1 && index !== 2)
+    .map((index): [string, Read] => [`envreg${index}`, constant(0)]),
+]);
+
+const CLOCKS: Record<string, { shift: number }> = {
+  clock: { shift: 0 }, clock_hi: { shift: 32 }, clock64: { shift: 0 },
+  globaltimer: { shift: 0 }, globaltimer_lo: { shift: 0 }, globaltimer_hi: { shift: 32 },
+};
+
+/** Pushes a special register as a value of `type`. */
+export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
+  const { code } = e;
+  const clock = CLOCKS[name];
+  if (clock) {
+    code.get(e.ctx);
+    e.call('read_clock');
+    if (clock.shift) code.i64(clock.shift).op('i64.shr_u');
+    if (type.wasm === 'i32') code.op('i32.wrap_i64');
+    return;
+  }
+  const read = READS.get(name);
+  if (!read) throw e.unsupported(`special register '%${name}' is`);
+  read(e);
+  if (type.wasm === 'i64') code.op('i64.extend_i32_u');
+  else if (type.bits === 16) e.narrow(type);
+  else if (type.wasm !== 'i32') throw e.semantic(`'%${name}' is not a float`);
+}

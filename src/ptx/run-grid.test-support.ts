@@ -1,0 +1,184 @@
+// Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump allocator.
+
+import { readFileSync } from 'node:fs';
+import { CTX, STATUS, compilePtx } from './index.js';
+import type { CompileOptions, CompiledKernel, CompiledModule } from './index.js';
+
+export type Argument = { f32: number } | { f64: number } | { i32: number } | { i64: bigint | number } | { bytes: Uint8Array };
+export type Dimensions = readonly [number, number?, number?];
+
+export interface Launch {
+  grid: Dimensions;
+  block: Dimensions;
+  dynamicShared?: number;
+  /** Fuel per call; each call that yields is resumed with the same again. */
+  fuel?: number;
+  /** Blocks take turns instead of running one after the other, as a cooperative launch needs. */
+  interleave?: boolean;
+  /** Calls after which a launch that never ends is given up. */
+  maxCalls?: number;
+}
+
+export interface Outcome {
+  status: number;
+  calls: number;
+  fault?: { kind: number; address: bigint; thread: number; line: number; block: number };
+}
+
+const CONTEXT_AREA = 65536;
+
+export class Grid {
+  readonly module: CompiledModule;
+  readonly memory: WebAssembly.Memory;
+  readonly printed: { format: string; args: number }[] = [];
+  readonly asserts: string[] = [];
+  private readonly instance: WebAssembly.Instance;
+  private top: number;
+  readonly dataBase: number;
+
+  constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
+    this.module = compilePtx(source, options);
+    const pages = options.pages ?? 512;
+    this.memory = new WebAssembly.Memory({ initial: pages, maximum: Math.max(pages, 65536), shared: true });
+    this.top = CONTEXT_AREA + 4096;
+    this.dataBase = this.allocate(this.module.data.length, 256);
+    this.bytes().set(this.module.data, this.dataBase);
+    const view = this.view();
+    for (const { offset, addend } of this.module.relocations) view.setBigUint64(this.dataBase + offset, BigInt(this.dataBase + addend), true);
+    const env: Record<string, WebAssembly.ExportValue> = {
+      memory: this.memory,
+      dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataBase),
+      host_vprintf: (format: number, args: number) => this.printed.push({ format: this.text(format), args }),
+      host_malloc: (size: bigint) => BigInt(this.allocate(Number(size))),
+      host_free: () => undefined,
+      host_assert: (message: number) => { this.asserts.push(this.text(message)); },
+    };
+    this.instance = new WebAssembly.Instance(new WebAssembly.Module(this.module.wasm as Uint8Array<ArrayBuffer>), { env });
+  }
+
+  bytes(): Uint8Array {
+    return new Uint8Array(this.memory.buffer);
+  }
+
+  view(): DataView {
+    return new DataView(this.memory.buffer);
+  }
+
+  text(address: number): string {
+    const bytes = this.bytes();
+    let end = address;
+    while (bytes[end]) end++;
+    return new TextDecoder().decode(bytes.slice(address, end));
+  }
+
+  allocate(size: number, align = 256): number {
+    const at = Math.ceil(this.top / align) * align;
+    this.top = at + size;
+    if (this.top > this.memory.buffer.byteLength) throw new RangeError('test memory is full');
+    return at;
+  }
+
+  /** Copies an array into memory; the result is a view of the copy. */
+  put<T extends Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array>(values: T): { address: number; view: T } {
+    const address = this.allocate(values.byteLength);
+    const View = values.constructor as new (buffer: ArrayBufferLike, offset: number, length: number) => T;
+    const view = new View(this.memory.buffer, address, values.length);
+    view.set(values as never);
+    return { address, view };
+  }
+
+  kernel(name: string): CompiledKernel {
+    const kernel = this.module.kernels.find(candidate => candidate.name === name);
+    if (!kernel) throw new RangeError(`no kernel ${name}`);
+    return kernel;
+  }
+
+  run(name: string, args: readonly Argument[], launch: Launch): Outcome {
+    const kernel = this.kernel(name);
+    const call = this.instance.exports[kernel.exportName] as (ctx: number, fuel: number) => number;
+    const [gx, gy = 1, gz = 1] = launch.grid;
+    const [bx, by = 1, bz = 1] = launch.block;
+    const threads = bx * by * bz;
+    const mark = this.top;
+    const params = this.allocate(Math.max(kernel.paramBytes, 16));
+    const view = this.view();
+    kernel.params.forEach((param, index) => {
+      const arg = args[index];
+      if (!arg) throw new RangeError(`${name} needs ${kernel.params.length} arguments`);
+      const at = params + param.offset;
+      if ('f32' in arg) view.setFloat32(at, arg.f32, true);
+      else if ('f64' in arg) view.setFloat64(at, arg.f64, true);
+      else if ('i32' in arg) view.setInt32(at, arg.i32, true);
+      else if ('i64' in arg) view.setBigInt64(at, BigInt.asIntN(64, BigInt(arg.i64)), true);
+      else this.bytes().set(arg.bytes, at);
+    });
+    const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
+    const blocks = gx * gy * gz;
+    const workspace = this.allocate(64);
+    const contexts: number[] = [];
+    const prepare = (block: number, slot: number): number => {
+      const ctx = slot;
+      const shared = ctx + 256;
+      const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
+      this.bytes().fill(0, ctx, scratch + kernel.blockBytes(threads));
+      const fields: [number, number][] = [
+        [CTX.gridDim, gx], [CTX.gridDim + 4, gy], [CTX.gridDim + 8, gz], [CTX.blockDim, bx], [CTX.blockDim + 4, by], [CTX.blockDim + 8, bz],
+        [CTX.ctaid, block % gx], [CTX.ctaid + 4, Math.floor(block / gx) % gy], [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
+        [CTX.params, params], [CTX.shared, shared], [CTX.sharedBytes, sharedBytes], [CTX.scratch, scratch], [CTX.threads, threads],
+        [CTX.memoryTop, this.memory.buffer.byteLength], [CTX.workspace, workspace],
+      ];
+      for (const [offset, value] of fields) view.setUint32(ctx + offset, value, true);
+      return ctx;
+    };
+    const slotBytes = 256 + Math.ceil((sharedBytes + 1) / 128) * 128 + kernel.blockBytes(threads) + 256;
+    const fuel = launch.fuel ?? 0x7fffffff;
+    let calls = 0;
+    const fail = (ctx: number, block: number): Outcome => ({
+      status: STATUS.fault, calls,
+      fault: {
+        kind: view.getUint32(ctx + CTX.faultKind, true), address: view.getBigUint64(ctx + CTX.faultAddress, true),
+        thread: view.getUint32(ctx + CTX.faultThread, true), line: view.getUint32(ctx + CTX.faultLine, true), block,
+      },
+    });
+    this.bytes().fill(0, workspace, workspace + 64);
+    try {
+      if (launch.interleave) {
+        for (let block = 0; block < blocks; block++) contexts.push(prepare(block, this.allocate(slotBytes)));
+        const open = new Set(contexts.keys());
+        while (open.size) {
+          for (const block of [...open]) {
+            const status = call(contexts[block]!, fuel);
+            if (++calls > (launch.maxCalls ?? Infinity)) return { status: STATUS.yielded, calls };
+            if (status === STATUS.fault) return fail(contexts[block]!, block);
+            if (status === STATUS.done) open.delete(block);
+          }
+        }
+        return { status: STATUS.done, calls };
+      }
+      const slot = this.allocate(slotBytes);
+      for (let block = 0; block < blocks; block++) {
+        const ctx = prepare(block, slot);
+        for (;;) {
+          const status = call(ctx, fuel);
+          calls++;
+          if (status === STATUS.done) break;
+          if (status === STATUS.fault) return fail(ctx, block);
+          if (calls > (launch.maxCalls ?? Infinity)) return { status, calls };
+        }
+      }
+      return { status: STATUS.done, calls };
+    } finally {
+      this.top = mark;
+    }
+  }
+}
+
+/** The text of a sample kernel file, such as `sample('k01_saxpy')`. */
+export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_80'): string {
+  return readFileSync(new URL(`./samples/${target}/${name}.ptx`, import.meta.url), 'utf8');
+}
+
+/** A module around one kernel body. */
+export function kernelText(name: string, params: string, body: string, before = ''): string {
+  return `.version 8.7\n.target sm_90\n.address_size 64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`;
+}

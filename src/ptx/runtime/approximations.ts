@@ -1,0 +1,53 @@
+// The .approx functions, in f64 and rounded once: well inside the error that the PTX ISA grants.
+
+const horner = (variable: string, coefficients: readonly number[]): string =>
+  coefficients.slice(0, -1).reduceRight((inner, coefficient) => `(f64.add ${coefficient}d (f64.mul ${variable} ${inner}))`, `${coefficients.at(-1)!}d`);
+
+const factorial = (n: number): number => n < 2 ? 1 : n * factorial(n - 1);
+const exp2Series = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
+/** log2(m) = 2/ln2 * (s + s^3/3 + …), s = (m-1)/(m+1) */
+const log2Series = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 1));
+const sinSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
+const cosSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
+
+export const APPROXIMATION_FUNCTIONS = `
+(func $exp2 (param $x f64) (result f64) (local $n f64)
+  (if (f64.ne $x $x) (then (return $x)))
+  (if (f64.gt $x 1030d) (then (return (f64.const inf))))
+  (if (f64.lt $x -1000d) (then (return 0d)))
+  (local.set $n (f64.nearest $x))
+  (local.set $x (f64.sub $x $n))
+  (f64.mul ${horner('$x', exp2Series)}
+    (f64.reinterpret_i64 (i64.shl (i64.add (i64.trunc_sat_f64_s $n) 1023L) 52L))))
+
+(func $log2 (param $x f64) (result f64) (local $bits $e i64) (local $s $s2 f64)
+  (if (i32.or (f64.ne $x $x) (f64.lt $x 0d)) (then (return (f64.const nan))))
+  (if (f64.eq $x 0d) (then (return (f64.const -inf))))
+  (if (f64.eq $x (f64.const inf)) (then (return $x)))
+  (local.set $bits (i64.reinterpret_f64 $x))
+  ;; Exponent such that the mantissa lies between sqrt(1/2) and sqrt(2).
+  (local.set $e (i64.shr_s (i64.sub $bits 0x3fe6a09e667f3bcdL) 52L))
+  (local.set $x (f64.reinterpret_i64 (i64.sub $bits (i64.shl $e 52L))))
+  (local.set $s (f64.div (f64.sub $x 1d) (f64.add $x 1d)))
+  (local.set $s2 (f64.mul $s $s))
+  (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('$s2', log2Series)})))
+
+;; quadrant 0 is the sine, 1 the cosine; pi/2 is subtracted in two pieces.
+(func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
+  (if (i32.eqz (f64.lt (f64.abs $x) (f64.const inf))) (then (return (f64.const nan))))
+  (local.set $n (f64.nearest (f64.mul $x ${2 / Math.PI}d)))
+  (local.set $q (i32.add (i32.wrap_i64 (i64.trunc_sat_f64_s $n)) $quadrant))
+  (local.set $n (f64.sub (f64.sub $x (f64.mul $n 1.5707963267341256d)) (f64.mul $n 6.077100506506192e-11d)))
+  (local.set $x2 (f64.mul $n $n))
+  (local.set $x (if (result f64) (i32.and $q 1)
+    (then ${horner('$x2', cosSeries)})
+    (else (f64.mul $n ${horner('$x2', sinSeries)}))))
+  (select (f64.neg $x) $x (i32.and $q 2)))
+
+(func $tanh (param $x f64) (result f64) (local $a $t f64)
+  (local.set $a (f64.abs $x))
+  (if (f64.ne $x $x) (then (return $x)))
+  (if (f64.lt $a 0.0009765625d) (then (return (f64.sub $x (f64.div (f64.mul $x (f64.mul $x $x)) 3d)))))
+  (local.set $t (call $exp2 (f64.mul $a ${-2 * Math.LOG2E}d)))
+  (f64.copysign (f64.div (f64.sub 1d $t) (f64.add 1d $t)) $x))
+`;

@@ -1,0 +1,27 @@
+// Records a fault in the context block. Only the first fault of a block counts.
+
+import { CTX, FAULT, NULL_PAGE } from '../context.js';
+
+export const FAULT_FUNCTIONS = `
+(func $fault (param $ctx $kind $thread $line i32) (param $address i64)
+  (if (i32.eqz (i32.load offset=${CTX.faultKind} $ctx)) (then
+    (i32.store offset=${CTX.faultKind} $ctx $kind)
+    (i64.store offset=${CTX.faultAddress} $ctx $address)
+    (i32.store offset=${CTX.faultThread} $ctx $thread)
+    (i32.store offset=${CTX.faultLine} $ctx $line)))
+  (global.set $unwind 2))
+
+(func $fault_trap (param $ctx $thread $line i32)
+  (call $fault $ctx ${FAULT.trap} $thread $line 0L))
+
+;; An access of \`size\` bytes was refused: a bad address counts more than a crooked one.
+(func $fault_memory (param $ctx $thread i32) (param $address i64) (param $size $line i32) (local $top i64)
+  (local.set $top (i64.extend_i32_u (i32.load offset=${CTX.memoryTop} $ctx)))
+  (if (i64.eqz $top) (then (local.set $top 0x100000000L)))
+  (call $fault $ctx
+    (select ${FAULT.outOfBounds} ${FAULT.misaligned}
+      (i32.or
+        (i64.gt_u (i64.sub $address ${NULL_PAGE}L) (i64.sub (i64.sub $top ${NULL_PAGE}L) (i64.extend_i32_u $size)))
+        (i64.eqz (i64.and $address (i64.extend_i32_u (i32.sub $size 1))))))
+    $thread $line $address))
+`;

@@ -1,0 +1,28 @@
+// All run-time functions, parsed once when the first module is compiled.
+
+import { CTX } from '../context.js';
+import { MBARRIER_FUNCTIONS } from '../rules/async-copy.js';
+import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
+import { parseWat } from '../wasm/wat.js';
+import type { WatFunction } from '../wasm/wat.js';
+import { APPROXIMATION_FUNCTIONS } from './approximations.js';
+import { FAULT_FUNCTIONS } from './faults.js';
+import { FLOAT_FUNCTIONS } from './floats.js';
+import { INTEGER_FUNCTIONS } from './integers.js';
+import { SCHEDULER_FUNCTIONS } from './scheduler.js';
+import { WARP_FUNCTIONS } from './warp.js';
+
+/** The clock only has to move: a count on top of what the caller wrote. */
+const CLOCK_FUNCTIONS = `
+(func $read_clock (param $ctx i32) (result i64)
+  (global.set $clock (i64.add (global.get $clock) 16L))
+  (i64.add (global.get $clock) (i64.load offset=${CTX.clockLo} $ctx)))
+`;
+
+let parsed: ReadonlyMap<string, WatFunction> | undefined;
+
+export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
+  parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+  return parsed;
+}

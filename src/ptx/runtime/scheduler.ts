@@ -1,0 +1,191 @@
+// Runs the threads of one block until all are done: every thread to its next cut, then the waiting ones released,
+// and again. Written once per kernel around that kernel's `body(ctx, from, to)`.
+
+import { CTX, FAULT, STATUS } from '../context.js';
+import { BARRIER_REDUCTION } from '../emit/arrivals.js';
+import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
+
+export interface SchedulerNeeds {
+  warps: boolean;
+  /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
+  barriers: 'none' | 'plain' | 'general';
+}
+
+/** The exported function of a kernel that keeps state. */
+export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
+  return `
+(func $kernel (param $ctx $fuel i32) (result i32)
+  (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
+  (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
+  (local.set $threads (i32.load offset=${CTX.threads} $ctx))
+  (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))
+  (local.set $warp (i32.load offset=${SCRATCH.warp} $scratch))
+  (global.set $fuel (select $fuel 1 (i32.gt_s $fuel 0)))
+  (global.set $carry (i32.load offset=${SCRATCH.carry} $scratch))
+  (global.set $unwind 0)
+  (loop $pass
+    ${warps ? `
+    (block $warps_done (loop $warps
+      (br_if $warps_done (i32.ge_u $warp $threads))
+      (local.set $end (i32.add $warp 32))
+      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      (loop $again
+        (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
+        (if $status (then
+          (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
+          (i32.store offset=${SCRATCH.warp} $scratch $warp)
+          (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
+          (return $status)))
+        (local.set $cursor 0)
+        (br_if $again (call $resolve_warp $ctx $warp $end)))
+      (local.set $warp $end)
+      (br $warps)))
+    (local.set $warp 0)` : `
+    (local.set $status (call $body $ctx $cursor $threads))
+    (if $status (then
+      (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
+      (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
+      (return $status)))
+    (local.set $cursor 0)`}
+    (local.set $verdict (call $${{ none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
+    (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
+    (br_if $pass (i32.eq $verdict 1)))
+  (call $fault_stuck $ctx)
+  ${STATUS.fault})
+`;
+}
+
+const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})`;
+/** Address of the first mailbox. */
+export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 15) -16))`;
+
+export const SCHEDULER_FUNCTIONS = `
+;; 0: every thread has exited, 1: some thread can run, 2: all that are left wait.
+(func $block_state (param $ctx i32) (result i32) (local $at $end $state $waiting i32)
+  (local.set $at ${STATES})
+  (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
+  (block $scanned (loop $scan
+    (br_if $scanned (i32.ge_u $at $end))
+    (local.set $state (i32.load $at))
+    (if (i32.ge_s $state 0) (then (return 1)))
+    (if (i32.ne $state ${STATE.exited}) (then (local.set $waiting 1)))
+    (local.set $at (i32.add $at 4))
+    (br $scan)))
+  (i32.shl $waiting 1))
+
+;; As block_state, where the only barrier is the one for all threads.
+(func $resolve_plain (param $ctx i32) (result i32) (local $at $end $state $waiting $ready $other i32)
+  (local.set $at ${STATES})
+  (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
+  (block $scanned (loop $scan
+    (br_if $scanned (i32.ge_u $at $end))
+    (local.set $state (i32.load $at))
+    (if (i32.lt_s $state ${STATE.warp})
+      (then (local.set $waiting 1))
+      (else (if (i32.ge_s $state 0)
+        (then (local.set $ready 1))
+        (else (if (i32.ne $state ${STATE.exited}) (then (local.set $other 1)))))))
+    (local.set $at (i32.add $at 4))
+    (br $scan)))
+  (if (i32.or $ready $other) (then (return (select 1 2 $ready))))
+  (if $waiting (then (call $release $ctx 0)))
+  $waiting)
+
+;; As block_state, after completing every barrier that is complete.
+(func $resolve_block (param $ctx i32) (result i32)
+  (local $scratch $threads $states $mail $thread $state $exited $ready $waiting $plain $barrier $arrived $expected $count $reduced $and $or $box $progress i32)
+  (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
+  (local.set $threads (i32.load offset=${CTX.threads} $ctx))
+  (local.set $states ${STATES})
+  (local.set $mail ${MAILBOXES})
+  ;; How many threads are where, and whether all waiting ones wait at barrier 0 for everybody.
+  (local.set $plain 1)
+  (block $scanned (loop $scan
+    (br_if $scanned (i32.ge_u $thread $threads))
+    (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
+    (if (i32.ge_s $state 0)
+      (then (local.set $ready (i32.add $ready 1)))
+      (else (if (i32.eq $state ${STATE.exited})
+        (then (local.set $exited (i32.add $exited 1)))
+        (else (if (i32.lt_u $state ${STATE.warp})
+          (then
+            (local.set $waiting (i32.add $waiting 1))
+            (local.set $box (i32.add $mail (i32.mul $thread ${MAIL.bytes})))
+            (if (i32.or (i32.or (i32.load offset=${MAIL.operation} $box) (i32.load offset=${MAIL.mask} $box)) (i32.load offset=${MAIL.lane} $box))
+              (then (local.set $plain 0)))))))))
+    (local.set $thread (i32.add $thread 1))
+    (br $scan)))
+  (if (i32.and $plain (i32.and (i32.ne $waiting 0) (i32.eq (i32.add (i32.add $waiting $exited) (i32.load offset=${SCRATCH.arrivals} $scratch)) $threads)))
+    (then
+      (i32.store offset=${SCRATCH.arrivals} $scratch 0)
+      (call $release $ctx 0)
+      (return 1)))
+  (if (i32.eqz $waiting) (then
+    (if $ready (then (return 1)))
+    (return (select 0 2 (i32.eq $exited $threads)))))
+  ;; Each barrier by itself.
+  (block $resolved (loop $next
+    (br_if $resolved (i32.ge_u $barrier 16))
+    (local.set $thread 0) (local.set $count 0) (local.set $expected 0) (local.set $reduced 0) (local.set $and 1) (local.set $or 0)
+    (block $counted (loop $each
+      (br_if $counted (i32.ge_u $thread $threads))
+      (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
+      (local.set $box (i32.add $mail (i32.mul $thread ${MAIL.bytes})))
+      (if (i32.and (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (i32.eq (i32.load offset=${MAIL.mask} $box) $barrier)) (then
+        (local.set $count (i32.add $count 1))
+        (local.set $expected (i32.load offset=${MAIL.lane} $box))
+        (if (i32.load offset=${MAIL.operation} $box) (then
+          (local.set $reduced (i32.add $reduced (i32.load offset=${MAIL.value} $box)))
+          (local.set $and (i32.and $and (i32.load offset=${MAIL.value} $box)))
+          (local.set $or (i32.or $or (i32.load offset=${MAIL.value} $box)))))))
+      (local.set $thread (i32.add $thread 1))
+      (br $each)))
+    (if $count (then
+      (local.set $arrived (i32.add $count (i32.load offset=${SCRATCH.arrivals} (i32.add $scratch (i32.shl $barrier 2)))))
+      ;; Threads that have exited are not waited for.
+      (if (i32.eqz $expected) (then (local.set $expected (i32.sub $threads $exited))))
+      (if (i32.ge_u $arrived $expected) (then
+        (i32.store offset=${SCRATCH.arrivals} (i32.add $scratch (i32.shl $barrier 2)) 0)
+        (local.set $progress 1)
+        (local.set $thread 0)
+        (block $released (loop $one
+          (br_if $released (i32.ge_u $thread $threads))
+          (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
+          (local.set $box (i32.add $mail (i32.mul $thread ${MAIL.bytes})))
+          (if (i32.and (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (i32.eq (i32.load offset=${MAIL.mask} $box) $barrier)) (then
+            (i32.store (i32.add $states (i32.shl $thread 2)) (i32.and $state ${STATE.entryMask}))
+            (i32.store offset=${MAIL.result} $box
+              (select $or
+                (select $and $reduced (i32.eq (i32.load offset=${MAIL.operation} $box) ${BARRIER_REDUCTION.and}))
+                (i32.eq (i32.load offset=${MAIL.operation} $box) ${BARRIER_REDUCTION.or})))))
+          (local.set $thread (i32.add $thread 1))
+          (br $one)))))))
+    (local.set $barrier (i32.add $barrier 1))
+    (br $next)))
+  (select 1 2 (i32.or $progress $ready)))
+
+;; Every thread that waits at a barrier goes on.
+(func $release (param $ctx $unused i32) (local $at $end $state i32)
+  (local.set $at ${STATES})
+  (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
+  (block $done (loop $each
+    (br_if $done (i32.ge_u $at $end))
+    (local.set $state (i32.load $at))
+    (if (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (then (i32.store $at (i32.and $state ${STATE.entryMask}))))
+    (local.set $at (i32.add $at 4))
+    (br $each))))
+
+;; Nothing can release the threads that wait: report the first of them.
+(func $fault_stuck (param $ctx i32) (local $thread i32)
+  (block $found (loop $each
+    (br_if $found (i32.ge_u $thread (i32.load offset=${CTX.threads} $ctx)))
+    (br_if $found (i32.ne (i32.load (i32.add ${STATES} (i32.shl $thread 2))) ${STATE.exited}))
+    (local.set $thread (i32.add $thread 1))
+    (br $each)))
+  (call $fault $ctx ${FAULT.divergentBarrier} $thread 0 0L))
+
+;; bar.arrive: counts without waiting.
+(func $arrive (param $ctx $barrier i32) (local $cell i32)
+  (local.set $cell (i32.add (i32.load offset=${CTX.scratch} $ctx) (i32.shl (i32.and $barrier 15) 2)))
+  (i32.store offset=${SCRATCH.arrivals} $cell (i32.add (i32.load offset=${SCRATCH.arrivals} $cell) 1)))
+`;

@@ -1,0 +1,87 @@
+// The syntax tree of a PTX module, as the parser leaves it: nothing is resolved, every node knows its offset.
+
+import type { SourceText } from '../error.js';
+
+export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 'tex';
+
+export type Operand =
+  | { kind: 'name'; name: string; selector?: string; offset: number; at: number }
+  | { kind: 'integer'; value: bigint; at: number }
+  | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
+  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; at: number }
+  | { kind: 'vector'; elements: Operand[]; at: number }
+  | { kind: 'pair'; first: Operand; second: Operand; at: number }
+  | { kind: 'not'; operand: Operand; at: number }
+  | { kind: 'list'; elements: Operand[]; at: number };
+
+export interface Instruction {
+  kind: 'instruction';
+  predicate?: { register: string; negated: boolean };
+  mnemonic: string;
+  /** Dotted parts after the mnemonic, without their dots. */
+  modifiers: string[];
+  operands: Operand[];
+  start: number;
+  end: number;
+  line: number;
+}
+
+export type Initializer =
+  | { kind: 'integer'; value: bigint; at: number }
+  | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
+  | { kind: 'symbol'; name: string; addend: number; generic: boolean; mask?: bigint; at: number }
+  | { kind: 'list'; elements: Initializer[]; at: number };
+
+export interface Variable {
+  kind: 'variable';
+  space: Space;
+  name: string;
+  type: string;
+  /** 1, or the width of `.v2`/`.v4`. */
+  vector: number;
+  align: number | undefined;
+  /** Array dimensions; 0 for `[]`. */
+  dimensions: number[];
+  initializer: Initializer | undefined;
+  /** extern, visible, weak, common */
+  linkage: string[];
+  /** `.ptr` on a parameter. */
+  pointer: boolean;
+  at: number;
+}
+
+export interface Prototype {
+  returns: Variable[];
+  params: Variable[];
+}
+
+export type Statement =
+  | Instruction
+  | { kind: 'label'; name: string; at: number }
+  | { kind: 'block'; statements: Statement[] }
+  | { kind: 'registers'; type: string; vector: number; names: { name: string; count: number | undefined; at: number }[] }
+  | Variable
+  | { kind: 'prototype'; name: string; prototype: Prototype; at: number }
+  | { kind: 'targets'; name: string; labels: string[]; at: number }
+  | { kind: 'location'; file: number; line: number; column: number };
+
+export interface PtxFunction extends Prototype {
+  name: string;
+  entry: boolean;
+  linkage: string[];
+  /** `maxntid`, `reqntid`, `minnctapersm`, … with their numbers. */
+  directives: Map<string, number[]>;
+  body: Statement[] | undefined;
+  at: number;
+  line: number;
+}
+
+export interface PtxModule {
+  version: string;
+  target: string;
+  addressSize: number;
+  functions: PtxFunction[];
+  variables: Variable[];
+  aliases: Map<string, string>;
+  source: SourceText;
+}

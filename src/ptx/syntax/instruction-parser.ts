@@ -1,0 +1,89 @@
+// Reads one instruction with its operands. Operand syntax is the same for every instruction: what the operands
+// mean is decided by the rules, later.
+
+import type { Instruction, Operand } from './ast.js';
+import { TOKEN } from './lexer.js';
+import type { TokenReader } from './token-reader.js';
+
+function addressOffset(reader: TokenReader): number {
+  let total = 0n;
+  while (reader.is('+') || reader.is('-')) {
+    const negative = reader.accept('-');
+    if (!negative) reader.advance();
+    const constant = reader.constant(9);
+    if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
+    total += negative ? -constant.value : constant.value;
+  }
+  return Number(BigInt.asIntN(64, total));
+}
+
+function address(reader: TokenReader): Operand {
+  const { at } = reader;
+  reader.expect('[');
+  let base: string | undefined;
+  let offset = 0;
+  if (reader.kindAt(0) === TOKEN.word) {
+    base = reader.word('an address');
+    offset = addressOffset(reader);
+  } else {
+    const constant = reader.constant();
+    if (constant.kind !== 'integer') throw reader.error('expected an address', constant.at);
+    offset = Number(BigInt.asUintN(64, constant.value));
+  }
+  const extra: Operand[] = [];
+  while (reader.accept(',')) extra.push(operand(reader, false));
+  reader.expect(']');
+  return { kind: 'address', base, offset, extra, at };
+}
+
+function sequence(reader: TokenReader, close: string, lists: boolean): Operand[] {
+  const elements: Operand[] = [];
+  if (reader.accept(close)) return elements;
+  do elements.push(operand(reader, lists)); while (reader.accept(','));
+  reader.expect(close);
+  return elements;
+}
+
+function operand(reader: TokenReader, lists: boolean): Operand {
+  return reader.nested(() => {
+    const { at } = reader;
+    if (reader.is('[')) return address(reader);
+    if (reader.accept('{')) return { kind: 'vector', elements: sequence(reader, '}', false), at };
+    if (lists && reader.accept('(')) return { kind: 'list', elements: sequence(reader, ')', false), at };
+    if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
+      reader.advance();
+      return { kind: 'not', operand: operand(reader, false), at };
+    }
+    if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
+      const name = reader.word('an operand');
+      const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
+      const offset = reader.is('+') || reader.is('-') ? addressOffset(reader) : 0;
+      const first: Operand = { kind: 'name', name, offset, at, ...(selector === undefined ? {} : { selector }) };
+      if (!reader.accept('|')) return first;
+      return { kind: 'pair', first, second: operand(reader, false), at };
+    }
+    return reader.constant();
+  });
+}
+
+export function parseInstruction(reader: TokenReader): Instruction {
+  const start = reader.at;
+  let predicate: Instruction['predicate'];
+  if (reader.accept('@')) {
+    const negated = reader.accept('!');
+    predicate = { register: reader.word('a predicate register'), negated };
+  }
+  const mnemonic = reader.word('an instruction');
+  const modifiers: string[] = [];
+  while (reader.kindAt(0) === TOKEN.dotted) modifiers.push(reader.dotted('a modifier'));
+  const operands: Operand[] = [];
+  if (!reader.is(';')) {
+    do operands.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
+  }
+  const end = reader.previousEnd;
+  if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
+  return {
+    kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start),
+    ...(predicate === undefined ? {} : { predicate }),
+  };
+}

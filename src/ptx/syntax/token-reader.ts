@@ -1,0 +1,200 @@
+// A cursor over tokens with the look-ahead and the complaints that both halves of the parser share,
+// and the constant expressions that PTX allows wherever a number may stand.
+
+import type { PtxErrorCode, SourceText } from '../error.js';
+import { TOKEN, tokenize } from './lexer.js';
+import type { TokenKind, Tokens } from './lexer.js';
+
+const BINARY_PRECEDENCE: Record<string, number> = {
+  '||': 1, '&&': 2, '|': 3, '^': 4, '&': 5, '==': 6, '!=': 6, '<': 7, '>': 7, '<=': 7, '>=': 7,
+  '<<': 8, '>>': 8, '+': 9, '-': 9, '*': 10, '/': 10, '%': 10,
+};
+const DEEPEST_NESTING = 200;
+
+export type Constant = { kind: 'integer'; value: bigint; at: number } | { kind: 'float'; width: 32 | 64; bits: bigint; at: number };
+
+const float64Bits = (value: number): bigint => new BigUint64Array(new Float64Array([value]).buffer)[0]!;
+
+export class TokenReader {
+  readonly source: SourceText;
+  private readonly tokens: Tokens;
+  private index = 0;
+  private nesting = 0;
+
+  constructor(source: SourceText) {
+    this.source = source;
+    this.tokens = tokenize(source);
+  }
+
+  get kind(): TokenKind {
+    return this.tokens.kinds[this.index] as TokenKind;
+  }
+
+  get text(): string {
+    return this.textAt(0);
+  }
+
+  get at(): number {
+    return this.tokens.starts[this.index]!;
+  }
+
+  /** End of the token before the cursor. */
+  get previousEnd(): number {
+    return this.index ? this.tokens.ends[this.index - 1]! : 0;
+  }
+
+  textAt(ahead: number): string {
+    const index = Math.min(this.index + ahead, this.tokens.count);
+    return this.source.text.slice(this.tokens.starts[index], this.tokens.ends[index]);
+  }
+
+  kindAt(ahead: number): TokenKind {
+    return this.tokens.kinds[Math.min(this.index + ahead, this.tokens.count)] as TokenKind;
+  }
+
+  advance(): void {
+    if (this.index < this.tokens.count) this.index++;
+  }
+
+  error(message: string, at = this.at, code: PtxErrorCode = 'syntax'): Error {
+    return this.source.error(code, message, at);
+  }
+
+  unexpected(wanted: string): Error {
+    const found = this.kind === TOKEN.end ? 'the end of the text' : `'${this.text}'`;
+    return this.error(`expected ${wanted}, found ${found}`);
+  }
+
+  is(text: string): boolean {
+    const start = this.tokens.starts[this.index]!;
+    return this.tokens.ends[this.index]! - start === text.length && this.kind !== TOKEN.end
+      && this.source.text.startsWith(text, start);
+  }
+
+  accept(text: string): boolean {
+    if (!this.is(text)) return false;
+    this.index++;
+    return true;
+  }
+
+  expect(text: string): void {
+    if (!this.accept(text)) throw this.unexpected(`'${text}'`);
+  }
+
+  word(wanted: string): string {
+    if (this.kind !== TOKEN.word) throw this.unexpected(wanted);
+    const { text } = this;
+    this.index++;
+    return text;
+  }
+
+  /** A dotted word without its dot. */
+  dotted(wanted: string): string {
+    if (this.kind !== TOKEN.dotted) throw this.unexpected(wanted);
+    const text = this.text.slice(1);
+    this.index++;
+    return text;
+  }
+
+  nested<T>(read: () => T): T {
+    if (++this.nesting > DEEPEST_NESTING) throw this.error('nested too deeply');
+    const result = read();
+    this.nesting--;
+    return result;
+  }
+
+  /** A non-negative integer that fits a JavaScript number. */
+  count(wanted: string): number {
+    const at = this.at;
+    const constant = this.constant();
+    if (constant.kind !== 'integer' || constant.value < 0n || constant.value > 0xffffffffn) {
+      throw this.error(`expected ${wanted}`, at);
+    }
+    return Number(constant.value);
+  }
+
+  startsConstant(): boolean {
+    return this.kind === TOKEN.number || this.is('-') || this.is('(') || this.is('~') || this.is('+') || this.is('WARP_SZ');
+  }
+
+  constant(precedence = 0): Constant {
+    return this.nested(() => {
+      let left = this.unary();
+      for (;;) {
+        const operator = this.kind === TOKEN.punctuation ? this.text : '';
+        const rank = BINARY_PRECEDENCE[operator];
+        if (rank === undefined || rank <= precedence) break;
+        this.advance();
+        left = this.combine(operator, left, this.constant(rank));
+      }
+      if (precedence === 0 && this.accept('?')) {
+        const yes = this.constant();
+        this.expect(':');
+        const no = this.constant();
+        left = left.kind === 'integer' && left.value === 0n ? no : yes;
+      }
+      return left;
+    });
+  }
+
+  private unary(): Constant {
+    const { at } = this;
+    if (this.accept('-')) {
+      const value = this.nested(() => this.unary());
+      if (value.kind === 'integer') return { ...value, value: -value.value, at };
+      return { ...value, bits: value.bits ^ (1n << BigInt(value.width - 1)), at };
+    }
+    if (this.accept('+')) return this.nested(() => this.unary());
+    if (this.accept('~') || this.accept('!')) {
+      const flip = this.source.text[at] === '~';
+      const value = this.nested(() => this.unary());
+      if (value.kind !== 'integer') throw this.error('expected an integer', at);
+      return { ...value, value: flip ? ~value.value : value.value === 0n ? 1n : 0n };
+    }
+    if (this.accept('(')) {
+      // (.s64) and (.u64) casts
+      if (this.kind === TOKEN.dotted) {
+        const type = this.dotted('a type');
+        this.expect(')');
+        const value = this.nested(() => this.unary());
+        if (value.kind !== 'integer') return value;
+        return { ...value, value: type === 'u64' ? BigInt.asUintN(64, value.value) : BigInt.asIntN(64, value.value) };
+      }
+      const value = this.constant();
+      this.expect(')');
+      return value;
+    }
+    if (this.accept('WARP_SZ')) return { kind: 'integer', value: 32n, at };
+    if (this.kind !== TOKEN.number) throw this.unexpected('a number');
+    const { text } = this;
+    this.advance();
+    if (/^0[fF]/.test(text)) return { kind: 'float', width: 32, bits: BigInt(`0x${text.slice(2)}`), at };
+    if (/^0[dD]/.test(text)) return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
+    if (/^0[xX]/.test(text) || /^0[bB]/.test(text)) return { kind: 'integer', value: BigInt(text.replace(/U$/, '')), at };
+    if (/[.eE]/.test(text)) return { kind: 'float', width: 64, bits: float64Bits(Number(text)), at };
+    const digits = text.replace(/U$/, '');
+    if (/^0[0-7]+$/.test(digits)) return { kind: 'integer', value: BigInt(`0o${digits.slice(1)}`), at };
+    if (/^0\d/.test(digits)) throw this.error(`malformed number '${text}'`, at);
+    return { kind: 'integer', value: BigInt(digits), at };
+  }
+
+  private combine(operator: string, a: Constant, b: Constant): Constant {
+    const { at } = a;
+    if (a.kind !== 'integer' || b.kind !== 'integer') throw this.error(`'${operator}' needs integers`, at);
+    const x = a.value;
+    const y = b.value;
+    if ((operator === '/' || operator === '%') && y === 0n) throw this.error('division by zero', at, 'semantic');
+    if ((operator === '<<' || operator === '>>') && (y < 0n || y > 64n)) throw this.error('shift out of range', at, 'semantic');
+    const truth = (value: boolean): bigint => value ? 1n : 0n;
+    const compute: Record<string, () => bigint> = {
+      '+': () => x + y, '-': () => x - y, '*': () => x * y, '/': () => x / y, '%': () => x % y,
+      '<<': () => x << y, '>>': () => x >> y, '&': () => x & y, '|': () => x | y, '^': () => x ^ y,
+      '&&': () => truth(x !== 0n && y !== 0n), '||': () => truth(x !== 0n || y !== 0n),
+      '==': () => truth(x === y), '!=': () => truth(x !== y),
+      '<': () => truth(x < y), '>': () => truth(x > y), '<=': () => truth(x <= y), '>=': () => truth(x >= y),
+    };
+    // PTX computes constants in 64 bits.
+    const value = compute[operator]!();
+    return { kind: 'integer', value: value >= -(1n << 63n) && value < 1n << 64n ? value : BigInt.asIntN(64, value), at };
+  }
+}

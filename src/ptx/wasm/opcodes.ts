@@ -1,0 +1,69 @@
+// WebAssembly instructions by name. Prefixed instructions are encoded as prefix << 16 | code.
+
+const BASE = `
+00 unreachable|01 nop|02 block|03 loop|04 if|05 else|0b end|0c br|0d br_if|0e br_table|0f return|10 call|11 call_indirect
+1a drop|1b select|20 local.get|21 local.set|22 local.tee|23 global.get|24 global.set
+28 i32.load|29 i64.load|2a f32.load|2b f64.load|2c i32.load8_s|2d i32.load8_u|2e i32.load16_s|2f i32.load16_u
+30 i64.load8_s|31 i64.load8_u|32 i64.load16_s|33 i64.load16_u|34 i64.load32_s|35 i64.load32_u
+36 i32.store|37 i64.store|38 f32.store|39 f64.store|3a i32.store8|3b i32.store16|3c i64.store8|3d i64.store16|3e i64.store32
+41 i32.const|42 i64.const|43 f32.const|44 f64.const
+45 i32.eqz|46 i32.eq|47 i32.ne|48 i32.lt_s|49 i32.lt_u|4a i32.gt_s|4b i32.gt_u|4c i32.le_s|4d i32.le_u|4e i32.ge_s|4f i32.ge_u
+50 i64.eqz|51 i64.eq|52 i64.ne|53 i64.lt_s|54 i64.lt_u|55 i64.gt_s|56 i64.gt_u|57 i64.le_s|58 i64.le_u|59 i64.ge_s|5a i64.ge_u
+5b f32.eq|5c f32.ne|5d f32.lt|5e f32.gt|5f f32.le|60 f32.ge|61 f64.eq|62 f64.ne|63 f64.lt|64 f64.gt|65 f64.le|66 f64.ge
+67 i32.clz|68 i32.ctz|69 i32.popcnt|6a i32.add|6b i32.sub|6c i32.mul|6d i32.div_s|6e i32.div_u|6f i32.rem_s|70 i32.rem_u
+71 i32.and|72 i32.or|73 i32.xor|74 i32.shl|75 i32.shr_s|76 i32.shr_u|77 i32.rotl|78 i32.rotr
+79 i64.clz|7a i64.ctz|7b i64.popcnt|7c i64.add|7d i64.sub|7e i64.mul|7f i64.div_s|80 i64.div_u|81 i64.rem_s|82 i64.rem_u
+83 i64.and|84 i64.or|85 i64.xor|86 i64.shl|87 i64.shr_s|88 i64.shr_u|89 i64.rotl|8a i64.rotr
+8b f32.abs|8c f32.neg|8d f32.ceil|8e f32.floor|8f f32.trunc|90 f32.nearest|91 f32.sqrt|92 f32.add|93 f32.sub|94 f32.mul|95 f32.div|96 f32.min|97 f32.max|98 f32.copysign
+99 f64.abs|9a f64.neg|9b f64.ceil|9c f64.floor|9d f64.trunc|9e f64.nearest|9f f64.sqrt|a0 f64.add|a1 f64.sub|a2 f64.mul|a3 f64.div|a4 f64.min|a5 f64.max|a6 f64.copysign
+a7 i32.wrap_i64|ac i64.extend_i32_s|ad i64.extend_i32_u
+b2 f32.convert_i32_s|b3 f32.convert_i32_u|b4 f32.convert_i64_s|b5 f32.convert_i64_u|b6 f32.demote_f64
+b7 f64.convert_i32_s|b8 f64.convert_i32_u|b9 f64.convert_i64_s|ba f64.convert_i64_u|bb f64.promote_f32
+bc i32.reinterpret_f32|bd i64.reinterpret_f64|be f32.reinterpret_i32|bf f64.reinterpret_i64
+c0 i32.extend8_s|c1 i32.extend16_s|c2 i64.extend8_s|c3 i64.extend16_s|c4 i64.extend32_s`;
+
+const SATURATING = ['i32.trunc_sat_f32_s', 'i32.trunc_sat_f32_u', 'i32.trunc_sat_f64_s', 'i32.trunc_sat_f64_u',
+  'i64.trunc_sat_f32_s', 'i64.trunc_sat_f32_u', 'i64.trunc_sat_f64_s', 'i64.trunc_sat_f64_u'];
+
+const ATOMIC_BASE = `03 atomic.fence|10 i32.atomic.load|11 i64.atomic.load|12 i32.atomic.load8_u|13 i32.atomic.load16_u
+17 i32.atomic.store|18 i64.atomic.store|19 i32.atomic.store8|1a i32.atomic.store16`;
+const ATOMIC_RMW = ['add', 'sub', 'and', 'or', 'xor', 'xchg', 'cmpxchg'];
+
+const SIMD = `0c v128.const|13 f32x4.splat|14 f64x2.splat|1f f32x4.extract_lane|21 f64x2.extract_lane|105 f32x4.relaxed_madd|107 f64x2.relaxed_madd`;
+
+const rows = (text: string, prefix: number): [string, number][] =>
+  text.trim().split(/[|\n]/).map(entry => {
+    const [code, name] = entry.trim().split(' ') as [string, string];
+    return [name, (prefix << 16) | parseInt(code, 16)];
+  });
+
+const table = new Map<string, number>([
+  ...rows(BASE, 0),
+  ...rows(ATOMIC_BASE, 0xfe),
+  ...rows(SIMD, 0xfd),
+  ...SATURATING.map((name, index): [string, number] => [name, 0xfc0000 | index]),
+  ['memory.copy', 0xfc000a], ['memory.fill', 0xfc000b],
+]);
+// Read-modify-write rows come in groups of seven widths: i32, i64, then the narrow ones.
+ATOMIC_RMW.forEach((operation, index) => {
+  const first = 0x1e + index * 7;
+  ['i32.atomic.rmw.', 'i64.atomic.rmw.', 'i32.atomic.rmw8.', 'i32.atomic.rmw16.'].forEach((stem, width) => {
+    table.set(`${stem}${operation}${width > 1 ? '_u' : ''}`, 0xfe0000 | (first + width));
+  });
+});
+
+export function opcode(name: string): number {
+  const code = table.get(name);
+  if (code === undefined) throw new RangeError(`no WebAssembly instruction '${name}'`);
+  return code;
+}
+
+export const isOpcode = (name: string): boolean => table.has(name);
+
+/** log2 of the bytes that a memory instruction touches. */
+export function accessWidth(name: string): number {
+  if (/8(_[su])?$|rmw8/.test(name)) return 0;
+  if (/16(_[su])?$|rmw16/.test(name)) return 1;
+  if (/(load|store)32/.test(name)) return 2;
+  return name.startsWith('i64') || name.startsWith('f64') ? 3 : 2;
+}

@@ -1,0 +1,107 @@
+/**
+ * The commands that travel through the ring: their numbers and the meaning of each word.
+ *
+ * Every record begins with the same four words. Addresses travel as a handle and a byte offset (the handle's address is
+ * often not yet known when the record is written); byte counts and offsets are 64-bit
+ * integers in two words, low half first (marked i64 below).
+ */
+
+/** Word 0: opcode in bits 0–7, flags in bits 8–15, length of the record in words in bits 16–31. */
+export const RECORD_HEAD = 0;
+/** Word 1: the operation (root) that the command belongs to. */
+export const RECORD_ROOT = 1;
+/** Word 2: slot number of the stream, or -1. */
+export const RECORD_STREAM = 2;
+/** Word 3: handle of an event to record on the stream after the command, 0 for none. */
+export const RECORD_EVENT = 3;
+/** Where a command's own words begin. */
+export const RECORD_BODY = 4;
+
+/** The command runs although its stream is held: it is part of the transfer that holds it. */
+export const FLAG_BYPASS = 1;
+
+/** Access of one operand, in bits 24 and up of the word that names its handle. */
+export const ACCESS_READ = 1;
+export const ACCESS_WRITE = 2;
+/** Every byte of the allocation is written, so that an earlier failure of its contents is forgotten. */
+export const ACCESS_WHOLE = 4;
+export const HANDLE_MASK = 0xffffff;
+export const ACCESS_SHIFT = 24;
+
+export const OP = {
+  /** Fills the end of the ring; nothing to do. */
+  pad: 0,
+  /** function, grid×3, block×3, shared bytes, references; then (handle | access, parameter word) pairs; then parameters. */
+  launch: 1,
+  /** As launch, with {@link LAUNCH_EX} words between the shared bytes and the references. */
+  launchEx: 2,
+  /** slot, value */
+  fence: 3,
+  /** dst, dst offset (i64), src, src offset (i64), bytes (i64), kind */
+  copy: 4,
+  /** dst, dst offset (i64), element bits, value, count or width (i64), height (0 for 1-D), pitch */
+  memset: 5,
+  /** handle, pool handle (0: the device's own), bytes (i64) */
+  alloc: 6,
+  /** handle */
+  free: 7,
+  /** handle of the event; recorded through word 3 */
+  record: 8,
+  /** event */
+  wait: 9,
+  /** slot, flags, priority */
+  streamCreate: 10,
+  streamDestroy: 11,
+  /** event, flags */
+  eventCreate: 12,
+  /** event */
+  eventDestroy: 13,
+  /** slot whose hold word releases the stream, value */
+  hold: 14,
+  /** executable graph */
+  graphLaunch: 15,
+  captureBegin: 16,
+  /** handle that takes the graph */
+  captureEnd: 17,
+  /** a message with a procedure's name and arguments waits in the port */
+  call: 18,
+  /** dst, dst offset, dst pitch, src, src offset, src pitch, width, height, kind (offsets i64) */
+  copy2D: 19,
+  /** handle, offset (i64), bytes (i64), device (-1: host) */
+  prefetch: 20,
+  /** dst, dst offset (i64), dst context handle, src, src offset (i64), src context handle, bytes (i64) */
+  copyPeer: 21,
+  /** dst, dst offset, dst pitch, dst height, src, src offset, src pitch, src height, width, height, depth, kind */
+  copy3D: 22,
+  /** handle, offset (i64), value */
+  writeValue: 23,
+  /** handle, offset (i64), value, flags */
+  waitValue: 24,
+  /** handle, failure: the JS thread could not bring the contents that it promised */
+  poison: 25,
+} as const;
+
+/** The extra words of a launch with attributes. */
+export const LAUNCH_EX = { flags: 0, clusterX: 1, clusterY: 2, clusterZ: 3, priority: 4, words: 5 } as const;
+export const LAUNCH_COOPERATIVE = 1;
+export const LAUNCH_CLUSTER = 2;
+export const LAUNCH_PROGRAMMATIC = 4;
+export const LAUNCH_PRIORITY = 8;
+
+export const COPY_HOST_TO_DEVICE = 0;
+export const COPY_DEVICE_TO_HOST = 1;
+export const COPY_DEVICE_TO_DEVICE = 2;
+
+/** Names of the driver calls, for errors. */
+export const OP_CALLS: Readonly<Record<number, string>> = {
+  [OP.launch]: 'cuLaunchKernel',
+  [OP.launchEx]: 'cuLaunchKernelEx',
+  [OP.fence]: 'cuStreamWriteValue32',
+  [OP.copy]: 'cuMemcpyAsync',
+  [OP.memset]: 'cuMemsetAsync',
+  [OP.alloc]: 'cuMemAllocAsync',
+  [OP.free]: 'cuMemFreeAsync',
+  [OP.record]: 'cuEventRecord',
+  [OP.wait]: 'cuStreamWaitEvent',
+  [OP.graphLaunch]: 'cuGraphLaunch',
+};

@@ -1,0 +1,263 @@
+/**
+ * How JavaScript learns that the device got somewhere: each stream and each transfer has a slot in page-locked memory
+ * into which the device writes growing fence values, and this file looks at the slots.
+ *
+ * At first it looks from setImmediate, without delay (8 µs from launch to await, measured). When nothing has moved for
+ * a millisecond it hands the watch to the runtime thread and sleeps, with a slow timer as backstop; a long kernel costs
+ * no core. Timers are taken at load, so that fake timers in a user's tests don't hang us.
+ */
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+
+import { SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD } from './layout.js';
+import type { SharedState } from './layout.js';
+
+/** After this long without a completion the runtime thread watches. */
+const HOT_MS = 1;
+/** The backstop while it does: a lost wake-up costs no more than this. */
+const BACKSTOP_MS = 50;
+
+interface Waiter {
+  seq: number;
+  resolve: () => void;
+  reject: (reason: unknown) => void;
+  promise: Promise<void>;
+}
+
+/** A row of fence values that one stream writes. */
+export class CompletionSlot {
+  readonly index: number;
+  /** The last fence value given out. */
+  issued: number;
+  /** The last one seen. */
+  seen: number;
+  /** In the order of their values. */
+  readonly waiters: Waiter[] = [];
+
+  constructor(index: number, value: number) {
+    this.index = index;
+    this.issued = value;
+    this.seen = value;
+  }
+}
+
+export interface CompletionHost {
+  /** Decodes and polls on this thread, where the runtime has no thread of its own. */
+  turn: (() => boolean) | undefined;
+  /** Reads messages; called whenever the posted counter moved. */
+  messages(): void;
+  /** Moves overflowing commands on; returns whether none are left. */
+  flush(): boolean;
+  /** Wakes the runtime thread if it sleeps. */
+  wake(): void;
+  /** The error that everything in flight rejects with, once the device is lost or closed. */
+  lost(): Error | undefined;
+}
+
+export class Completion {
+  private readonly shared: SharedState;
+  private readonly host: CompletionHost;
+  private readonly active = new Set<CompletionSlot>();
+  private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  private readonly tickBound = (): void => this.tick();
+  private scheduled = false;
+  private lastMove = 0;
+  private posted = 0;
+  private wakeSeen = 0;
+  private backstop: ReturnType<typeof setTimeout> | undefined;
+  private pumping = false;
+
+  constructor(shared: SharedState, host: CompletionHost) {
+    this.shared = shared;
+    this.host = host;
+    if (host.turn === undefined) this.armWake();
+  }
+
+  /** Whether the device has passed fence `seq`. */
+  passed(slot: CompletionSlot, seq: number): boolean {
+    if (((slot.seen - seq) | 0) >= 0) return true;
+    slot.seen = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
+    return ((slot.seen - seq) | 0) >= 0;
+  }
+
+  /** Resolves when the device has passed fence `seq`, which `stream` writes. */
+  wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+    const last = slot.waiters[slot.waiters.length - 1];
+    if (last !== undefined && last.seq === seq) return last.promise;
+    if (this.passed(slot, seq)) {
+      this.readMessages();
+      return Promise.resolve();
+    }
+    const lost = this.host.lost();
+    if (lost !== undefined) return Promise.reject(lost);
+    const { slots } = this.shared;
+    const base = slot.index * SLOT_WORDS;
+    slots[base + SLOT_STREAM] = stream;
+    Atomics.store(slots, base + SLOT_AWAITED, seq);
+    let resolve!: () => void;
+    let reject!: (reason: unknown) => void;
+    const promise = new Promise<void>((yes, no) => {
+      resolve = yes;
+      reject = no;
+    });
+    slot.waiters.push({ seq, resolve, reject, promise });
+    this.active.add(slot);
+    this.start();
+    return promise;
+  }
+
+  /** Resolves when `test` holds; for what the decoder writes into the tables. */
+  until(test: () => boolean): Promise<void> {
+    if (test()) return Promise.resolve();
+    const lost = this.host.lost();
+    if (lost !== undefined) return Promise.reject(lost);
+    return new Promise((resolve, reject) => {
+      this.conditions.push({ test, resolve, reject });
+      this.start();
+    });
+  }
+
+  /** Looks now. */
+  kick(): void {
+    this.start();
+  }
+
+  /** Inline mode: works now, so that what takes no time is complete before the caller looks. */
+  pump(): void {
+    if (this.host.turn === undefined || this.pumping) return;
+    this.pumping = true;
+    try {
+      this.host.turn();
+    } finally {
+      this.pumping = false;
+    }
+  }
+
+  /** Rejects whatever is in flight and not yet passed. */
+  rejectAll(error: Error): void {
+    let first = true;
+    for (const slot of this.active) {
+      this.settle(slot);
+      for (const waiter of slot.waiters) {
+        // One unhandled rejection says it all.
+        if (!first) waiter.promise.catch(ignore);
+        first = false;
+        waiter.reject(error);
+      }
+      slot.waiters.length = 0;
+    }
+    this.active.clear();
+    for (const condition of this.conditions.splice(0)) condition.reject(error);
+    if (this.backstop !== undefined) clearTimeout(this.backstop);
+    this.backstop = undefined;
+  }
+
+  private start(): void {
+    this.lastMove = performance.now();
+    if (this.backstop !== undefined) {
+      clearTimeout(this.backstop);
+      this.backstop = undefined;
+      Atomics.store(this.shared.control, WORD.watch, 0);
+    }
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    setImmediate(this.tickBound);
+  }
+
+  private settle(slot: CompletionSlot): boolean {
+    const { waiters } = slot;
+    const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
+    slot.seen = value;
+    let done = 0;
+    while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0) waiters[done++]!.resolve();
+    if (done === 0) return false;
+    waiters.splice(0, done);
+    return true;
+  }
+
+  private readMessages(): void {
+    const posted = Atomics.load(this.shared.control, WORD.posted);
+    if (posted === this.posted) return;
+    this.posted = posted;
+    this.host.messages();
+  }
+
+  private tick(): void {
+    this.scheduled = false;
+    let busy = false;
+    if (this.host.turn !== undefined && !this.pumping) busy = this.host.turn();
+    // Before the slots: a failure is posted before the fence after it is written.
+    this.readMessages();
+    const flushed = this.host.flush();
+    let moved = false;
+    for (const slot of this.active) {
+      if (this.settle(slot)) moved = true;
+      if (slot.waiters.length === 0) this.active.delete(slot);
+    }
+    for (let i = 0; i < this.conditions.length; ) {
+      const condition = this.conditions[i]!;
+      if (condition.test()) {
+        this.conditions.splice(i, 1);
+        condition.resolve();
+        moved = true;
+      } else i++;
+    }
+    const lost = this.host.lost();
+    if (lost !== undefined) {
+      this.rejectAll(lost);
+      return;
+    }
+    if (this.active.size === 0 && this.conditions.length === 0 && flushed && !(this.host.turn !== undefined && busy)) return;
+    const now = performance.now();
+    if (moved) this.lastMove = now;
+    if (this.host.turn !== undefined) {
+      if (busy || now - this.lastMove < HOT_MS) this.schedule();
+      else this.sleep(1);
+    } else if (!flushed || now - this.lastMove < HOT_MS) this.schedule();
+    else this.watch();
+  }
+
+  /** Leaves it to the runtime thread to look. */
+  private watch(): void {
+    const { control } = this.shared;
+    Atomics.store(control, WORD.watch, 1);
+    if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
+    // What the thread did before it saw the flag, it did not tell.
+    if (Atomics.load(control, WORD.wake) !== this.wakeSeen) {
+      this.wakeSeen = Atomics.load(control, WORD.wake);
+      this.schedule();
+      return;
+    }
+    this.sleep(this.conditions.length > 0 ? 1 : BACKSTOP_MS);
+  }
+
+  private sleep(ms: number): void {
+    if (this.backstop !== undefined) clearTimeout(this.backstop);
+    this.backstop = setTimeout(() => {
+      this.backstop = undefined;
+      this.schedule();
+    }, ms);
+  }
+
+  /** Always armed: failures that nobody awaits arrive this way too. It keeps no process alive; the backstop does. */
+  private armWake(): void {
+    const { control } = this.shared;
+    const value = Atomics.load(control, WORD.wake);
+    const result = Atomics.waitAsync(control, WORD.wake, value);
+    const again = (): void => {
+      this.wakeSeen = Atomics.load(control, WORD.wake);
+      if (this.host.lost() === undefined) this.armWake();
+      if (this.active.size !== 0 || this.conditions.length !== 0) this.start();
+      else this.readMessages();
+    };
+    if (result.async) void result.value.then(again);
+    else again();
+  }
+}
+
+function ignore(): void {
+  // Its twin was rejected with the same error.
+}

@@ -1,0 +1,540 @@
+/**
+ * The decoder: reads commands from the ring and makes driver calls of them. It runs on the runtime thread, or, while
+ * that thread sleeps, on the JS thread itself. Both instances work on the same shared tables, so the only state kept
+ * here is that of parked streams, and the JS thread takes the decoder only while there are none.
+ *
+ * It never waits. A stream that is held, that waits for a parked event, or that has too many unfinished launches has
+ * its own commands set aside, in order, until {@link Decoder.resumeParked} finds that they may go on; other streams
+ * are not affected.
+ */
+import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js';
+import { DriverError } from '../driver/error.js';
+import {
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, HANDLE_MASK,
+  LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
+  RECORD_ROOT, RECORD_STREAM,
+} from './commands.js';
+import { copy2D, copy3D } from './copy-shapes.js';
+import { PoisonedError, describeFailure, isSticky } from './failure.js';
+import type { Failure } from './failure.js';
+import {
+  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_HOLD, SLOT_MARKER, SLOT_WORDS, WORD,
+} from './layout.js';
+import type { SharedState } from './layout.js';
+
+/**
+ * Launches between two markers, and markers that may be outstanding: together the number of unfinished launches a
+ * stream may have. The driver blocks at 1,021 (measured, driver 580), so half of that leaves room for copies and waits.
+ */
+const MARKER_INTERVAL = 128;
+const MARKERS_OUTSTANDING = 4;
+const RING_MASK = RING_WORDS - 1;
+const TWO32 = 4294967296;
+
+/** What the decoder asks of the thread that it runs on. */
+export interface DecoderHost {
+  /** A command failed; the failure has its number already. */
+  failed(failure: Failure): void;
+  /** The context met a fault and cannot be used again. */
+  lost(failure: Failure): void;
+  /** A procedure call waits in the message port. */
+  call(): void;
+}
+
+interface Parked {
+  reason: 'hold' | 'event' | 'launches';
+  /** slot of the hold, or handle of the event */
+  on: number;
+  value: number;
+  readonly records: Int32Array[];
+  next: number;
+}
+
+export class Decoder {
+  readonly driver: Driver;
+  readonly shared: SharedState;
+  /** Device address of slot 0. */
+  private readonly slotsAddress: number;
+  private readonly host: DecoderHost;
+  private readonly limitLaunches: boolean;
+  /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
+  private readonly visiting: boolean;
+  private readonly parked = new Map<number, Parked>();
+  /** Events whose record is parked: how often it was set aside, and how often it was taken up again. */
+  private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
+  private readonly failedRoots = new Set<number>();
+
+  constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
+    this.driver = driver;
+    this.shared = shared;
+    this.slotsAddress = slotsAddress;
+    this.limitLaunches = limitLaunches;
+    this.host = host;
+    this.visiting = visiting;
+  }
+
+  /**
+   * Decodes what is in the ring. Returns whether there was anything. On the JS thread it stops before a command that
+   * may take long or would have to be set aside; the runtime thread goes on from there.
+   */
+  drain(): boolean {
+    const { control, ring } = this.shared;
+    const head = Atomics.load(control, WORD.head);
+    let tail = Atomics.load(control, WORD.tail);
+    if (head === tail) return false;
+    do {
+      const at = tail & RING_MASK;
+      const length = ring[at]! >>> 16;
+      if (this.visiting && !this.mayRunHere(ring, at)) return true;
+      this.dispatch(ring, at, length);
+      tail = (tail + length) | 0;
+      Atomics.store(control, WORD.tail, tail);
+    } while (tail !== head);
+    return true;
+  }
+
+  /** Lets parked streams go on where they may. Returns whether one did. */
+  resumeParked(): boolean {
+    let progress = false;
+    for (const [stream, queue] of this.parked) {
+      if (!this.mayResume(queue, stream)) continue;
+      progress = true;
+      this.parked.delete(stream);
+      while (queue.next < queue.records.length) {
+        const record = queue.records[queue.next++]!;
+        const event = this.eventOf(record, 0);
+        this.dispatch(record, 0, record.length);
+        const again = this.parked.get(stream);
+        // A hold is consumed when it parks the stream; any other command that parks it is set aside once more.
+        const aside = again !== undefined && again.records.length > 0;
+        if (event !== 0) this.recordResumed(event, aside);
+        if (again === undefined) continue;
+        if (aside) queue.next--;
+        if (queue.next > 4096) queue.records.splice(0, queue.next);
+        if (queue.next > 4096) queue.next = 0;
+        queue.reason = again.reason;
+        queue.on = again.on;
+        queue.value = again.value;
+        this.parked.set(stream, queue);
+        break;
+      }
+    }
+    Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+    return progress;
+  }
+
+  get parkedStreams(): number {
+    return this.parked.size;
+  }
+
+  /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
+  private mayRunHere(memory: Int32Array, at: number): boolean {
+    const op = memory[at]! & 0xff;
+    if (op === OP.launch) {
+      const stream = memory[at + RECORD_STREAM]!;
+      return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+    }
+    return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
+  }
+
+  private mayResume(queue: Parked, stream: number): boolean {
+    if (Atomics.load(this.shared.control, WORD.lost) !== 0) return true;
+    if (queue.reason === 'hold') return this.held(queue.on, queue.value) <= 0;
+    if (queue.reason === 'event') return (this.parkedEvents.get(queue.on)?.resumed ?? queue.value) >= queue.value;
+    return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+  }
+
+  private held(slot: number, value: number): number {
+    return (value - Atomics.load(this.shared.slots, slot * SLOT_WORDS + SLOT_HOLD)) | 0;
+  }
+
+  private markersOutstanding(stream: number): number {
+    const { issued, slots } = this.shared;
+    return (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! - Atomics.load(slots, stream * SLOT_WORDS + SLOT_MARKER)) | 0;
+  }
+
+  private eventOf(memory: Int32Array, at: number): number {
+    return (memory[at]! & 0xff) === OP.record ? memory[at + RECORD_BODY]! : memory[at + RECORD_EVENT]!;
+  }
+
+  private recordAside(event: number): void {
+    const parked = this.parkedEvents.get(event);
+    if (parked === undefined) this.parkedEvents.set(event, { aside: 1, resumed: 0 });
+    else parked.aside++;
+  }
+
+  private recordResumed(event: number, asideAgain: boolean): void {
+    const parked = this.parkedEvents.get(event);
+    if (parked === undefined) return;
+    if (asideAgain) parked.aside--;
+    else if (++parked.resumed === parked.aside) this.parkedEvents.delete(event);
+  }
+
+  private park(stream: number, reason: Parked['reason'], on: number, value: number): void {
+    this.parked.set(stream, { reason, on, value, records: [], next: 0 });
+    Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+  }
+
+  private setAside(queue: Parked, memory: Int32Array, at: number, length: number): void {
+    const event = this.eventOf(memory, at);
+    if (event !== 0) this.recordAside(event);
+    queue.records.push(memory.slice(at, at + length));
+  }
+
+  private dispatch(memory: Int32Array, at: number, length: number): void {
+    const word = memory[at]!;
+    const op = word & 0xff;
+    if (op === OP.pad) return;
+    const stream = memory[at + RECORD_STREAM]!;
+    const bypass = (word & (FLAG_BYPASS << 8)) !== 0;
+    if (this.parked.size !== 0 && stream >= 0 && !bypass) {
+      const queue = this.parked.get(stream);
+      if (queue !== undefined) {
+        this.setAside(queue, memory, at, length);
+        return;
+      }
+    }
+    if (Atomics.load(this.shared.control, WORD.lost) !== 0 && op !== OP.call) return;
+    if (stream >= 0 && !bypass && this.mustPark(op, memory, at, stream)) {
+      const queue = this.parked.get(stream);
+      if (queue !== undefined) this.setAside(queue, memory, at, length);
+      return;
+    }
+    const root = memory[at + RECORD_ROOT]!;
+    if (this.failedRoots.size === 0 || !this.failedRoots.has(root) || op === OP.fence || op === OP.free || op === OP.captureEnd) {
+      try {
+        this.execute(op, memory, at, stream);
+      } catch (error) {
+        this.fail(error, op, memory, at, stream, root);
+        if (Atomics.load(this.shared.control, WORD.lost) !== 0) return;
+      }
+    }
+    const event = memory[at + RECORD_EVENT]!;
+    if (event !== 0) {
+      try {
+        this.driver.cuEventRecord(this.shared.values[event]!, this.shared.streams[stream]!);
+      } catch (error) {
+        this.fail(error, OP.record, memory, at, stream, root);
+      }
+    }
+  }
+
+  /** Parks the stream where this command has to wait; a hold itself is consumed, anything else goes into the queue. */
+  private mustPark(op: number, memory: Int32Array, at: number, stream: number): boolean {
+    if (op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
+      const { issued } = this.shared;
+      const base = stream * ISSUED_STRIDE;
+      const launches = issued[base + ISSUED_LAUNCHES]!;
+      if ((launches & (MARKER_INTERVAL - 1)) !== MARKER_INTERVAL - 1) return false;
+      if (!this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return false;
+      if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return false;
+      this.park(stream, 'launches', 0, 0);
+      return true;
+    }
+    if (op === OP.wait) {
+      const event = memory[at + RECORD_BODY]!;
+      const parked = this.parkedEvents.size === 0 ? undefined : this.parkedEvents.get(event);
+      if (parked === undefined) return false;
+      // Only the records set aside before this wait: a later one may itself depend on this stream.
+      this.park(stream, 'event', event, parked.aside);
+      return true;
+    }
+    if (op === OP.hold) {
+      const slot = memory[at + RECORD_BODY]!;
+      const value = memory[at + RECORD_BODY + 1]!;
+      if (this.held(slot, value) <= 0) return false;
+      this.park(stream, 'hold', slot, value);
+      return true;
+    }
+    return false;
+  }
+
+  /** Address of an operand; throws where an earlier failure poisons it. */
+  private address(word: number): number {
+    const { failure, status, values } = this.shared;
+    const handle = word & HANDLE_MASK;
+    const poison = failure[handle]!;
+    if (poison !== 0) {
+      if ((word >>> ACCESS_SHIFT & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed) throw new PoisonedError(poison);
+      failure[handle] = 0;
+    }
+    return values[handle]!;
+  }
+
+  private countLaunch(stream: number): void {
+    const { issued, streams } = this.shared;
+    const base = stream * ISSUED_STRIDE;
+    const launches = (issued[base + ISSUED_LAUNCHES]! + 1) | 0;
+    issued[base + ISSUED_LAUNCHES] = launches;
+    if ((launches & (MARKER_INTERVAL - 1)) !== 0 || !this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return;
+    const marker = (issued[base + ISSUED_MARKERS]! + 1) | 0;
+    issued[base + ISSUED_MARKERS] = marker;
+    this.driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + stream * SLOT_WORDS * 4 + SLOT_MARKER * 4, marker >>> 0, 0);
+  }
+
+  /** Turns the operands of a launch into addresses, in place. Returns the index of the first parameter word. */
+  private resolveParams(memory: Int32Array, refs: number, count: number): number {
+    const params = refs + count * 2;
+    for (let ref = refs; ref < params; ref += 2) {
+      const at = params + memory[ref + 1]!;
+      const address = this.address(memory[ref]!) + (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
+      memory[at] = address | 0;
+      memory[at + 1] = (address / TWO32) | 0;
+    }
+    return params;
+  }
+
+  private execute(op: number, memory: Int32Array, at: number, stream: number): void {
+    const { driver } = this;
+    const { values, status, streams, failure, issued } = this.shared;
+    const body = at + RECORD_BODY;
+    switch (op) {
+      case OP.launch: {
+        const packed = memory[body + 8]!;
+        const params = this.resolveParams(memory, body + 9, packed & 0xffff);
+        driver.cuLaunchKernel(
+          values[memory[body]!]!,
+          memory[body + 1]!, memory[body + 2]!, memory[body + 3]!, memory[body + 4]!, memory[body + 5]!, memory[body + 6]!,
+          memory[body + 7]!, streams[stream]!, memory, params, packed >>> 16,
+        );
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.fence: {
+        const slot = memory[body]!;
+        driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + slot * SLOT_WORDS * 4, memory[body + 1]! >>> 0, 0);
+        return;
+      }
+      case OP.launchEx: {
+        const ex = body + 8;
+        const packed = memory[ex + LAUNCH_EX.words]!;
+        const params = this.resolveParams(memory, ex + LAUNCH_EX.words + 1, packed & 0xffff);
+        driver.cuLaunchKernelEx(this.launchConfig(memory, body, stream), values[memory[body]!]!, memory, params, packed >>> 16);
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.copy: {
+        const bytes = int64(memory, body + 6);
+        const src = this.address(memory[body + 3]!) + int64(memory, body + 4);
+        const dst = this.address(memory[body]!) + int64(memory, body + 1);
+        const kind = memory[body + 8]!;
+        if (bytes === 0) return;
+        if (kind === COPY_HOST_TO_DEVICE) driver.cuMemcpyHtoDAsync(dst, src, bytes, streams[stream]!);
+        else if (kind === COPY_DEVICE_TO_HOST) driver.cuMemcpyDtoHAsync(dst, src, bytes, streams[stream]!);
+        else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+        return;
+      }
+      case OP.memset:
+        this.memset(this.address(memory[body]!) + int64(memory, body + 1), memory, body, streams[stream]!);
+        return;
+      case OP.alloc: {
+        const handle = memory[body]!;
+        const bytes = int64(memory, body + 2);
+        try {
+          const pool = memory[body + 1]!;
+          // A zero-length buffer has no memory and is never dereferenced.
+          values[handle] =
+            bytes === 0 ? 0
+            : pool === 0 ? driver.cuMemAllocAsync(bytes, streams[stream]!)
+            : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
+          status[handle] = HANDLE.live;
+        } catch (error) {
+          status[handle] = HANDLE.failed;
+          throw error;
+        }
+        return;
+      }
+      case OP.free: {
+        const handle = memory[body]!;
+        const address = values[handle]!;
+        const live = status[handle] === HANDLE.live;
+        values[handle] = 0;
+        failure[handle] = 0;
+        Atomics.store(status, handle, HANDLE.released);
+        if (live && address !== 0) driver.cuMemFreeAsync(address, streams[stream]!);
+        return;
+      }
+      case OP.record:
+        driver.cuEventRecord(values[memory[body]!]!, streams[stream]!);
+        return;
+      case OP.wait:
+        driver.cuStreamWaitEvent(streams[stream]!, this.address(memory[body]!), 0);
+        return;
+      case OP.hold:
+        return;
+      case OP.graphLaunch:
+        driver.cuGraphLaunch(this.address(memory[body]!), streams[stream]!);
+        this.countLaunch(stream);
+        return;
+      case OP.streamCreate: {
+        const slot = memory[body]!;
+        streams[slot] = 0;
+        streams[slot] = driver.cuStreamCreateWithPriority(memory[body + 1]!, memory[body + 2]!);
+        return;
+      }
+      case OP.streamDestroy:
+        driver.cuStreamDestroy(streams[memory[body]!]!);
+        return;
+      case OP.eventCreate: {
+        const handle = memory[body]!;
+        values[handle] = driver.cuEventCreate(memory[body + 1]!);
+        status[handle] = HANDLE.live;
+        return;
+      }
+      case OP.eventDestroy: {
+        const handle = memory[body]!;
+        const event = values[handle]!;
+        values[handle] = 0;
+        failure[handle] = 0;
+        Atomics.store(status, handle, HANDLE.released);
+        driver.cuEventDestroy(event);
+        return;
+      }
+      case OP.captureBegin:
+        // Relaxed: the second worker and other streams go on making their calls meanwhile.
+        driver.cuStreamBeginCapture(streams[stream]!, 2);
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
+        return;
+      case OP.captureEnd: {
+        const handle = memory[body]!;
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 0;
+        try {
+          const graph = driver.cuStreamEndCapture(streams[stream]!);
+          if (graph === 0) throw new DriverError('cuStreamEndCapture', 901, { detail: 'the capture was invalidated' });
+          values[handle] = graph;
+          status[handle] = HANDLE.live;
+        } catch (error) {
+          status[handle] = HANDLE.failed;
+          throw error;
+        }
+        return;
+      }
+      case OP.call:
+        this.host.call();
+        return;
+      case OP.copy2D:
+        driver.cuMemcpy2DAsync(
+          copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)), streams[stream]!,
+        );
+        return;
+      case OP.copy3D:
+        driver.cuMemcpy3DAsync(
+          copy3D(memory, body, this.address(memory[body]!), this.address(memory[body + 5]!)), streams[stream]!,
+        );
+        return;
+      case OP.prefetch:
+        driver.cuMemPrefetchAsync(
+          this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
+        );
+        return;
+      case OP.copyPeer: {
+        const dst = this.address(memory[body]!) + int64(memory, body + 1);
+        const src = this.address(memory[body + 4]!) + int64(memory, body + 5);
+        driver.cuMemcpyPeerAsync(
+          dst, values[memory[body + 3]!]!, src, values[memory[body + 7]!]!, int64(memory, body + 8), streams[stream]!,
+        );
+        return;
+      }
+      case OP.writeValue:
+        driver.cuStreamWriteValue32(
+          streams[stream]!, this.address(memory[body]!) + int64(memory, body + 1), memory[body + 3]! >>> 0, 0,
+        );
+        return;
+      case OP.waitValue:
+        driver.cuStreamWaitValue32(
+          streams[stream]!, this.address(memory[body]!) + int64(memory, body + 1), memory[body + 3]! >>> 0, memory[body + 4]!,
+        );
+        return;
+      case OP.poison:
+        failure[memory[body]!] = memory[body + 1]!;
+        return;
+      default:
+        throw new Error(`the ring holds a command with the unknown number ${op}`);
+    }
+  }
+
+  private launchConfig(memory: Int32Array, body: number, stream: number): LaunchConfig {
+    const ex = body + 8;
+    const flags = memory[ex + LAUNCH_EX.flags]!;
+    const attrs: LaunchAttributes = {};
+    if ((flags & LAUNCH_COOPERATIVE) !== 0) attrs.cooperative = true;
+    if ((flags & LAUNCH_CLUSTER) !== 0) {
+      attrs.clusterDim = [memory[ex + LAUNCH_EX.clusterX]!, memory[ex + LAUNCH_EX.clusterY]!, memory[ex + LAUNCH_EX.clusterZ]!];
+    }
+    if ((flags & LAUNCH_PROGRAMMATIC) !== 0) attrs.programmaticStreamSerialization = true;
+    if ((flags & LAUNCH_PRIORITY) !== 0) attrs.priority = memory[ex + LAUNCH_EX.priority]!;
+    return {
+      gridDimX: memory[body + 1]!, gridDimY: memory[body + 2]!, gridDimZ: memory[body + 3]!,
+      blockDimX: memory[body + 4]!, blockDimY: memory[body + 5]!, blockDimZ: memory[body + 6]!,
+      sharedMemBytes: memory[body + 7]!, hStream: this.shared.streams[stream]!, attrs,
+    };
+  }
+
+  private memset(address: number, memory: Int32Array, body: number, stream: number): void {
+    const { driver } = this;
+    const bits = memory[body + 3]!;
+    const value = memory[body + 4]!;
+    const width = int64(memory, body + 5);
+    const height = memory[body + 7]!;
+    const pitch = memory[body + 8]!;
+    if (width === 0) return;
+    if (height === 0) {
+      if (bits === 8) driver.cuMemsetD8Async(address, value & 0xff, width, stream);
+      else if (bits === 16) driver.cuMemsetD16Async(address, value & 0xffff, width, stream);
+      else driver.cuMemsetD32Async(address, value >>> 0, width, stream);
+    } else if (bits === 8) driver.cuMemsetD2D8Async(address, pitch, value & 0xff, width, height, stream);
+    else if (bits === 16) driver.cuMemsetD2D16Async(address, pitch, value & 0xffff, width, height, stream);
+    else driver.cuMemsetD2D32Async(address, pitch, value >>> 0, width, height, stream);
+  }
+
+  private fail(error: unknown, op: number, memory: Int32Array, at: number, stream: number, root: number): void {
+    const id = this.nextFailure();
+    const failure: Failure =
+      error instanceof PoisonedError
+        ? { id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: 'an operand is undefined', cause: error.failure }
+        : { id, root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
+    if (isSticky(failure.result)) {
+      this.lose(failure);
+      return;
+    }
+    if (root !== 0) {
+      this.failedRoots.add(root);
+      if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.values().next().value as number);
+    }
+    // What the command would have written is undefined from here on, for the first reason in the chain.
+    this.poison(op, memory, at, failure.cause ?? id);
+    this.host.failed(failure);
+  }
+
+  /** Marks the device lost; whatever is queued is skipped from here on. */
+  lose(failure: Failure): void {
+    if (Atomics.compareExchange(this.shared.control, WORD.lost, 0, failure.result) === 0) this.host.lost(failure);
+  }
+
+  nextFailure(): number {
+    return Atomics.add(this.shared.control, WORD.failures, 1) + 1;
+  }
+
+  private poison(op: number, memory: Int32Array, at: number, id: number): void {
+    const { failure } = this.shared;
+    const body = at + RECORD_BODY;
+    if (op === OP.launch || op === OP.launchEx) {
+      const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
+      const count = memory[head]! & 0xffff;
+      for (let i = 0; i < count; i++) {
+        const word = memory[head + 1 + i * 2]!;
+        if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
+      }
+    } else if (
+      op === OP.copy || op === OP.memset || op === OP.alloc || op === OP.copy2D || op === OP.copy3D || op === OP.copyPeer ||
+      op === OP.eventCreate
+    ) {
+      failure[memory[body]! & HANDLE_MASK] = id;
+    } else if (op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
+  }
+}
+
+function int64(memory: Int32Array, at: number): number {
+  return (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
+}
+

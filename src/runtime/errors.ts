@@ -1,0 +1,147 @@
+/**
+ * Every error that the library raises: one family, each with a stable `code`.
+ */
+import type { CUresult } from '../driver/result.js';
+import { CUresult as RESULT } from '../driver/result.js';
+import type { Failure } from './failure.js';
+
+export type CudaErrorCode =
+  | 'ERR_CUDA_INVALID_ARGUMENT'
+  | 'ERR_CUDA_DISPOSED'
+  | 'ERR_CUDA_OUT_OF_MEMORY'
+  | 'ERR_CUDA_DEVICE_LOST'
+  | 'ERR_CUDA_DEVICE_CLOSED'
+  | 'ERR_CUDA_NO_DEVICE'
+  | 'ERR_CUDA_NO_DRIVER'
+  | 'ERR_CUDA_COMPILE'
+  | 'ERR_CUDA_NOT_FOUND'
+  | 'ERR_CUDA_UNDEFINED_CONTENTS'
+  | 'ERR_CUDA_SOURCE_DETACHED'
+  | 'ERR_CUDA_CAPTURE'
+  | 'ERR_CUDA_UNSUPPORTED'
+  | 'ERR_CUDA_DRIVER'
+  | 'ERR_CUDA_INTERNAL';
+
+export interface CudaErrorOptions {
+  cause?: unknown;
+  driverName?: string | undefined;
+  driverCode?: CUresult | undefined;
+  operation?: string | undefined;
+}
+
+/** Base of every error of this library. */
+export class CudaError extends Error {
+  override name = 'CudaError';
+  readonly code: CudaErrorCode;
+  /** NVIDIA's name of the driver's result, where the driver was asked. */
+  readonly driverName: string | undefined;
+  /** The driver's number of the result. */
+  readonly driverCode: CUresult | undefined;
+  /** What was being done: the library's call, or the driver's. */
+  readonly operation: string | undefined;
+
+  constructor(code: CudaErrorCode, message: string, options: CudaErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.driverName = options.driverName;
+    this.driverCode = options.driverCode;
+    this.operation = options.operation;
+  }
+}
+
+/** An argument was wrong. Thrown at the call, before anything is queued. */
+export class CudaArgumentError extends CudaError {
+  override name = 'CudaArgumentError';
+  /** The argument's name. */
+  readonly argument: string;
+  constructor(argument: string, message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_INVALID_ARGUMENT', message, options);
+    this.argument = argument;
+  }
+}
+
+/** An object was used after it was disposed of, or after its device was closed. */
+export class CudaDisposedError extends CudaError {
+  override name = 'CudaDisposedError';
+  constructor(message: string) {
+    super('ERR_CUDA_DISPOSED', message);
+  }
+}
+
+/** There was not enough memory. Work that did not need it goes on. */
+export class CudaOutOfMemoryError extends CudaError {
+  override name = 'CudaOutOfMemoryError';
+  constructor(message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_OUT_OF_MEMORY', message, options);
+  }
+}
+
+/** The device met a fault and cannot be used any more; `cause` is the first fault. */
+export class CudaDeviceLostError extends CudaError {
+  override name = 'CudaDeviceLostError';
+  constructor(message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_DEVICE_LOST', message, options);
+  }
+}
+
+/** A module did not compile or load; `log` is what the compiler said. */
+export class CudaCompileError extends CudaError {
+  override name = 'CudaCompileError';
+  readonly log: string;
+  readonly infoLog: string;
+  constructor(message: string, log: string, infoLog: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_COMPILE', message, options);
+    this.log = log;
+    this.infoLog = infoLog;
+  }
+}
+
+const COMPILE_RESULTS: ReadonlySet<number> = new Set([
+  RESULT.CUDA_ERROR_INVALID_IMAGE,
+  RESULT.CUDA_ERROR_NO_BINARY_FOR_GPU,
+  RESULT.CUDA_ERROR_INVALID_PTX,
+  RESULT.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+  RESULT.CUDA_ERROR_INVALID_SOURCE,
+  RESULT.CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+]);
+
+type FailureData = Omit<Failure, 'id' | 'root' | 'stream'>;
+
+/** The error that a failure is shown as. `operation` says what the user called, `cause` the error it follows from. */
+export function errorFromFailure(failure: FailureData, operation: string | undefined, cause?: CudaError): CudaError {
+  const what = operation ?? failure.call;
+  const options: CudaErrorOptions = {
+    driverName: failure.resultName === '' ? undefined : failure.resultName,
+    driverCode: failure.result === 0 ? undefined : failure.result,
+    operation: what,
+    cause,
+  };
+  if (cause !== undefined && failure.result === 0) {
+    return new CudaError(
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+      `${what}: an operand was left undefined by an earlier failure: ${cause.message}`,
+      { ...options, driverName: cause.driverName, driverCode: cause.driverCode },
+    );
+  }
+  if (failure.thrown === 'LibraryNotFoundError') return new CudaError('ERR_CUDA_NO_DRIVER', failure.message, options);
+  if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
+  if (failure.thrown !== undefined) return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
+  const said = `${what}: ${failure.message}`;
+  switch (failure.result) {
+    case RESULT.CUDA_ERROR_OUT_OF_MEMORY:
+      return new CudaOutOfMemoryError(said, options);
+    case RESULT.CUDA_ERROR_NO_DEVICE:
+    case RESULT.CUDA_ERROR_INVALID_DEVICE:
+      return new CudaError('ERR_CUDA_NO_DEVICE', said, options);
+    case RESULT.CUDA_ERROR_NOT_FOUND:
+      return new CudaError('ERR_CUDA_NOT_FOUND', said, options);
+    case RESULT.CUDA_ERROR_NOT_SUPPORTED:
+      return new CudaError('ERR_CUDA_UNSUPPORTED', said, options);
+    default:
+  }
+  if (COMPILE_RESULTS.has(failure.result)) {
+    return new CudaCompileError(said, failure.errorLog ?? '', failure.infoLog ?? '', options);
+  }
+  if (failure.result >= 900 && failure.result < 910) return new CudaError('ERR_CUDA_CAPTURE', said, options);
+  return new CudaError('ERR_CUDA_DRIVER', said, options);
+}

@@ -1,0 +1,39 @@
+/**
+ * The end of the process. `process.exit()` waits for a worker that is inside a native call (a kernel of four seconds
+ * made an exit of 4.1, measured), so the runtime threads are asked to stop, and where one does not within 50 ms the
+ * process ends without the orderly shutdown.
+ */
+import { isMainThread } from 'node:worker_threads';
+
+import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import type { Runtime } from './runtime.js';
+
+const GRACE_MS = 50;
+
+const live = new Set<Runtime>();
+
+function atExit(code: number): void {
+  let stopped = true;
+  for (const runtime of live) if (!runtime.stopNow(GRACE_MS)) stopped = false;
+  if (stopped || !isMainThread) return;
+  const cuda = [...live].find((runtime) => runtime.config.provider === 'libcuda');
+  // A CPU device's thread runs JavaScript and WebAssembly only, which Node can end.
+  if (cuda === undefined) return;
+  try {
+    const libc = loadKoffi(cuda.config.koffiPath ?? koffiPath()).load('libc.so.6');
+    libc.func('int fflush(void*)')(null);
+    libc.func('void _exit(int)')(code);
+  } catch {
+    // Where there is no such libc the orderly shutdown has to do.
+  }
+}
+
+/** Ends `runtime` with the process. Returns how to call that off. */
+export function onExit(runtime: Runtime): () => void {
+  if (live.size === 0) process.on('exit', atExit);
+  live.add(runtime);
+  return () => {
+    live.delete(runtime);
+    if (live.size === 0) process.off('exit', atExit);
+  };
+}

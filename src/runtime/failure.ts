@@ -1,0 +1,81 @@
+/**
+ * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain data, since an Error
+ * loses its fields on the way through a message port.
+ */
+import { DriverError } from '../driver/error.js';
+import { CUresult, resultName } from '../driver/result.js';
+
+export interface Failure {
+  /** Number of this failure; handles poisoned by it carry the same number. */
+  id: number;
+  /** The operation that failed, 0 where the device as a whole did. */
+  root: number;
+  /** Slot of the stream it ran on, -1 for none. */
+  stream: number;
+  /** Driver result code; 0 where the driver was not asked. */
+  result: CUresult;
+  resultName: string;
+  /** The driver call that returned it. */
+  call: string;
+  message: string;
+  detail?: string;
+  infoLog?: string;
+  errorLog?: string;
+  /** The failure that this one follows from: the first error of a poisoned buffer. */
+  cause?: number;
+  /** Class of the error where it was no driver error. */
+  thrown?: string;
+}
+
+/** A command used a handle whose contents an earlier failure left undefined. */
+export class PoisonedError extends Error {
+  readonly failure: number;
+  constructor(failure: number) {
+    super('poisoned');
+    this.failure = failure;
+  }
+}
+
+/** Plain data of what a driver call threw. */
+export function describeFailure(error: unknown, call: string): Omit<Failure, 'id' | 'root' | 'stream'> {
+  if (error instanceof DriverError) {
+    return {
+      result: error.result,
+      resultName: error.resultName,
+      call: error.call,
+      message: error.message,
+      ...(error.detail === undefined ? {} : { detail: error.detail }),
+      ...(error.infoLog === undefined ? {} : { infoLog: error.infoLog }),
+      ...(error.errorLog === undefined ? {} : { errorLog: error.errorLog }),
+    };
+  }
+  const thrown = error instanceof Error ? error : new Error(String(error));
+  return { result: 0, resultName: '', call, message: thrown.message, thrown: thrown.name, detail: thrown.stack ?? '' };
+}
+
+/**
+ * Results after which the context cannot be used again. The list is NVIDIA's: those that the documentation of CUresult
+ * says leave the process in an inconsistent state.
+ */
+const STICKY: ReadonlySet<number> = new Set([
+  CUresult.CUDA_ERROR_ECC_UNCORRECTABLE,
+  CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+  CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+  CUresult.CUDA_ERROR_ASSERT,
+  CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR,
+  CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION,
+  CUresult.CUDA_ERROR_MISALIGNED_ADDRESS,
+  CUresult.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+  CUresult.CUDA_ERROR_INVALID_PC,
+  CUresult.CUDA_ERROR_LAUNCH_FAILED,
+  CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+  CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
+  CUresult.CUDA_ERROR_NVLINK_UNCORRECTABLE,
+  CUresult.CUDA_ERROR_EXTERNAL_DEVICE,
+]);
+
+export function isSticky(result: CUresult): boolean {
+  return STICKY.has(result);
+}
+
+export { resultName };

@@ -1,0 +1,151 @@
+/**
+ * What the JS thread and the runtime thread share: where each word of it lies and what it means.
+ *
+ * Three SharedArrayBuffers. `control` holds the state words and the handle table, `ring` the commands, and `slots`
+ * (page-locked, visible to the GPU) the completion slots and the staging area. Handles are small integers given out by
+ * the JS thread; the table says what each one stands for in the driver.
+ */
+
+/** State words, as indices into `control` seen as an Int32Array. Words that different threads write lie 64 bytes apart. */
+export const WORD = {
+  /** Ring position (in words, ever growing, wrapping at 2^32) up to which commands are written. JS writes. */
+  head: 0,
+  /** Ring position up to which commands are decoded. The decoder writes. */
+  tail: 16,
+  /** One of {@link STATE}. */
+  state: 32,
+  /** 1 while the JS thread has stopped looking at slots and wants to be woken. JS writes. */
+  watch: 48,
+  /** Grows with every completion, failure or reply that the JS thread should look at. The decoder writes and notifies. */
+  wake: 64,
+  /** Messages posted to the JS thread so far. The decoder writes. */
+  posted: 65,
+  /** Streams that have parked commands. The decoder writes. */
+  parked: 66,
+  /** The driver's result code once the device is lost, else 0. The decoder writes. */
+  lost: 67,
+  /** Failures numbered so far. Both decoders add. */
+  failures: 68,
+  /** 1 asks the runtime thread to stop, it answers with 2. */
+  stop: 80,
+  /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */
+  doorbell: 96,
+  /** One more than the highest slot in use. JS writes. */
+  slotsUsed: 112,
+} as const;
+
+export const STATE = {
+  /** The runtime thread decodes, or looks for work. */
+  running: 0,
+  /** The runtime thread sleeps on `doorbell`. */
+  sleeping: 1,
+  /** The JS thread has taken the decoder from the sleeping runtime thread. */
+  inline: 2,
+} as const;
+
+export const MAX_HANDLES = 1 << 20;
+/** Streams, and transfers in flight, have one slot each. */
+export const MAX_SLOTS = 1024;
+/** Slots lie 64 bytes apart so that two streams never share a cache line. */
+export const SLOT_WORDS = 16;
+/** Within a slot: the fence value that the device writes. */
+export const SLOT_FENCE = 0;
+/** Within a slot: the launch marker that the device writes. */
+export const SLOT_MARKER = 1;
+/** Within a slot: the value that releases a hold; JS writes. */
+export const SLOT_HOLD = 2;
+/** Within a slot: the fence value that the JS thread waits for; JS writes. */
+export const SLOT_AWAITED = 3;
+/** Within a slot: the slot of the stream that writes the fence value; JS writes. */
+export const SLOT_STREAM = 4;
+
+export const RING_WORDS = 1 << 18;
+
+/** Staging for copies from and to plain typed arrays: segments that are handed out and come back as a whole. */
+export const STAGING_SEGMENT_BYTES = 1 << 20;
+export const STAGING_SEGMENTS = 24;
+
+const CONTROL_WORDS = 128;
+const VALUES_OFFSET = CONTROL_WORDS * 4;
+const STATUS_OFFSET = VALUES_OFFSET + MAX_HANDLES * 8;
+const FAILURE_OFFSET = STATUS_OFFSET + MAX_HANDLES * 4;
+const ISSUED_OFFSET = FAILURE_OFFSET + MAX_HANDLES * 4;
+const STREAMS_OFFSET = ISSUED_OFFSET + MAX_SLOTS * 16;
+const CONTROL_BYTES = STREAMS_OFFSET + MAX_SLOTS * 8;
+
+export const PAGE_BYTES = 4096;
+export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
+/** Slots first, then staging. */
+export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;
+
+/** What a handle stands for, in the status table. */
+export const HANDLE = {
+  free: 0,
+  /** Given out; its command has not been decoded. */
+  pending: 1,
+  live: 2,
+  /** Its creation failed; the failure table says why. */
+  failed: 3,
+  /** Destroyed by the decoder; the JS thread may give it out again. */
+  released: 4,
+} as const;
+
+/** Per stream: launches issued, markers issued, 1 while it is being captured. */
+export const ISSUED_STRIDE = 4;
+export const ISSUED_LAUNCHES = 0;
+export const ISSUED_MARKERS = 1;
+export const ISSUED_CAPTURING = 2;
+
+export interface SharedBuffers {
+  control: SharedArrayBuffer;
+  ring: SharedArrayBuffer;
+  pinned: SharedArrayBuffer;
+  /** Where the page-aligned part of `pinned` begins, in bytes. */
+  pinnedOffset: number;
+}
+
+/** The typed views of one thread on what is shared. */
+export interface SharedState {
+  readonly buffers: SharedBuffers;
+  readonly control: Int32Array;
+  /** Driver handle, device address or host address of each handle. */
+  readonly values: Float64Array;
+  /** One of {@link HANDLE} for each handle. */
+  readonly status: Int32Array;
+  /** Failure that poisons the handle, 0 for none. */
+  readonly failure: Int32Array;
+  readonly issued: Int32Array;
+  /** Driver handle of the stream in each slot. */
+  readonly streams: Float64Array;
+  readonly ring: Int32Array;
+  readonly slots: Int32Array;
+  readonly staging: Uint8Array;
+}
+
+export function createShared(pinned: { buffer: SharedArrayBuffer; byteOffset: number }): SharedBuffers {
+  return {
+    control: new SharedArrayBuffer(CONTROL_BYTES),
+    ring: new SharedArrayBuffer(RING_WORDS * 4),
+    pinned: pinned.buffer,
+    pinnedOffset: pinned.byteOffset,
+  };
+}
+
+export function viewShared(buffers: SharedBuffers): SharedState {
+  return {
+    buffers,
+    control: new Int32Array(buffers.control, 0, CONTROL_WORDS),
+    values: new Float64Array(buffers.control, VALUES_OFFSET, MAX_HANDLES),
+    status: new Int32Array(buffers.control, STATUS_OFFSET, MAX_HANDLES),
+    failure: new Int32Array(buffers.control, FAILURE_OFFSET, MAX_HANDLES),
+    issued: new Int32Array(buffers.control, ISSUED_OFFSET, MAX_SLOTS * ISSUED_STRIDE),
+    streams: new Float64Array(buffers.control, STREAMS_OFFSET, MAX_SLOTS),
+    ring: new Int32Array(buffers.ring),
+    slots: new Int32Array(buffers.pinned, buffers.pinnedOffset, MAX_SLOTS * SLOT_WORDS),
+    staging: new Uint8Array(
+      buffers.pinned,
+      buffers.pinnedOffset + SLOTS_BYTES,
+      STAGING_SEGMENTS * STAGING_SEGMENT_BYTES,
+    ),
+  };
+}

@@ -1,0 +1,97 @@
+/**
+ * Loading a module and everything that is to be known of its kernels, in one call: reading a large PTX file would hold
+ * up the event loop, so it happens where the load happens.
+ */
+import type { Driver, JitOptions } from '../driver/driver.js';
+import { MissingSymbolError } from '../driver/error.js';
+import { kernelSignatures } from '../ptx/index.js';
+import type { KernelSignature } from '../ptx/index.js';
+
+export interface LoadedKernel {
+  name: string;
+  function: number;
+  /** What the PTX says, where the image is PTX. */
+  signature: KernelSignature | undefined;
+  /** What the driver says, offsets and sizes in bytes; undefined before CUDA 12.4. */
+  params: { offset: number; size: number }[] | undefined;
+  attributes: {
+    maxThreadsPerBlock: number;
+    sharedBytes: number;
+    constantBytes: number;
+    localBytes: number;
+    registers: number;
+    ptxVersion: number;
+    binaryVersion: number;
+    maxDynamicSharedBytes: number;
+  };
+}
+
+export interface LoadedModule {
+  library: number;
+  kernels: LoadedKernel[];
+}
+
+/** CUfunction_attribute, in the order of LoadedKernel's attributes. */
+const ATTRIBUTES = [0, 1, 2, 3, 4, 5, 6] as const;
+const MAX_DYNAMIC_SHARED = 8;
+
+/** PTX is text; cubins begin with ELF's magic, fatbins with their own. */
+export function ptxOf(image: string | Uint8Array): string | undefined {
+  if (typeof image === 'string') return image;
+  const [a = 0, b = 0, c = 0, d = 0] = image;
+  const elf = a === 0x7f && b === 0x45 && c === 0x4c && d === 0x46;
+  const fatbin = a === 0x50 && b === 0xed && c === 0x55 && d === 0xba;
+  if (elf || fatbin) return undefined;
+  return new TextDecoder().decode(image[image.length - 1] === 0 ? image.subarray(0, -1) : image);
+}
+
+/** Loads through the library calls, which hold up no launch while they compile. `optin` is the device's shared memory limit, bytes. */
+export function loadModule(driver: Driver, image: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
+  const library = driver.cuLibraryLoadData(image, options);
+  try {
+    const ptx = ptxOf(image);
+    const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
+    const names = signatures === undefined
+      ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
+      : [...signatures.keys()];
+    return { library, kernels: names.map((name) => loadKernel(driver, library, name, signatures?.get(name), optin)) };
+  } catch (error) {
+    driver.cuLibraryUnload(library);
+    throw error;
+  }
+}
+
+function loadKernel(driver: Driver, library: number, name: string, signature: KernelSignature | undefined, optin: number): LoadedKernel {
+  const handle = driver.cuKernelGetFunction(driver.cuLibraryGetKernel(library, name));
+  // So that no first launch loads it.
+  driver.cuFuncLoad(handle);
+  const [maxThreadsPerBlock = 0, sharedBytes = 0, constantBytes = 0, localBytes = 0, registers = 0, ptxVersion = 0, binaryVersion = 0] =
+    ATTRIBUTES.map((attribute) => driver.cuFuncGetAttribute(attribute, handle));
+  const wanted = optin - sharedBytes;
+  let maxDynamicSharedBytes = driver.cuFuncGetAttribute(MAX_DYNAMIC_SHARED, handle);
+  if (wanted > maxDynamicSharedBytes) {
+    // All that the device has may be asked for; what a launch uses is its own affair.
+    driver.cuFuncSetAttribute(handle, MAX_DYNAMIC_SHARED, wanted);
+    maxDynamicSharedBytes = wanted;
+  }
+  return {
+    name,
+    function: handle,
+    signature,
+    params: paramsOf(driver, handle),
+    attributes: { maxThreadsPerBlock, sharedBytes, constantBytes, localBytes, registers, ptxVersion, binaryVersion, maxDynamicSharedBytes },
+  };
+}
+
+function paramsOf(driver: Driver, handle: number): { offset: number; size: number }[] | undefined {
+  const params: { offset: number; size: number }[] = [];
+  try {
+    for (let info = driver.cuFuncGetParamInfo(handle, 0); info !== undefined; info = driver.cuFuncGetParamInfo(handle, params.length)) {
+      params.push(info);
+    }
+    return params;
+  } catch (error) {
+    if (error instanceof MissingSymbolError) return undefined;
+    throw error;
+  }
+}

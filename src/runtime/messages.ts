@@ -1,0 +1,65 @@
+/**
+ * What is posted between the JS thread and its workers. Nothing on the hot path is a message.
+ */
+import type { DeviceAttributes } from './procedures.js';
+import type { Failure } from './failure.js';
+import type { SharedBuffers } from './layout.js';
+
+/** Which provider to open, as plain data that a worker can be started with. */
+export interface ProviderConfig {
+  provider: 'libcuda' | 'cpu';
+  /** ordinal among the provider's devices */
+  ordinal: number;
+  /** libcuda's path, and koffi's: a worker made from text has no place to resolve modules from */
+  libraryPath?: string | undefined;
+  koffiPath?: string | undefined;
+  /** bytes of the CPU device's memory */
+  memoryBytes?: number | undefined;
+  /** counts unloads, for all threads of the process */
+  unloads?: SharedArrayBuffer;
+}
+
+export interface EnumeratedDevice {
+  name: string;
+  computeCapability: readonly [number, number];
+  totalMemory: number;
+}
+
+export interface OpenReply {
+  name: string;
+  uuid: Uint8Array;
+  pciBusId: string;
+  totalMemory: number;
+  driverVersion: number;
+  attributes: DeviceAttributes;
+  device: number;
+  context: number;
+  /** device address of slot 0 */
+  slotsAddress: number;
+  /** host address of the staging area */
+  stagingAddress: number;
+  pinnedOffset: number;
+  leastPriority: number;
+  greatestPriority: number;
+}
+
+export interface WorkerStart {
+  role: 'runtime' | 'calls' | 'enumerate';
+  config: ProviderConfig;
+  /** Only for the runtime thread. */
+  buffers?: SharedBuffers;
+  /** Only for the second worker. */
+  context?: number;
+}
+
+export type ToThread = { kind: 'call'; id: number; name: string; args: readonly unknown[] };
+
+export type FromThread =
+  | { kind: 'opened'; reply: OpenReply }
+  | { kind: 'open-failed'; error: Omit<Failure, 'id' | 'root' | 'stream'> }
+  | { kind: 'reply'; id: number; value: unknown }
+  | { kind: 'reply-failed'; id: number; error: Omit<Failure, 'id' | 'root' | 'stream'> }
+  | { kind: 'failed'; failure: Failure }
+  | { kind: 'lost'; failure: Failure }
+  | { kind: 'enumerated'; devices: EnumeratedDevice[] }
+  | { kind: 'print'; text: string };

@@ -1,0 +1,136 @@
+/**
+ * Calls that may wait: module load and JIT, plain and pinned allocation, instantiation, queries of the device. Each is
+ * a row with plain data in and out. On a GPU they run on the second worker, on the CPU device in the runtime thread
+ * (where its state lives), in inline mode where they are called.
+ */
+import type { Driver, JitOptions, LaunchConfig } from '../driver/driver.js';
+import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
+import { loadModule } from './load-module.js';
+
+export interface PinnedInfo {
+  /** Where the page-aligned part begins in the buffer, in bytes. */
+  byteOffset: number;
+  address: number;
+}
+
+/** A buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
+export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
+
+/** Values of CUdevice_attribute that open reads, by the name they get. */
+export const OPEN_ATTRIBUTES = {
+  maxThreadsPerBlock: 1,
+  maxBlockDimX: 2,
+  maxBlockDimY: 3,
+  maxBlockDimZ: 4,
+  maxGridDimX: 5,
+  maxGridDimY: 6,
+  maxGridDimZ: 7,
+  sharedMemoryPerBlock: 8,
+  totalConstantMemory: 9,
+  warpSize: 10,
+  registersPerBlock: 12,
+  clockRateKHz: 13,
+  multiprocessorCount: 16,
+  integrated: 18,
+  canMapHostMemory: 19,
+  concurrentKernels: 31,
+  eccEnabled: 32,
+  memoryClockRateKHz: 36,
+  memoryBusWidthBits: 37,
+  l2CacheBytes: 38,
+  maxThreadsPerMultiprocessor: 39,
+  asyncEngineCount: 40,
+  unifiedAddressing: 41,
+  computeCapabilityMajor: 75,
+  computeCapabilityMinor: 76,
+  sharedMemoryPerMultiprocessor: 81,
+  managedMemory: 83,
+  concurrentManagedAccess: 89,
+  streamMemoryOperations: 92,
+  cooperativeLaunch: 95,
+  sharedMemoryPerBlockOptin: 97,
+  memoryPools: 115,
+  clusterLaunch: 120,
+} as const;
+
+export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
+
+export const PROCEDURES = {
+  memoryInfo: (driver: Driver) => driver.cuMemGetInfo(),
+  getLimit: (driver: Driver, limit: number) => driver.cuCtxGetLimit(limit),
+  setLimit: (driver: Driver, limit: number, value: number) => driver.cuCtxSetLimit(limit, value),
+  priorityRange: (driver: Driver) => driver.cuCtxGetStreamPriorityRange(),
+
+  loadModule,
+  unloadLibrary: (driver: Driver, library: number) => driver.cuLibraryUnload(library),
+  getGlobal: (driver: Driver, library: number, name: string) => driver.cuLibraryGetGlobal(library, name),
+  linkCubin: (driver: Driver, inputs: { type: number; data: string | Uint8Array; name: string }[], options: JitOptions) =>
+    driver.cuLink(inputs, options),
+  maxActiveBlocks: (driver: Driver, func: number, blockSize: number, sharedBytes: number) =>
+    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, blockSize, sharedBytes),
+  maxPotentialBlockSize: (driver: Driver, func: number, sharedBytes: number, limit: number) =>
+    driver.cuOccupancyMaxPotentialBlockSize(func, sharedBytes, limit),
+  availableShared: (driver: Driver, func: number, blocks: number, blockSize: number) =>
+    driver.cuOccupancyAvailableDynamicSMemPerBlock(func, blocks, blockSize),
+  maxActiveClusters: (driver: Driver, func: number, config: LaunchConfig) => driver.cuOccupancyMaxActiveClusters(func, config),
+
+  /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
+  allocManaged: (driver: Driver, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
+    const address = driver.cuMemAllocManaged(bytes, flags);
+    return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
+  },
+  allocPlain: (driver: Driver, bytes: number) => driver.cuMemAlloc(bytes),
+  freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
+  registerPinned: (driver: Driver, buffer: SharedArrayBuffer, bytes: number): PinnedInfo => {
+    const start = driver.hostAddress(buffer);
+    const byteOffset = Math.ceil(start / PAGE_BYTES) * PAGE_BYTES - start;
+    const rounded = Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
+    return { byteOffset, address: driver.cuMemHostRegister(buffer, byteOffset, rounded, 3) };
+  },
+  unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
+
+  /** Ends what open began. The staging area's address is that of the slots' registration plus their size. */
+  closeContext: (driver: Driver, device: number, stagingAddress: number) => {
+    driver.cuMemHostUnregister(stagingAddress - SLOTS_BYTES);
+    driver.cuDevicePrimaryCtxRelease(device);
+  },
+
+  defaultPool: (driver: Driver, device: number) => driver.cuDeviceGetDefaultMemPool(device),
+  createPool: (driver: Driver, device: number, maxBytes: number, releaseThreshold: number) => {
+    const pool = driver.cuMemPoolCreate({ location: device, maxSize: maxBytes });
+    driver.cuMemPoolSetAttribute(pool, 4, releaseThreshold);
+    return pool;
+  },
+  destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
+  trimPool: (driver: Driver, pool: number, keepBytes: number) => driver.cuMemPoolTrimTo(pool, keepBytes),
+  poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
+  setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
+    driver.cuMemPoolSetAttribute(pool, attribute, value),
+
+  instantiate: (driver: Driver, graph: number) => driver.cuGraphInstantiate(graph, 0),
+  updateGraph: (driver: Driver, exec: number, graph: number) => driver.cuGraphExecUpdate(exec, graph),
+  destroyGraph: (driver: Driver, graph: number, exec: number) => {
+    if (exec !== 0) driver.cuGraphExecDestroy(exec);
+    if (graph !== 0) driver.cuGraphDestroy(graph);
+  },
+  cloneGraph: (driver: Driver, graph: number) => driver.cuGraphClone(graph),
+  uploadGraph: (driver: Driver, exec: number, stream: number) => driver.cuGraphUpload(exec, stream),
+  graphNodeTypes: (driver: Driver, graph: number) =>
+    driver.cuGraphGetNodes(graph).map((node) => driver.cuGraphNodeGetType(node)),
+  graphDot: (driver: Driver, graph: number, path: string, flags: number) => driver.cuGraphDebugDotPrint(graph, path, flags),
+
+  elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
+  canAccessPeer: (driver: Driver, device: number, peer: number) => driver.cuDeviceCanAccessPeer(device, peer),
+  enablePeer: (driver: Driver, peerContext: number) => driver.cuCtxEnablePeerAccess(peerContext, 0),
+} as const;
+
+export type Procedures = typeof PROCEDURES;
+export type ProcedureName = keyof Procedures;
+type Rest<F> = F extends (driver: Driver, ...args: infer A) => unknown ? A : never;
+export type ProcedureArguments<N extends ProcedureName> = Rest<Procedures[N]>;
+export type ProcedureResult<N extends ProcedureName> = ReturnType<Procedures[N]>;
+
+export function runProcedure(driver: Driver, name: string, args: readonly unknown[]): unknown {
+  const procedure = PROCEDURES[name as ProcedureName] as (driver: Driver, ...args: unknown[]) => unknown;
+  return procedure(driver, ...args);
+}

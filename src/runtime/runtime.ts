@@ -1,0 +1,465 @@
+/**
+ * One device as the JS thread sees it: commands go in, completions and failures come out. There is one runtime per JS
+ * thread and device, shared by every Device that is opened on it.
+ *
+ * Ordering: commands of one stream run in the order in which they are enqueued; commands of different streams in any
+ * order that events allow. Nothing here blocks.
+ */
+import { setImmediate } from 'node:timers';
+
+import { Completion, CompletionSlot } from './completion.js';
+import { OP } from './commands.js';
+import { Decoder } from './decoder.js';
+import type { DecoderHost } from './decoder.js';
+import { CudaDeviceLostError, CudaError, errorFromFailure } from './errors.js';
+import { describeFailure } from './failure.js';
+import type { Failure } from './failure.js';
+import { HandleAllocator } from './handles.js';
+import {
+  MAX_SLOTS, PINNED_BYTES, SLOT_HOLD, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+} from './layout.js';
+import type { SharedState } from './layout.js';
+import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
+import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
+import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
+import { RingWriter } from './ring-writer.js';
+import { ThreadLoop } from './thread/loop.js';
+import { openDevice, openDriver } from './thread/open-driver.js';
+import { ThreadWorker } from './workers.js';
+
+export interface RuntimeEvents {
+  /** A failure of an operation that nobody awaits. */
+  error(error: CudaError): void;
+  /** Text that a kernel printed. */
+  print(text: string): void;
+  /** The device met a fault. */
+  lost(error: CudaError): void;
+}
+
+interface Failed {
+  failure: Failure;
+  error: CudaError | undefined;
+  claimed: boolean;
+}
+
+/** A failed operation is remembered for whoever awaits it later, but not for ever. */
+const REMEMBERED_FAILURES = 65536;
+/** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
+const INLINE_WORDS = 128;
+
+export class Runtime {
+  readonly config: ProviderConfig;
+  readonly info: OpenReply;
+  readonly shared: SharedState;
+  readonly ring: RingWriter;
+  readonly handles: HandleAllocator;
+  readonly completion: Completion;
+  events: RuntimeEvents;
+  private readonly thread: ThreadWorker | undefined;
+  private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
+  private calls: ThreadWorker | undefined;
+  /** The JS thread's own decoder, for launches after idle. */
+  private inline: Decoder | undefined;
+  private readonly operations = new Map<number, { toString(): string }>();
+  private readonly failures = new Map<number, Failed>();
+  private readonly failuresById = new Map<number, CudaError>();
+  private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
+  private replyId = 0;
+  private root = 0;
+  private lostError: CudaError | undefined;
+  private readonly freeSlots: number[] = [];
+  private readonly retiring: CompletionSlot[] = [];
+  private slotsUsed = 0;
+  private settleScheduled = false;
+
+  private constructor(
+    config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,
+    thread: ThreadWorker | undefined, local: { decoder: Decoder; loop: ThreadLoop } | undefined,
+  ) {
+    this.config = config;
+    this.info = info;
+    this.shared = shared;
+    this.events = events;
+    this.thread = thread;
+    this.local = local;
+    this.ring = new RingWriter(shared, () => this.onSleeping());
+    this.handles = new HandleAllocator(shared);
+    this.completion = new Completion(shared, {
+      turn: local === undefined ? undefined : () => this.localTurn(),
+      messages: () => this.thread?.drain(),
+      flush: () => this.ring.flush(),
+      wake: () => this.wake(),
+      lost: () => this.lostError,
+    });
+  }
+
+  static async open(config: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
+    const buffers = createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 });
+    if (inline) {
+      let runtime: Runtime | undefined;
+      try {
+        const driver = openDriver(config, (text) => runtime?.events.print(text));
+        const info = openDevice(driver, config, buffers);
+        const shared = viewShared({ ...buffers, pinnedOffset: info.pinnedOffset });
+        const host: DecoderHost = {
+          failed: (failure) => runtime?.onFailed(failure),
+          lost: (failure) => runtime?.onLost(failure),
+          call: () => undefined,
+        };
+        const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
+        runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
+        return runtime;
+      } catch (error) {
+        throw errorFromFailure(describeFailure(error, 'open'), undefined);
+      }
+    }
+    let opened: ((info: OpenReply) => void) | undefined;
+    let failed: ((reason: unknown) => void) | undefined;
+    let runtime: Runtime | undefined;
+    const info = new Promise<OpenReply>((resolve, reject) => {
+      opened = resolve;
+      failed = reject;
+    });
+    const thread = new ThreadWorker(
+      { role: 'runtime', config, buffers },
+      (message) => {
+        if (message.kind === 'opened') opened?.(message.reply);
+        else if (message.kind === 'open-failed') failed?.(errorFromFailure(message.error, undefined));
+        else runtime?.onMessage(message);
+      },
+      (reason) => {
+        const error = new CudaError('ERR_CUDA_INTERNAL', `the runtime thread ended: ${reason.message}`, { cause: reason });
+        failed?.(error);
+        runtime?.die(error);
+      },
+    );
+    thread.ref();
+    try {
+      const reply = await info;
+      const shared = viewShared({ ...buffers, pinnedOffset: reply.pinnedOffset });
+      runtime = new Runtime(config, reply, shared, events, thread, undefined);
+      if (config.provider === 'libcuda') runtime.openInline();
+      return runtime;
+    } catch (error) {
+      void thread.terminate();
+      throw error;
+    } finally {
+      thread.unref();
+    }
+  }
+
+  /** Whether commands run on the calling thread only. */
+  get isInline(): boolean {
+    return this.local !== undefined;
+  }
+
+  /** The error of a lost or closed device. */
+  get lost(): CudaError | undefined {
+    return this.lostError;
+  }
+
+  /** The driver on this thread, where there is one: for views of memory that the driver allocated. */
+  get driver(): Decoder['driver'] | undefined {
+    return this.local?.decoder.driver ?? this.inline?.driver;
+  }
+
+  /** A number for a new operation; every command carries the number of the operation that it belongs to. */
+  nextRoot(): number {
+    this.root = (this.root + 1) & 0x7fffffff;
+    return this.root;
+  }
+
+  /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
+  name(root: number, operation: { toString(): string }): void {
+    this.operations.set(root, operation);
+    if (this.operations.size > 4096) this.operations.delete(this.operations.keys().next().value as number);
+  }
+
+  // Slots
+
+  takeSlot(): CompletionSlot {
+    for (let i = 0; i < this.retiring.length; i++) {
+      const slot = this.retiring[i]!;
+      if (this.completion.passed(slot, slot.issued)) {
+        this.retiring.splice(i, 1);
+        this.freeSlots.push(slot.index);
+        i--;
+      }
+    }
+    let index = this.freeSlots.pop();
+    if (index === undefined) {
+      if (this.slotsUsed >= MAX_SLOTS) {
+        throw new CudaError(
+          'ERR_CUDA_OUT_OF_MEMORY',
+          `more than ${MAX_SLOTS} streams and transfers are open on ${this.info.name}; close streams that are no longer needed`,
+        );
+      }
+      index = this.slotsUsed++;
+      Atomics.store(this.shared.control, WORD.slotsUsed, this.slotsUsed);
+    }
+    return new CompletionSlot(index, Atomics.load(this.shared.slots, index * SLOT_WORDS));
+  }
+
+  /** The slot may be given out again once its last fence has passed. */
+  returnSlot(slot: CompletionSlot): void {
+    this.retiring.push(slot);
+  }
+
+  /** Writes a fence on `stream` and returns its value. */
+  fence(slot: CompletionSlot, stream: number, flags = 0): number {
+    slot.issued = (slot.issued + 1) | 0;
+    const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
+    const { memory } = this.ring;
+    memory[body] = slot.index;
+    memory[body + 1] = slot.issued;
+    this.ring.commit();
+    return slot.issued;
+  }
+
+  /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
+  wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+    this.takeOver();
+    return this.completion.wait(slot, seq, stream);
+  }
+
+  /** Releases a hold: the commands behind it may go on. */
+  release(slot: CompletionSlot, value: number): void {
+    Atomics.store(this.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD, value);
+    if (this.local !== undefined) this.completion.kick();
+    else this.wake();
+  }
+
+  // Failures
+
+  /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
+  rememberFailure(id: number, error: CudaError): void {
+    this.failuresById.set(id, error);
+  }
+
+  /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
+  failureOf(root: number): CudaError | undefined {
+    const failed = this.failures.get(root);
+    if (failed === undefined) return undefined;
+    failed.claimed = true;
+    return this.errorOf(failed);
+  }
+
+  private errorOf(failed: Failed): CudaError {
+    if (failed.error === undefined) {
+      const { failure } = failed;
+      const cause = failure.cause === undefined ? undefined : this.failuresById.get(failure.cause);
+      failed.error = errorFromFailure(failure, this.operations.get(failure.root)?.toString(), cause);
+      this.failuresById.set(failure.id, failed.error);
+      if (this.failuresById.size > REMEMBERED_FAILURES) {
+        this.failuresById.delete(this.failuresById.keys().next().value as number);
+      }
+    }
+    return failed.error;
+  }
+
+  private onFailed(failure: Failure): void {
+    const failed: Failed = { failure, error: undefined, claimed: false };
+    const existing = this.failures.get(failure.root);
+    const error = this.errorOf(failed);
+    if (existing !== undefined) return;
+    this.failures.set(failure.root, failed);
+    if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    // Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections.
+    setImmediate(() => setImmediate(() => {
+      if (!failed.claimed) this.events.error(error);
+    }));
+  }
+
+  private onLost(failure: Failure): void {
+    if (this.lostError !== undefined) return;
+    const cause = errorFromFailure(failure, undefined);
+    const again = this.config.provider === 'cpu'
+      ? 'Open the device again to go on.'
+      : 'On a GPU the process cannot use the device again: restart it.';
+    this.lostError = new CudaDeviceLostError(
+      `${this.info.name} met a fault and is lost: ${cause.message} ${again}`,
+      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call },
+    );
+    this.finish(this.lostError);
+    this.events.lost(this.lostError);
+  }
+
+  /** Ends everything in flight with `error`. */
+  private die(error: CudaError): void {
+    if (this.lostError !== undefined) return;
+    this.lostError = error;
+    Atomics.compareExchange(this.shared.control, WORD.lost, 0, 999);
+    this.finish(error);
+    this.events.lost(error);
+  }
+
+  private finish(error: CudaError): void {
+    this.completion.rejectAll(error);
+    for (const reply of this.replies.values()) {
+      reply.worker.unref();
+      reply.reject(error);
+    }
+    this.replies.clear();
+  }
+
+  private onMessage(message: FromThread): void {
+    switch (message.kind) {
+      case 'failed':
+        this.onFailed(message.failure);
+        return;
+      case 'lost':
+        this.onLost(message.failure);
+        return;
+      case 'print':
+        this.events.print(message.text);
+        return;
+      case 'reply':
+      case 'reply-failed': {
+        const reply = this.replies.get(message.id);
+        if (reply === undefined) return;
+        this.replies.delete(message.id);
+        reply.worker.unref();
+        if (message.kind === 'reply') reply.resolve(message.value);
+        else reply.reject(errorFromFailure(message.error, undefined));
+        return;
+      }
+      default:
+    }
+  }
+
+  // Calls that may wait
+
+  /** Runs a procedure where waiting holds nothing up. */
+  call<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Promise<Awaited<ProcedureResult<N>>> {
+    if (this.lostError !== undefined) return Promise.reject(this.lostError);
+    if (this.local !== undefined) {
+      const { decoder } = this.local;
+      decoder.drain();
+      try {
+        return Promise.resolve(runProcedure(decoder.driver, name, args) as Awaited<ProcedureResult<N>>);
+      } catch (error) {
+        return Promise.reject(errorFromFailure(describeFailure(error, name), undefined));
+      }
+    }
+    const onRing = this.config.provider === 'cpu';
+    const worker = onRing ? this.thread! : this.callsWorker();
+    const id = ++this.replyId;
+    const result = new Promise<unknown>((resolve, reject) => {
+      this.replies.set(id, { resolve, reject, name, worker });
+    });
+    worker.ref();
+    worker.post({ kind: 'call', id, name, args });
+    if (onRing) {
+      this.ring.begin(OP.call, 0, 4, 0, -1, 0);
+      this.ring.commit();
+      this.wakeNow();
+    }
+    return result as Promise<Awaited<ProcedureResult<N>>>;
+  }
+
+  private callsWorker(): ThreadWorker {
+    this.calls ??= new ThreadWorker(
+      { role: 'calls', config: this.config, context: this.info.context },
+      (message) => this.onMessage(message),
+      (reason) => this.die(new CudaError('ERR_CUDA_INTERNAL', `the second worker ended: ${reason.message}`, { cause: reason })),
+    );
+    return this.calls;
+  }
+
+  // Waking, and working on this thread
+
+  private wake(): void {
+    const { control } = this.shared;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) !== STATE.sleeping) return;
+    Atomics.add(control, WORD.doorbell, 1);
+    Atomics.notify(control, WORD.doorbell);
+  }
+
+  private wakeNow(): void {
+    if (Atomics.load(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
+  }
+
+  private onSleeping(): void {
+    if (this.inline === undefined || this.ring.pendingWords > INLINE_WORDS || this.ring.waiting !== 0) {
+      this.wake();
+      return;
+    }
+    if (this.settleScheduled) return;
+    this.settleScheduled = true;
+    // The first microtask runs before the one in which `await` asks for the fence, the second after it.
+    queueMicrotask(() => queueMicrotask(() => {
+      this.settleScheduled = false;
+      if (!this.ring.drained) this.wakeNow();
+    }));
+  }
+
+  /** Takes the decoder from the sleeping thread: waking it costs 30 to 40 µs, the calls themselves a tenth of that. */
+  private takeOver(): void {
+    if (this.local !== undefined) {
+      this.completion.pump();
+      return;
+    }
+    const { inline } = this;
+    if (inline === undefined) return;
+    const { control } = this.shared;
+    if (Atomics.load(control, WORD.state) !== STATE.sleeping) return;
+    if (this.ring.drained || this.ring.waiting !== 0 || Atomics.load(control, WORD.parked) !== 0) return;
+    if (this.ring.pendingWords > INLINE_WORDS * 4) return;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
+    try {
+      inline.drain();
+    } finally {
+      Atomics.store(control, WORD.state, STATE.sleeping);
+      Atomics.notify(control, WORD.state);
+    }
+    if (!this.ring.drained) this.wakeNow();
+  }
+
+  private openInline(): void {
+    const driver = openDriver(this.config, (text) => this.events.print(text));
+    driver.cuInit(0);
+    driver.cuCtxSetCurrent(this.info.context);
+    this.inline = new Decoder(driver, this.shared, this.info.slotsAddress, true, {
+      failed: (failure) => this.onFailed(failure),
+      lost: (failure) => this.onLost(failure),
+      call: () => undefined,
+    }, true);
+  }
+
+  private localTurn(): boolean {
+    const { local } = this;
+    if (local === undefined) return false;
+    const busy = local.loop.turn();
+    if (!busy) local.loop.look(performance.now());
+    return busy;
+  }
+
+  // The end
+
+  /** Asks the runtime thread to stop and waits for it at most `ms` milliseconds, blocking. For process exit only. */
+  stopNow(ms: number): boolean {
+    if (this.thread === undefined) return true;
+    const { control } = this.shared;
+    if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return true;
+    this.wakeNow();
+    Atomics.add(control, WORD.doorbell, 1);
+    Atomics.notify(control, WORD.doorbell);
+    Atomics.wait(control, WORD.stop, 1, ms);
+    return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /** Ends the workers. What is in flight rejects with `error`. */
+  async terminate(error: CudaError): Promise<void> {
+    if (this.lostError === undefined) {
+      this.lostError = error;
+      this.finish(error);
+    }
+    const { control } = this.shared;
+    Atomics.store(control, WORD.stop, 1);
+    Atomics.add(control, WORD.doorbell, 1);
+    Atomics.notify(control, WORD.doorbell);
+    Atomics.add(control, WORD.wake, 1);
+    Atomics.notify(control, WORD.wake);
+    await Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Where the runtime's workers start: the runtime thread itself, and the second worker for calls that may wait. Built
+ * into one self-contained script and started from its text.
+ */
+import { receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+
+import { Decoder } from '../decoder.js';
+import { describeFailure } from '../failure.js';
+import { WORD, viewShared } from '../layout.js';
+import type { FromThread, ToThread, WorkerStart } from '../messages.js';
+import { runProcedure } from '../procedures.js';
+import { ThreadLoop, wakeJs } from './loop.js';
+import { enumerate, openDevice, openDriver } from './open-driver.js';
+
+const start = workerData as WorkerStart & { port: MessagePort };
+const { port } = start;
+
+function post(message: FromThread): void {
+  port.postMessage(message);
+}
+
+function reply(driver: ReturnType<typeof openDriver>, message: ToThread): void {
+  try {
+    post({ kind: 'reply', id: message.id, value: runProcedure(driver, message.name, message.args) });
+  } catch (error) {
+    post({ kind: 'reply-failed', id: message.id, error: describeFailure(error, message.name) });
+  }
+}
+
+function runtimeThread(): void {
+  const buffers = start.buffers;
+  if (buffers === undefined) return;
+  let loop: ThreadLoop;
+  try {
+    const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
+    const opened = openDevice(driver, start.config, buffers);
+    const shared = viewShared({ ...buffers, pinnedOffset: opened.pinnedOffset });
+    // Posted before the counter moves: JS that sees the counter finds the message.
+    const tell = (message: FromThread): void => {
+      post(message);
+      Atomics.add(shared.control, WORD.posted, 1);
+      wakeJs(shared.control);
+    };
+    const decoder = new Decoder(driver, shared, opened.slotsAddress, start.config.provider === 'libcuda', {
+      failed: (failure) => tell({ kind: 'failed', failure }),
+      lost: (failure) => tell({ kind: 'lost', failure }),
+      call: () => {
+        const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
+        if (received !== undefined) reply(driver, received.message);
+      },
+    });
+    loop = new ThreadLoop(decoder);
+    post({ kind: 'opened', reply: opened });
+  } catch (error) {
+    post({ kind: 'open-failed', error: describeFailure(error, 'open') });
+    return;
+  }
+  loop.run();
+}
+
+function callsThread(): void {
+  const context = start.context;
+  if (context === undefined) return;
+  const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
+  driver.cuInit(0);
+  driver.cuCtxSetCurrent(context);
+  port.on('message', (message: ToThread) => reply(driver, message));
+}
+
+function enumerateDevices(): void {
+  try {
+    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, () => undefined)) });
+  } catch (error) {
+    post({ kind: 'open-failed', error: describeFailure(error, 'cuInit') });
+  }
+}
+
+if (start.role === 'runtime') runtimeThread();
+else if (start.role === 'calls') callsThread();
+else enumerateDevices();

@@ -1,0 +1,76 @@
+/**
+ * Opens a provider and makes its device's primary context current on the calling thread.
+ */
+import { openCpu } from '../../driver/cpu/open.js';
+import type { Driver } from '../../driver/driver.js';
+import { openLibcuda } from '../../driver/libcuda/open.js';
+import type { EnumeratedDevice, OpenReply, ProviderConfig } from '../messages.js';
+import { PINNED_BYTES, SLOTS_BYTES } from '../layout.js';
+import type { SharedBuffers } from '../layout.js';
+import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
+import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
+
+export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
+  if (config.provider === 'cpu') {
+    return openCpu({ print, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }) });
+  }
+  return openLibcuda({
+    ...(config.libraryPath === undefined ? {} : { path: config.libraryPath }),
+    ...(config.koffiPath === undefined ? {} : { koffiPath: config.koffiPath }),
+    ...(config.unloads === undefined ? {} : { unloads: config.unloads }),
+  });
+}
+
+/** Retains the primary context, page-locks the slots and the staging area, and reads what the device is. */
+export function openDevice(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): OpenReply {
+  driver.cuInit(0);
+  // Every CPU device is a provider instance of its own, with one device in it.
+  const device = driver.cuDeviceGet(config.provider === 'cpu' ? 0 : config.ordinal);
+  const context = driver.cuDevicePrimaryCtxRetain(device);
+  driver.cuCtxSetCurrent(context);
+  const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+  const slotsAddress = driver.cuMemHostGetDevicePointer(pinned.address, 0);
+  const attributes = {} as DeviceAttributes;
+  for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
+    attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
+  }
+  return {
+    name: driver.cuDeviceGetName(device),
+    uuid: driver.cuDeviceGetUuid(device),
+    pciBusId: driver.cuDeviceGetPCIBusId(device),
+    totalMemory: driver.cuDeviceTotalMem(device),
+    driverVersion: driver.cuDriverGetVersion(),
+    attributes,
+    device,
+    context,
+    slotsAddress,
+    stagingAddress: pinned.address + SLOTS_BYTES,
+    pinnedOffset: pinned.byteOffset,
+    ...driver.cuCtxGetStreamPriorityRange(),
+  };
+}
+
+/** The devices that a provider shows. */
+export function enumerate(driver: Driver): EnumeratedDevice[] {
+  driver.cuInit(0);
+  return Array.from({ length: driver.cuDeviceGetCount() }, (_, ordinal) => {
+    const device = driver.cuDeviceGet(ordinal);
+    return {
+      name: driver.cuDeviceGetName(device),
+      computeCapability: [
+        attributeOrZero(driver, OPEN_ATTRIBUTES.computeCapabilityMajor, device),
+        attributeOrZero(driver, OPEN_ATTRIBUTES.computeCapabilityMinor, device),
+      ],
+      totalMemory: driver.cuDeviceTotalMem(device),
+    };
+  });
+}
+
+/** An attribute that this driver does not know reads as zero: the device does not have the feature. */
+function attributeOrZero(driver: Driver, attribute: number, device: number): number {
+  try {
+    return driver.cuDeviceGetAttribute(attribute, device);
+  } catch {
+    return 0;
+  }
+}
