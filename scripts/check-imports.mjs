@@ -74,7 +74,7 @@ function importsOf(path) {
 }
 
 /** Tests, and what only tests use, are not in the package. */
-const isTest = (path) => /\.test\.ts$/.test(path) || path.split(sep).includes('testing');
+const isTest = (path) => /\.test(-support)?\.ts$/.test(path) || path.split(sep).includes('testing');
 const isBuiltin = (specifier) => specifier.startsWith('node:') || builtinModules.includes(specifier);
 const packageOf = (specifier) => specifier.split('/').slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
 

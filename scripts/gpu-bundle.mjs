@@ -142,7 +142,7 @@ writeNode(nodeBinary());
 copyFileSync(join(root, 'scripts/unpack-gpu-bundle.py'), join(carry, 'unpack.py'));
 
 let total = 0;
-for (const name of readdirSync(carry)) {
+for (const name of ['node.xz', 'project.tar.xz', 'unpack.py']) {
   const { size } = statSync(join(carry, name));
   total += size;
   console.log(`${(size / 1e6).toFixed(1).padStart(6)} MB  .carry/${name}${name.startsWith('project') ? ` (${count} files)` : ''}`);

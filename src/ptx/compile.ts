@@ -2,7 +2,6 @@
 // each step is in a file of its own.
 
 import { buildBlocks } from './analysis/blocks.js';
-import type { Block } from './analysis/blocks.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable } from './analysis/data-layout.js';
@@ -11,7 +10,6 @@ import { lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';
-import { isPlainBarrier } from './emit/arrivals.js';
 import { callSignature, sameSignature } from './emit/calling.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
 import type { Surroundings } from './emit/emitter.js';
@@ -185,9 +183,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       linker.define(body, locals, code);
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
-        warps: cuts.some(cut => cut.cut === 'warp'),
-        barriers: !cuts.some(cut => cut.cut === 'barrier') ? 'none'
-          : cuts.every(cut => cut.cut !== 'barrier' || isPlainBarrier(cut.inst)) && !usesArrive(blocks) ? 'plain' : 'general',
+        warps: cuts.some(cut => cut.cut === 'warp'), barriers: emitter.barriers,
       }), { body }, fn.name);
     } else {
       linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);
@@ -275,6 +271,3 @@ function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap
   for (const fn of all) if (fn.body) visit(fn.body);
   return [...called];
 }
-
-const usesArrive = (blocks: readonly Block[]): boolean =>
-  blocks.some(block => block.insts.some(inst => inst.mnemonic === 'bar' || inst.mnemonic === 'barrier'));

@@ -45,11 +45,21 @@ export function ptxOf(image: string | Uint8Array): string | undefined {
   return new TextDecoder().decode(image[image.length - 1] === 0 ? image.subarray(0, -1) : image);
 }
 
-/** Loads through the library calls, which hold up no launch while they compile. `optin` is the device's shared memory limit, bytes. */
+/** CUjitInputType */
+const JIT_INPUT_PTX = 1;
+
+/**
+ * Compiles with the linker and loads the finished cubin: neither holds up launches on other threads (cuModuleLoadData of
+ * PTX stops every one until it is done), and the linker gives its errors at once, where cuLibraryLoadData puts off
+ * compiling until a kernel is asked for. `optin` is the device's shared memory limit for one block, bytes.
+ */
 export function loadModule(driver: Driver, image: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
-  const library = driver.cuLibraryLoadData(image, options);
+  const ptx = ptxOf(image);
+  const library =
+    ptx !== undefined && driver.provider === 'libcuda'
+      ? driver.cuLibraryLoadData(driver.cuLink([{ type: JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], options).cubin, {})
+      : driver.cuLibraryLoadData(image, options);
   try {
-    const ptx = ptxOf(image);
     const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
     const names = signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))

@@ -38,7 +38,7 @@ test('the tarball holds the build, the licences and the front page, and no more'
 });
 
 test('no declaration of a test is in the tarball', () => {
-  expect(app.packed.filter(({ path }) => /\.test\.|\/testing\//.test(path))).toEqual([]);
+  expect(app.packed.filter(({ path }) => /\.test[.-]|\/testing\//.test(path))).toEqual([]);
 });
 
 test('every file that package.json names is in the tarball', async () => {

@@ -12,7 +12,7 @@ import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
 import { CpuDevice } from './device.js';
-import type { Compile } from './kernels/module.js';
+import type { Compile } from './kernels/compile.js';
 import { Machine } from './machine.js';
 import { GRANULE } from './memory/arena.js';
 import { ADDRESS_END, WASM_PAGE } from './memory/device-memory.js';

@@ -32,6 +32,14 @@ test('PTX with an error is INVALID_PTX with the compiler\'s words as the error l
   expect(messageOf(() => cu.cuLibraryLoadData('!unsupported', {}))).toContain('the CPU device does not cover this PTX yet (line 3)');
 });
 
+test('a kernel that the compiler does not cover says so when it is asked for, and the others work', () => {
+  const { cu } = openFake();
+  const module = cu.cuModuleLoadDataEx('empty !partly', {});
+  expect(cu.cuModuleGetFunction(module, 'empty')).toBeGreaterThan(0);
+  expect(messageOf(() => cu.cuModuleGetFunction(module, 'hard'))).toMatch(/INVALID_PTX \(218\).*not cover[^]*wgmma.mma_async is not covered/);
+  expect(resultOf(() => cu.cuLibraryGetKernel(cu.cuLibraryLoadData('empty !partly', {}), 'hard'))).toBe('CUDA_ERROR_INVALID_PTX');
+});
+
 test('machine code for a GPU is NO_BINARY_FOR_GPU', () => {
   const { cu } = openFake();
   expect(messageOf(() => cu.cuModuleLoadDataEx(Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2), {}))).toContain('NO_BINARY_FOR_GPU (209): this is machine code');

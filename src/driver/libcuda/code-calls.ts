@@ -17,6 +17,10 @@ type CodeCalls = Pick<Driver,
   | 'cuOccupancyAvailableDynamicSMemPerBlock'>;
 
 export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCalls {
+  // The driver compiles a library's PTX when one of its kernels is first asked for (CUDA_MODULE_LOADING=LAZY, the
+  // default), and writes the logs then: options and log buffers live as long as the library.
+  const libraries = new Map<number, JitRequest>();
+  const kernels = new Map<number, number>();
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
@@ -52,19 +56,26 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
 
     cuLibraryLoadData(code, options) {
       const jit = new JitRequest(koffi, options);
-      const r = cuLibraryLoadData.run(out0, imageBytes(code), jit.options, jit.optionValues, jit.count, 0, 0, 0);
+      const image = imageBytes(code);
+      const r = cuLibraryLoadData.run(out0, image, jit.options, jit.optionValues, jit.count, 0, 0, 0);
       if (r !== 0) throw cuLibraryLoadData.failure(r, jit.logs());
-      return scratch.u64(0);
+      const library = scratch.u64(0);
+      libraries.set(library, jit);
+      return library;
     },
     cuLibraryUnload(library) {
       Atomics.add(unloads, 0, 1);
       const r = cuLibraryUnload.run(library);
       if (r !== 0) throw cuLibraryUnload.failure(r);
+      libraries.delete(library);
+      for (const [kernel, owner] of kernels) if (owner === library) kernels.delete(kernel);
     },
     cuLibraryGetKernel(library, name) {
       const r = cuLibraryGetKernel.run(out0, library, name);
-      if (r !== 0) throw cuLibraryGetKernel.failure(r, `"${name}"`);
-      return scratch.u64(0);
+      if (r !== 0) throw cuLibraryGetKernel.failure(r, { ...libraries.get(library)?.logs(), detail: `"${name}"` });
+      const kernel = scratch.u64(0);
+      kernels.set(kernel, library);
+      return kernel;
     },
     cuLibraryGetKernelCount(library) {
       const r = cuLibraryGetKernelCount.run(out0, library);
@@ -98,7 +109,7 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
     },
     cuKernelGetFunction(kernel) {
       const r = cuKernelGetFunction.run(out0, kernel);
-      if (r !== 0) throw cuKernelGetFunction.failure(r);
+      if (r !== 0) throw cuKernelGetFunction.failure(r, { ...libraries.get(kernels.get(kernel) ?? 0)?.logs() });
       return scratch.u64(0);
     },
 

@@ -9,6 +9,7 @@ import { rematerialisable } from '../analysis/rematerialise.js';
 import type { Rules } from '../rules/rule.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Shape } from '../analysis/regions.js';
+import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
 import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
@@ -23,6 +24,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   private readonly to: number;
   readonly thread: number;
   readonly layout: FrameLayout;
+  readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
   private readonly remade: Map<number, Inst>;
   private readonly threadLabel = {};
@@ -50,6 +52,10 @@ export class KernelEmitter extends ControlFlowEmitter {
       for (const target of shape.irregularTargets) this.addEntry(target);
       for (const block of cuts) if (block.ending.kind === 'cut') this.addEntry(block.ending.to);
     }
+    const usesBarriers = cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'barrier');
+    const onlyPlain = cuts.every(({ ending }) => ending.kind !== 'cut' || ending.cut !== 'barrier' || isPlainBarrier(ending.inst))
+      && !blocks.some(block => block.insts.some(inst => inst.mnemonic === 'bar' || inst.mnemonic === 'barrier'));
+    this.barriers = !usesBarriers ? 'none' : onlyPlain ? 'plain' : 'general';
     this.remade = rematerialisable(blocks, lowered.registers);
     // Wider cells first, so that every cell is aligned.
     const spilled = new Set<Register>();
@@ -64,7 +70,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     }
     this.layout = {
       stateful,
-      mail: cuts.some(({ ending }) => ending.kind === 'cut' && (ending.cut === 'warp' || (ending.cut === 'barrier' && !isPlainBarrier(ending.inst)))),
+      mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
       frameBytes: alignUp(end, 8),
       localBytes: alignUp(lowered.frameBytes, 16),
       callStack: callsFunctions,
@@ -166,7 +172,7 @@ export class KernelEmitter extends ControlFlowEmitter {
           this.saveState(entry, ending.to);
         } else {
           if (ending.cut === 'warp') emitWarpArrival(this, inst, block.index);
-          else if (this.layout.mail) emitBarrierArrival(this, inst);
+          else if (this.barriers === 'general') emitBarrierArrival(this, inst);
           this.saveState((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);
         }
         this.branchTo(this.nextLabel);

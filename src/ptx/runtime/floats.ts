@@ -229,18 +229,23 @@ export const FLOAT_FUNCTIONS = `
 (func $shr128_hi (param $hi i64) (param $n i32) (result i64)
   (select (i64.shr_u $hi (i64.extend_i32_u $n)) 0L (i32.lt_u $n 64)))
 
+;; A number of the sign of x*y - z. Rounded away from zero, so that a tiny one does not become zero.
+(func $residual (param $x $y $z f64) (result f64) (local $d f64)
+  (local.set $d (call $fma_mode_f64 $x $y (f64.neg $z) 3))
+  (if (f64.gt $d 0d) (then (return $d)))
+  (call $fma_mode_f64 $x $y (f64.neg $z) 2))
 (func $div_directed_f64 (param $a $b f64) (param $mode i32) (result f64) (local $r $d f64)
   (local.set $r (f64.div $a $b))
   (if (i32.eqz (i32.and (i32.and (f64.lt (f64.abs $a) inf_d) (f64.lt (f64.abs $b) inf_d)) (i32.and (f64.ne $b 0d) (f64.ne $a 0d)))) (then (return $r)))
   (if (f64.eq (f64.abs $r) inf_d) (then (return (call $directed_f64 $r (select 1 -1 (f64.gt $r 0d)) $mode))))
-  ;; The sign of r*b - a, seen from a positive divisor.
-  (local.set $d (call $fma_mode_f64 $r $b (f64.neg $a) 0))
+  ;; r*b - a, seen from a positive divisor.
+  (local.set $d (call $residual $r $b $a))
   (if (f64.lt $b 0d) (then (local.set $d (f64.neg $d))))
   (call $directed_f64 $r (i32.sub (f64.gt $d 0d) (f64.lt $d 0d)) $mode))
 (func $sqrt_directed_f64 (param $a f64) (param $mode i32) (result f64) (local $r $d f64)
   (local.set $r (f64.sqrt $a))
   (if (i32.eqz (i32.and (f64.gt $a 0d) (f64.lt $a inf_d))) (then (return $r)))
-  (local.set $d (call $fma_mode_f64 $r $r (f64.neg $a) 0))
+  (local.set $d (call $residual $r $r $a))
   (call $directed_f64 $r (i32.sub (f64.gt $d 0d) (f64.lt $d 0d)) $mode))
 
 ;; PTX min and max return the operand that is a number, and order -0 below +0.

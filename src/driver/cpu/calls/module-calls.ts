@@ -1,18 +1,26 @@
 /**
  * Modules, libraries and the linker. The one kind of code that this device takes is PTX.
  */
+import type { CompiledModule } from '../../../ptx/index.js';
 import { CUjitInputType } from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { CUresult } from '../../result.js';
 import { fail, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed } from '../graphs/capture.js';
 import { CpuLibrary } from '../kernels/library.js';
-import { CpuModule, loadCode, ptxText } from '../kernels/module.js';
+import { CpuModule, failPtx, loadCode, ptxText } from '../kernels/module.js';
 import type { Machine } from '../machine.js';
 
 export function moduleCalls(machine: Machine) {
   function notFound(call: string, kind: string, name: string, known: readonly string[]): never {
     fail(call, CUresult.CUDA_ERROR_NOT_FOUND, `there is no ${kind} '${name}'; there ${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}`);
+  }
+
+  /** Kernels that the compiler does not cover are left out of a module whose others it does: they say so when asked for. */
+  function noKernel(call: string, name: string, { kernels, failures }: CompiledModule): never {
+    const failure = failures.find(({ kernel }) => kernel === name);
+    if (failure !== undefined) failPtx(call, failure.error);
+    notFound(call, 'kernel', name, kernels.map((kernel) => kernel.name));
   }
 
   function notFoundVariable(call: string, name: string, { compiled }: Pick<CpuModule, 'compiled'>): never {
@@ -37,7 +45,7 @@ export function moduleCalls(machine: Machine) {
     cuModuleGetFunction(mod, name) {
       const module = machine.find('cuModuleGetFunction', 'module', machine.modules, mod);
       const found = module.function(name);
-      return (found ?? notFound('cuModuleGetFunction', 'kernel', name, module.compiled.kernels.map((k) => k.name))).handle;
+      return (found ?? noKernel('cuModuleGetFunction', name, module.compiled)).handle;
     },
     cuModuleGetGlobal(mod, name) {
       const module = machine.find('cuModuleGetGlobal', 'module', machine.modules, mod);
@@ -54,8 +62,8 @@ export function moduleCalls(machine: Machine) {
       machine.find('cuLibraryUnload', 'library', machine.libraries, library).unload();
     },
     cuLibraryGetKernel(library, name) {
-      const { kernels } = machine.find('cuLibraryGetKernel', 'library', machine.libraries, library);
-      return (kernels.get(name) ?? notFound('cuLibraryGetKernel', 'kernel', name, [...kernels.keys()])).handle;
+      const { kernels, code } = machine.find('cuLibraryGetKernel', 'library', machine.libraries, library);
+      return (kernels.get(name) ?? noKernel('cuLibraryGetKernel', name, code.compiled)).handle;
     },
     cuLibraryGetKernelCount: (library) => machine.find('cuLibraryGetKernelCount', 'library', machine.libraries, library).kernels.size,
     cuLibraryEnumerateKernels(library) {

@@ -275,6 +275,8 @@ export class LaunchOperation extends Operation {
   }
 
   override release(): void {
+    // A spare operation must not keep a context, and with it gigabytes of memory, alive.
+    this.func = undefined!;
     LaunchOperation.spare.push(this);
   }
 }

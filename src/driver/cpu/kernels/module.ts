@@ -9,10 +9,9 @@ import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { Allocation } from '../memory/device-memory.js';
+import type { Compile } from './compile.js';
 import { hostFunctions } from './host-functions.js';
 import { KernelFunction } from './kernel-function.js';
-
-export type Compile = (source: string, options?: { fileName?: string }) => CompiledModule;
 
 /** What compiling a text gives: all that does not depend on a context. */
 export interface LoadedCode {
@@ -38,17 +37,22 @@ export function loadCode(call: string, image: string | Uint8Array, compile: Comp
     compiled = compile(source);
   } catch (error) {
     if (!(error instanceof PtxError)) throw error;
-    throw new DriverError(call, CUresult.CUDA_ERROR_INVALID_PTX, {
-      errorLog: error.message,
-      detail: error.code === 'unsupported'
-        ? `the CPU device does not cover this PTX yet (line ${error.line})`
-        : `the PTX has an error at line ${error.line}`,
-    });
+    failPtx(call, error);
   }
   const code = { compiled, wasm: new WebAssembly.Module(compiled.wasm) };
   texts.set(source, code);
   if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value!);
   return code;
+}
+
+/** The compiler's message is the JIT's error log. */
+export function failPtx(call: string, error: PtxError): never {
+  throw new DriverError(call, CUresult.CUDA_ERROR_INVALID_PTX, {
+    errorLog: error.message,
+    detail: error.code === 'unsupported'
+      ? `the CPU device does not cover this PTX yet (line ${error.line})`
+      : `the PTX has an error at line ${error.line}`,
+  });
 }
 
 export function ptxText(call: string, image: string | Uint8Array): string {

@@ -139,11 +139,6 @@ export class DeviceMemory implements ByteSpace {
     return address >= this.base && address < this.base + this.capacity;
   }
 
-  /** How many live allocations there are: what a test of leaks looks at. */
-  get liveCount(): number {
-    return this.live.size;
-  }
-
   fill(at: number, byte: number, bytes: number): void {
     this.moves.fill(at, byte, bytes);
   }

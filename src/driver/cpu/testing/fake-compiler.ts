@@ -1,7 +1,7 @@
 /**
  * A stand-in for the PTX compiler, for tests of the device alone: its "PTX" is a list of words, each the name of one of
  * the kernels below, assembled by hand to WebAssembly with the compiler's calling convention. `$variable` words declare
- * 64-byte variables, `!syntax` and `!unsupported` fail as the compiler would.
+ * 64-byte variables, `!syntax` and `!unsupported` fail as the compiler would, `!partly` leaves out a kernel 'hard'.
  */
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
 import { PtxError } from '../../../ptx/index.js';
@@ -149,6 +149,7 @@ export function fakeCompile(source: string): CompiledModule {
     version: '8.3', target: 'sm_80', wasm: assemble(names), data, variables,
     relocations: variables.length > 1 ? [{ offset: 8, addend: 64 }] : [],
     hostImports: IMPORTS,
+    failures: words.includes('!partly') ? [{ kernel: 'hard', error: new PtxError('unsupported', 'wgmma.mma_async is not covered', place) }] : [],
     kernels: names.map((name): CompiledKernel => {
       const { params, extra } = KERNELS[name]!;
       let offset = 0;

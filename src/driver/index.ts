@@ -1,0 +1,22 @@
+/**
+ * Level 1 of async-cuda: the CUDA driver API as one TypeScript interface, with NVIDIA's names, and its two providers.
+ *
+ * Calls run on the calling thread and nothing is checked for them: for lifetimes and ordering use `async-cuda/core`.
+ *
+ * @packageDocumentation
+ */
+export { isPolled } from './driver.js';
+export type * from './driver.js';
+export { CUresult, resultName } from './result.js';
+export * from './attributes.js';
+export * from './flags.js';
+export { DriverError, LibraryNotFoundError, MissingSymbolError } from './error.js';
+export type { DriverErrorDetails } from './error.js';
+export { openLibcuda } from './libcuda/open.js';
+export type { LibcudaOptions } from './libcuda/open.js';
+export { findLibrary } from './libcuda/find.js';
+export type { FindResult, Tried } from './libcuda/find.js';
+export { KNOWN_LIBRARIES } from './libcuda/libraries.js';
+export type { LibraryRow } from './libcuda/libraries.js';
+export { openCpu } from './cpu/open.js';
+export type { CpuOptions } from './cpu/open.js';

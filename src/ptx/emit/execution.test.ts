@@ -1,0 +1,198 @@
+// How blocks run: barriers, warp operations, divergence, fuel, faults, calls.
+
+import { describe, expect, it } from 'vitest';
+import { FAULT, STATUS } from '../index.js';
+import { Grid, kernelText } from '../run-grid.test-support.js';
+
+const OUT = '.param .u64 out';
+const INDEX = `.reg .b64 %o, %p; .reg .b32 %t, %v, %w, %x, %y; .reg .pred %q, %s;
+  ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 4, %o;`;
+
+function run(body: string, threads: number, options: { before?: string; fuel?: number; grid?: number; maxCalls?: number; interleave?: boolean } = {}): { out: Uint32Array; outcome: ReturnType<Grid['run']> } {
+  const grid = new Grid(kernelText('k', OUT, `${INDEX}\n${body}`, options.before ?? ''));
+  const out = grid.put(new Uint32Array(2048));
+  const outcome = grid.run('k', [{ i64: out.address }], {
+    grid: [options.grid ?? 1], block: [threads],
+    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), ...(options.maxCalls === undefined ? {} : { maxCalls: options.maxCalls }),
+    ...(options.interleave ? { interleave: true } : {}),
+  });
+  return { out: out.view, outcome };
+}
+
+describe('barriers', () => {
+  const rotate = `.shared .align 4 .b8 s[4096]; mov.u32 %w, s; mad.lo.u32 %x, %t, 4, %w; st.shared.u32 [%x], %t;
+    bar.sync 0; xor.b32 %y, %t, 1; mad.lo.u32 %x, %y, 4, %w; ld.shared.u32 %v, [%x]; st.global.u32 [%p], %v; ret;`;
+  it('bar.sync makes stores visible', () => {
+    const { out, outcome } = run(rotate, 256);
+    expect(outcome.status).toBe(STATUS.done);
+    for (let t = 0; t < 256; t++) expect(out[t]).toBe(t ^ 1);
+  });
+  it('threads that have exited are not waited for', () => {
+    const { out, outcome } = run(`setp.ge.u32 %q, %t, 40; @%q exit; bar.sync 0; st.global.u32 [%p], 7; ret;`, 100);
+    expect(outcome.status).toBe(STATUS.done);
+    expect([...out.subarray(0, 100)]).toEqual(Array.from({ length: 100 }, (_, t) => t < 40 ? 7 : 0));
+  });
+  it('bar.red counts, and combines', () => {
+    const { out } = run(`and.b32 %v, %t, 3; setp.eq.u32 %q, %v, 0; bar.red.popc.u32 %w, 0, %q; bar.red.or.pred %s, 0, %q; selp.u32 %x, 1000, 0, %s;
+      add.u32 %w, %w, %x; bar.red.and.pred %s, 0, %q; selp.u32 %x, 9999, 0, %s; add.u32 %w, %w, %x; st.global.u32 [%p], %w; ret;`, 128);
+    expect(new Set(out.subarray(0, 128))).toEqual(new Set([1032]));
+  });
+  it('named barriers with counts: producers arrive, consumers wait', () => {
+    const { out, outcome } = run(`.shared .align 4 .b8 s[256]; setp.ge.u32 %q, %t, 32; mov.u32 %w, s; and.b32 %y, %t, 31; mad.lo.u32 %x, %y, 4, %w; @%q bra produce;
+      bar.sync 1, 64; ld.shared.u32 %v, [%x]; st.global.u32 [%p], %v; ret;
+      produce: add.u32 %v, %t, 100; st.shared.u32 [%x], %v; bar.arrive 1, 64; ret;`, 64);
+    expect(outcome.status).toBe(STATUS.done);
+    for (let t = 0; t < 32; t++) expect(out[t]).toBe(t + 132);
+  });
+  it('a barrier that can never complete is reported', () => {
+    const { outcome } = run(`setp.lt.u32 %q, %t, 8; @%q bra other; bar.sync 1; ret; other: bar.sync 2; ret;`, 16);
+    expect(outcome.status).toBe(STATUS.fault);
+    expect(outcome.fault?.kind).toBe(FAULT.divergentBarrier);
+  });
+});
+
+describe('warp operations', () => {
+  it('shfl in all modes, with segments', () => {
+    for (const [mode, clamp, source] of [
+      ['up', 0, (l: number) => l < 3 ? l : l - 3], ['down', 31, (l: number) => l + 3 > 31 ? l : l + 3],
+      ['bfly', 31, (l: number) => l ^ 3], ['idx', 31, () => 3],
+      ['down', 0x181f, (l: number) => (l & 7) + 3 > 7 ? l : l + 3], ['idx', 0x181f, (l: number) => (l & ~7) | 3],
+    ] as const) {
+      const { out } = run(`shfl.sync.${mode}.b32 %v|%q, %t, 3, ${clamp}, -1; selp.u32 %w, 1000, 0, %q; add.u32 %v, %v, %w; st.global.u32 [%p], %v; ret;`, 64);
+      for (let t = 0; t < 64; t++) {
+        const lane = source(t & 31);
+        const valid = mode === 'up' ? (t & 31) >= 3 : mode === 'down' ? lane !== (t & 31) : true;
+        expect(out[t], `${mode} ${clamp} ${t}`).toBe((t & ~31) + lane + (valid ? 1000 : 0));
+      }
+    }
+  });
+  it('vote, match, redux, activemask and elect', () => {
+    const { out } = run(`and.b32 %v, %t, 1; setp.eq.u32 %q, %v, 1; vote.sync.ballot.b32 %w, %q, -1; st.global.u32 [%p], %w;
+      vote.sync.any.pred %s, %q, -1; selp.u32 %w, 1, 0, %s; st.global.u32 [%p+1024], %w;
+      redux.sync.add.s32 %w, %t, -1; st.global.u32 [%p+2048], %w; match.any.sync.b32 %w, %v, -1; st.global.u32 [%p+3072], %w;
+      @%q bra odd; activemask.b32 %w; st.global.u32 [%p+4096], %w; ret;
+      odd: activemask.b32 %w; st.global.u32 [%p+4096], %w; ret;`, 32);
+    expect(out[5]).toBe(0xaaaaaaaa);
+    expect(out[256 + 5]).toBe(1);
+    expect(out[512 + 5]).toBe(496);
+    expect(out[768 + 5]).toBe(0xaaaaaaaa);
+    expect(out[768 + 4]).toBe(0x55555555);
+    expect(out[1024 + 5]).toBe(0xaaaaaaaa);
+    expect(out[1024 + 4]).toBe(0x55555555);
+  });
+  it('works on part of a warp', () => {
+    const { out, outcome } = run(`setp.ge.u32 %q, %t, 8; @%q bra done; shfl.sync.bfly.b32 %v, %t, 1, 31, 255; st.global.u32 [%p], %v; done: ret;`, 32);
+    expect(outcome.status).toBe(STATUS.done);
+    expect([...out.subarray(0, 9)]).toEqual([1, 0, 3, 2, 5, 4, 7, 6, 0]);
+  });
+});
+
+describe('threads of a block make progress against each other', () => {
+  const spin = `.shared .align 4 .b8 lock[8]; mov.u32 %w, lock; setp.eq.u32 %q, %t, 0; @%q st.shared.u32 [%w], 0; @%q st.shared.u32 [%w+4], 0; bar.sync 0;
+    again: atom.shared.cas.b32 %v, [%w], 0, 1; setp.ne.u32 %q, %v, 0; @%q bra again;
+    ld.volatile.shared.u32 %x, [%w+4]; add.u32 %x, %x, 1; st.volatile.shared.u32 [%w+4], %x;
+    membar.cta; atom.shared.exch.b32 %v, [%w], 0; bar.sync 0; ld.shared.u32 %x, [%w+4]; st.global.u32 [%p], %x; ret;`;
+  it('a spin lock', () => {
+    expect(run(spin, 96).out[95]).toBe(96);
+  });
+  it('a thread that waits for a later one', () => {
+    const { out, outcome } = run(`setp.eq.u32 %q, %t, 63; @%q bra set; wait: ld.volatile.global.u32 %v, [%o+4096]; setp.eq.u32 %q, %v, 0; @%q bra wait;
+      st.global.u32 [%p], %v; ret; set: st.volatile.global.u32 [%o+4096], 5; ret;`, 64);
+    expect(outcome.status).toBe(STATUS.done);
+    expect(out[0]).toBe(5);
+  });
+  it('an endless kernel yields and can be given up', () => {
+    const { outcome } = run('again: bra again;', 4, { fuel: 100_000, maxCalls: 5 });
+    expect(outcome).toEqual({ status: STATUS.yielded, calls: 6 });
+  });
+});
+
+describe('fuel', () => {
+  const work = `.shared .align 4 .b8 s[1024]; .reg .f32 %f<4>; .reg .b64 %z; mov.u32 %w, s; mad.lo.u32 %x, %t, 4, %w; cvt.rn.f32.u32 %f1, %t; mov.u32 %y, 0; mov.b64 %z, 3;
+    loop: fma.rn.f32 %f1, %f1, 0f3F8147AE, 0f3E99999A; mad.lo.u32 %v, %y, 3, %t; and.b32 %v, %v, 7; add.s64 %z, %z, 5;
+    st.shared.f32 [%x], %f1; bar.sync 0; xor.b32 %v, %t, 1; mad.lo.u32 %v, %v, 4, %w; ld.shared.f32 %f2, [%v]; add.f32 %f1, %f1, %f2; bar.sync 0;
+    inner: add.u32 %v, %v, 1; and.b32 %y, %y, 0xffff; setp.lt.u32 %q, %v, 3; @%q bra inner;
+    shfl.sync.down.b32 %f3, %f1, 1, 31, -1; add.f32 %f1, %f1, %f3; add.u32 %y, %y, 1; setp.lt.u32 %q, %y, 9; @%q bra loop;
+    mov.b32 %v, %f1; cvt.u32.u64 %y, %z; add.u32 %v, %v, %y; st.global.u32 [%p], %v; atom.global.add.f32 %f2, [%o+4096], %f1; ret;`;
+  it('one unit at a time gives the same bits as all at once', () => {
+    const whole = run(work, 70, { grid: 2 });
+    expect(whole.outcome.calls).toBe(2);
+    for (const fuel of [1, 2, 7, 1000]) {
+      const parts = run(work, 70, { fuel, grid: 2 });
+      expect(parts.outcome.status).toBe(STATUS.done);
+      if (fuel < 8) expect(parts.outcome.calls).toBeGreaterThan(100);
+      expect(parts.out).toEqual(whole.out);
+    }
+  });
+  it('straight code never yields', () => {
+    const grid = new Grid(kernelText('k', OUT, `${INDEX} st.global.u32 [%p], 1; ret;`));
+    expect(grid.kernel('k').yields).toBe(false);
+  });
+});
+
+describe('faults', () => {
+  const at = (body: string, needle: string): number => {
+    const lines = kernelText('k', OUT, `${INDEX}\n${body}`).split('\n');
+    return lines.findIndex(line => line.includes(needle)) + 1;
+  };
+  const expectFault = (body: string, needle: string, kind: number, thread: number, address?: bigint): void => {
+    const { outcome } = run(body, 64);
+    expect(outcome.status).toBe(STATUS.fault);
+    expect(outcome.fault).toMatchObject({ kind, thread, line: at(body, needle) });
+    if (address !== undefined) expect(outcome.fault?.address).toBe(address);
+  };
+  const only = 'setp.ne.u32 %q, %t, 5;\n@%q bra done;\n';
+  it('null, far, wrapped and crooked addresses', () => {
+    expectFault(`${only} mov.b64 %p, 0;\n ld.global.u32 %v, [%p];\ndone: ret;`, 'ld.global', FAULT.outOfBounds, 5, 0n);
+    expectFault(`${only} mov.b64 %p, 65532;\n ld.global.u32 %v, [%p];\ndone: ret;`, 'ld.global', FAULT.outOfBounds, 5, 65532n);
+    expectFault(`${only} add.s64 %p, %p, 0x100000000;\n st.global.u32 [%p], 1;\ndone: ret;`, 'st.global', FAULT.outOfBounds, 5);
+    expectFault(`${only} mov.b64 %p, -4;\n st.global.u32 [%p], 1;\ndone: ret;`, 'st.global', FAULT.outOfBounds, 5, 0xfffffffffffffffcn);
+    expectFault(`${only} mov.b64 %p, 33554430;\n ld.global.v4.u32 {%v, %w, %x, %y}, [%p+2];\ndone: ret;`, 'ld.global', FAULT.outOfBounds, 5);
+    expectFault(`${only} st.global.u32 [%p+2], 1;\ndone: ret;`, 'st.global', FAULT.misaligned, 5);
+    expectFault(`${only} ld.global.v2.u32 {%v, %w}, [%p];\ndone: ret;`, 'ld.global', FAULT.misaligned, 5);
+    expectFault(`${only} atom.global.add.u32 %v, [%o+16777216000], 1;\ndone: ret;`, 'atom', FAULT.outOfBounds, 5);
+    expectFault(`${only} mov.u32 %v, 12;\n ld.u32 %w, [%v];\ndone: ret;`, 'ld.u32', FAULT.outOfBounds, 5);
+  });
+  it('shared memory has its own bounds', () => {
+    expectFault(`.shared .align 4 .b8 s[64];\n mov.u32 %w, s; mad.lo.u32 %w, %t, 4, %w;\n st.shared.u32 [%w], %t;\n ret;`, 'st.shared', FAULT.outOfBounds, 16);
+  });
+  it('trap', () => {
+    expectFault(`${only} trap;\ndone: ret;`, 'trap', FAULT.trap, 5);
+  });
+});
+
+describe('calls', () => {
+  it('recursion, as deep as the stack allows', () => {
+    const before = `.func (.param .b32 r) sum(.param .b32 n)\n{ .reg .b32 %n, %m; .reg .pred %p; ld.param.u32 %n, [n]; setp.eq.u32 %p, %n, 0; @%p bra zero;
+      sub.u32 %m, %n, 1; { .param .b32 a; .param .b32 b; st.param.b32 [a], %m; call.uni (b), sum, (a); ld.param.b32 %m, [b]; }
+      add.u32 %n, %n, %m; zero: st.param.b32 [r], %n; ret; }`;
+    const call = (n: number): string => `{ .param .b32 a; .param .b32 b; st.param.b32 [a], ${n}; call.uni (b), sum, (a); ld.param.b32 %v, [b]; } st.global.u32 [%p], %v; ret;`;
+    expect(run(call(300), 2, { before }).out[1]).toBe(300 * 301 / 2);
+    expect(run(call(100000), 2, { before }).outcome.fault?.kind).toBe(FAULT.stackOverflow);
+  });
+  it('a function with a barrier is inlined', () => {
+    const before = `.func twice(.param .b64 at)\n{ .reg .b64 %a; .reg .b32 %v; ld.param.u64 %a, [at]; bar.sync 0; ld.global.u32 %v, [%a]; shl.b32 %v, %v, 1; st.global.u32 [%a], %v; ret; }`;
+    const { out } = run(`st.global.u32 [%p], %t; { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } ret;`, 64, { before });
+    expect(out[63]).toBe(63 * 4);
+  });
+  it('irreducible control flow', () => {
+    const { out, outcome } = run(`mov.u32 %v, 0; and.b32 %w, %t, 1; setp.eq.u32 %q, %w, 1; @%q bra second;
+      first: add.u32 %v, %v, 1; second: add.u32 %v, %v, 10; setp.lt.u32 %q, %v, 50; @%q bra first; setp.lt.u32 %q, %v, 60; @%q bra second; st.global.u32 [%p], %v; ret;`, 4, { fuel: 1 });
+    const reference = (t: number): number => {
+      let v = t & 1 ? 0 : 1;
+      for (;;) {
+        v += 10;
+        if (v < 50) { v += 1; continue; }
+        if (v < 60) continue;
+        return v;
+      }
+    };
+    expect(outcome.status).toBe(STATUS.done);
+    for (let t = 0; t < 4; t++) expect(out[t]).toBe(reference(t));
+  });
+  it('brx.idx', () => {
+    const { out } = run(`and.b32 %w, %t, 3; table: .branchtargets a, b, c, a; brx.idx %w, table;
+      a: st.global.u32 [%p], 1; ret; b: st.global.u32 [%p], 2; ret; c: st.global.u32 [%p], 3; ret;`, 4);
+    expect([...out.subarray(0, 4)]).toEqual([1, 2, 3, 1]);
+  });
+});

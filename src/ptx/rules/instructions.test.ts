@@ -1,0 +1,334 @@
+// Every instruction family against a reference in BigInt or doubles, on edge values and random ones.
+
+import { describe, expect, it } from 'vitest';
+import { Grid, kernelText } from '../run-grid.test-support.js';
+
+type Width = 16 | 32 | 64;
+
+const seeds = (() => {
+  let state = 0x9e3779b97f4a7c15n;
+  return (): bigint => {
+    state = BigInt.asUintN(64, state * 6364136223846793005n + 1442695040888963407n);
+    return (state ^ (state >> 29n)) & 0xffffffffffffffffn;
+  };
+})();
+
+const EDGES = [0n, 1n, 2n, 3n, 5n, 7n, 31n, 32n, 33n, 63n, 64n, 255n, 0x7fn, 0x80n, 0x7fffn, 0x8000n, 0xffffn, 0x7fffffffn, 0x80000000n,
+  0xffffffffn, 0x100000000n, 0x7fffffffffffffffn, 0x8000000000000000n, 0xffffffffffffffffn, 0xfffffffffffffffen];
+
+function operandSets(count: number, howMany = 400): bigint[][] {
+  const sets: bigint[][] = [];
+  for (let index = 0; index < howMany; index++) {
+    sets.push(Array.from({ length: count }, () => seeds() % 3n === 0n ? seeds() : EDGES[Number(seeds() % BigInt(EDGES.length))]!));
+  }
+  return sets;
+}
+
+/** Runs one instruction over many operand sets; operands and results are u64 cells, cut to their widths. */
+function evaluate(instruction: string, widths: readonly Width[], resultWidth: Width, sets: readonly (readonly bigint[])[]): bigint[] {
+  const names = ['%a', '%b', '%c', '%d'];
+  const body = `
+  .reg .b64 %p, %q, %t; .reg .b32 %i; .reg .pred %pr, %pq;
+  ${widths.map((width, index) => `.reg .b${width} ${names[index]!};`).join(' ')} .reg .b${resultWidth} %r;
+  ld.param.u64 %p, [in]; ld.param.u64 %q, [out];
+  mov.u32 %i, %ctaid.x; mov.u32 %i, %tid.x;
+  mad.wide.u32 %p, %i, ${widths.length * 8}, %p;
+  mad.wide.u32 %q, %i, 8, %q;
+  ${widths.map((width, index) => `ld.global.b${width} ${names[index]!}, [%p+${index * 8}];`).join('\n  ')}
+  ${instruction}
+  cvt.u64.u${resultWidth} %t, %r;
+  st.global.u64 [%q], %t;
+  ret;`;
+  const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body));
+  const input = grid.put(BigUint64Array.from(sets.flat()));
+  const output = grid.put(new BigUint64Array(sets.length));
+  const outcome = grid.run('k', [{ i64: input.address }, { i64: output.address }], { grid: [1], block: [sets.length] });
+  expect(outcome.status).toBe(0);
+  return [...output.view];
+}
+
+const u = (bits: number, value: bigint): bigint => BigInt.asUintN(bits, value);
+const s = (bits: number, value: bigint): bigint => BigInt.asIntN(bits, value);
+const as = (type: string, value: bigint): bigint => type[0] === 's' ? s(Number(type.slice(1)), value) : u(Number(type.slice(1)), value);
+const width = (type: string): Width => Number(type.slice(1)) as Width;
+
+function check(instruction: string, widths: readonly Width[], resultWidth: Width, reference: (...operands: bigint[]) => bigint): void {
+  const sets = operandSets(widths.length);
+  const results = evaluate(instruction, widths, resultWidth, sets);
+  results.forEach((result, index) => {
+    const operands = sets[index]!.map((value, at) => u(widths[at]!, value));
+    const wanted = u(resultWidth, reference(...operands));
+    if (result !== wanted) expect.fail(`${instruction} of ${operands.map(value => value.toString(16)).join(', ')}: ${result.toString(16)}, not ${wanted.toString(16)}`);
+  });
+}
+
+describe('integer arithmetic', () => {
+  for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
+    const w = width(type);
+    const two = [w, w] as const;
+    const three = [w, w, w] as const;
+    it(`${type}: add sub mul mad min max`, () => {
+      check(`add.${type} %r, %a, %b;`, two, w, (a, b) => a + b);
+      check(`sub.${type} %r, %a, %b;`, two, w, (a, b) => a - b);
+      check(`mul.lo.${type} %r, %a, %b;`, two, w, (a, b) => a * b);
+      check(`mul.hi.${type} %r, %a, %b;`, two, w, (a, b) => (as(type, a) * as(type, b)) >> BigInt(w));
+      check(`mad.lo.${type} %r, %a, %b, %c;`, three, w, (a, b, c) => a * b + c);
+      check(`mad.hi.${type} %r, %a, %b, %c;`, three, w, (a, b, c) => ((as(type, a) * as(type, b)) >> BigInt(w)) + c);
+      check(`min.${type} %r, %a, %b;`, two, w, (a, b) => as(type, a) < as(type, b) ? a : b);
+      check(`max.${type} %r, %a, %b;`, two, w, (a, b) => as(type, a) > as(type, b) ? a : b);
+      check(`sad.${type} %r, %a, %b, %c;`, three, w, (a, b, c) => c + (as(type, a) > as(type, b) ? a - b : b - a));
+    });
+    it(`${type}: div rem never trap`, () => {
+      const truncated = (a: bigint, b: bigint): bigint => as(type, b) === 0n ? -1n : as(type, a) / as(type, b);
+      check(`div.${type} %r, %a, %b;`, two, w, truncated);
+      check(`rem.${type} %r, %a, %b;`, two, w, (a, b) => as(type, b) === 0n ? a : as(type, a) % as(type, b));
+      check(`div.${type} %r, %a, 7;`, [w], w, a => as(type, a) / 7n);
+    });
+    it(`${type}: shifts clamp`, () => {
+      check(`shl.b${w} %r, %a, %b;`, [w, 32], w, (a, b) => b >= BigInt(w) ? 0n : a << b);
+      check(`shr.${type} %r, %a, %b;`, [w, 32], w, (a, b) => as(type, a) >> (b > 64n ? 64n : b));
+      check(`shr.${type} %r, %a, ${w + 3};`, [w], w, a => as(type, a) >> BigInt(w));
+    });
+    if (type[0] === 's') {
+      it(`${type}: abs neg`, () => {
+        check(`abs.${type} %r, %a;`, [w], w, a => s(w, a) < 0n ? -a : a);
+        check(`neg.${type} %r, %a;`, [w], w, a => -a);
+      });
+    }
+    if (w < 64) {
+      it(`${type}: wide`, () => {
+        const double = (w * 2) as Width;
+        check(`mul.wide.${type} %r, %a, %b;`, two, double, (a, b) => as(type, a) * as(type, b));
+        check(`mad.wide.${type} %r, %a, %b, %c;`, [w, w, double], double, (a, b, c) => as(type, a) * as(type, b) + c);
+      });
+    }
+  }
+  it('carry chains', () => {
+    check('add.cc.u32 %a, %a, %b; addc.u32 %r, %c, 0;', [32, 32, 32], 32, (a, b, c) => c + (a + b > 0xffffffffn ? 1n : 0n));
+    check('sub.cc.u32 %a, %a, %b; subc.u32 %r, %c, 5;', [32, 32, 32], 32, (a, b, c) => c - 5n - (a < b ? 1n : 0n));
+    check('add.cc.u64 %a, %a, %b; addc.cc.u64 %c, %c, %d; addc.u64 %r, 0, 0;', [64, 64, 64, 64], 64, (a, b, c, d) => (c + d + (a + b >> 64n)) >> 64n);
+    check('mad.lo.cc.u32 %d, %a, %b, %c; madc.hi.u32 %r, %a, %b, 7;', [32, 32, 32, 32], 32, (a, b, c) => (a * b >> 32n) + 7n + ((u(32, a * b) + c) >> 32n));
+    check('sub.cc.u64 %a, %a, %b; subc.cc.u64 %c, %c, %d; subc.u64 %r, 0, 0;', [64, 64, 64, 64], 64, (a, b, c, d) => -(c - d - (a < b ? 1n : 0n) < 0n ? 1n : 0n));
+  });
+  it('24-bit products, saturation, dot products', () => {
+    check('mul24.lo.s32 %r, %a, %b;', [32, 32], 32, (a, b) => s(24, a) * s(24, b));
+    check('mul24.hi.u32 %r, %a, %b;', [32, 32], 32, (a, b) => (u(24, a) * u(24, b)) >> 16n);
+    check('mad24.lo.u32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => u(24, a) * u(24, b) + c);
+    const clamp = (x: bigint): bigint => x > 0x7fffffffn ? 0x7fffffffn : x < -0x80000000n ? -0x80000000n : x;
+    check('add.sat.s32 %r, %a, %b;', [32, 32], 32, (a, b) => clamp(s(32, a) + s(32, b)));
+    check('sub.sat.s32 %r, %a, %b;', [32, 32], 32, (a, b) => clamp(s(32, a) - s(32, b)));
+    const bytes = (x: bigint): bigint[] => [0n, 8n, 16n, 24n].map(at => (x >> at) & 255n);
+    check('dp4a.s32.u32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => bytes(a).reduce((sum, x, i) => sum + s(8, x) * bytes(b)[i]!, c));
+    check('dp2a.hi.s32.s32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => c + s(16, a) * s(8, b >> 16n) + s(16, a >> 16n) * s(8, b >> 24n));
+    check('vabsdiff4.u32.u32.u32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b) => bytes(a).reduce((sum, x, i) => {
+      const difference = x - bytes(b)[i]!;
+      return sum | ((difference < 0n ? -difference : difference) << BigInt(8 * i));
+    }, 0n));
+  });
+});
+
+describe('bits', () => {
+  for (const w of [16, 32, 64] as const) {
+    it(`b${w}: logic`, () => {
+      check(`and.b${w} %r, %a, %b;`, [w, w], w, (a, b) => a & b);
+      check(`or.b${w} %r, %a, %b;`, [w, w], w, (a, b) => a | b);
+      check(`xor.b${w} %r, %a, %b;`, [w, w], w, (a, b) => a ^ b);
+      check(`not.b${w} %r, %a;`, [w], w, a => ~a);
+      check(`cnot.b${w} %r, %a;`, [w], w, a => a === 0n ? 1n : 0n);
+    });
+  }
+  const bitsOf = (value: bigint, w: number): string => value.toString(2).padStart(w, '0');
+  for (const w of [32, 64] as const) {
+    it(`b${w}: counts and fields`, () => {
+      check(`popc.b${w} %r, %a;`, [w], 32, a => BigInt([...bitsOf(a, w)].filter(bit => bit === '1').length));
+      check(`clz.b${w} %r, %a;`, [w], 32, a => BigInt(`${bitsOf(a, w)}1`.indexOf('1')));
+      check(`brev.b${w} %r, %a;`, [w], w, a => BigInt(`0b${[...bitsOf(a, w)].reverse().join('')}`));
+      const high = (a: bigint): bigint => BigInt(a.toString(2).length) - 1n;
+      check(`bfind.u${w} %r, %a;`, [w], 32, a => a === 0n ? -1n : high(a));
+      check(`bfind.s${w} %r, %a;`, [w], 32, a => { const v = s(w, a) < 0n ? ~s(w, a) : a; return v === 0n ? -1n : high(v); });
+      check(`bfind.shiftamt.u${w} %r, %a;`, [w], 32, a => a === 0n ? -1n : BigInt(w - 1) - high(a));
+      for (const sign of ['u', 's']) {
+        check(`bfe.${sign}${w} %r, %a, %b, %c;`, [w, 32, 32], w, (a, b, c) => {
+          const pos = b & 255n;
+          const len = c & 255n;
+          const msb = BigInt(w - 1);
+          const at = pos + len - 1n < msb ? pos + len - 1n : msb;
+          const fill = sign === 's' && len !== 0n ? (a >> at) & 1n : 0n;
+          let d = 0n;
+          for (let i = 0n; i <= msb; i++) d |= (i < len && pos + i <= msb ? (a >> (pos + i)) & 1n : fill) << i;
+          return d;
+        });
+      }
+      check(`bfi.b${w} %r, %a, %b, %c, %d;`, [w, w, 32, 32], w, (a, b, c, d) => {
+        let f = b;
+        for (let i = 0n; i < (d & 255n) && (c & 255n) + i < BigInt(w); i++) {
+          const at = (c & 255n) + i;
+          f = (f & ~(1n << at)) | (((a >> i) & 1n) << at);
+        }
+        return f;
+      });
+    });
+  }
+  it('funnel shifts, permutes, lop3, masks', () => {
+    const pair = (a: bigint, b: bigint): bigint => (b << 32n) | a;
+    const low = (c: bigint, mode: string): bigint => mode === 'wrap' ? c & 31n : c > 32n ? 32n : c;
+    for (const mode of ['wrap', 'clamp']) {
+      check(`shf.l.${mode}.b32 %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) => (pair(a, b) << low(c, mode)) >> 32n);
+      check(`shf.r.${mode}.b32 %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) => pair(a, b) >> low(c, mode));
+    }
+    check('shf.l.wrap.b32 %r, %a, %a, 7;', [32], 32, a => (pair(a, a) << 7n) >> 32n);
+    const permute = (a: bigint, b: bigint, c: bigint): bigint => [0n, 1n, 2n, 3n].reduce((sum, i) => {
+      const selector = (c >> (4n * i)) & 15n;
+      const byte = (pair(a, b) >> (8n * (selector & 7n))) & 255n;
+      return sum | ((selector & 8n ? (byte & 128n ? 255n : 0n) : byte) << (8n * i));
+    }, 0n);
+    check('prmt.b32 %r, %a, %b, %c;', [32, 32, 32], 32, permute);
+    for (const selector of [0x5410, 0x7632, 0x3210, 0x0123, 0x8c9d, 0x4440]) check(`prmt.b32 %r, %a, %b, ${selector};`, [32, 32], 32, (a, b) => permute(a, b, BigInt(selector)));
+    check('prmt.b32.f4e %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => pair(a, b) >> (8n * (c & 3n)));
+    check('prmt.b32.rc16 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => ((a >> (16n * (c & 1n))) & 0xffffn) * 0x10001n);
+    for (const table of [0x96, 0xe8, 0xca, 0x00, 0xff, 0x1b]) {
+      check(`lop3.b32 %r, %a, %b, %c, ${table};`, [32, 32, 32], 32, (a, b, c) => {
+        let d = 0n;
+        for (let i = 0n; i < 32n; i++) {
+          const row = (((a >> i) & 1n) << 2n) | (((b >> i) & 1n) << 1n) | ((c >> i) & 1n);
+          d |= ((BigInt(table) >> row) & 1n) << i;
+        }
+        return d;
+      });
+    }
+    check('bmsk.clamp.b32 %r, %a, %b;', [32, 32], 32, (a, b) => a >= 32n || b === 0n ? 0n : ((1n << (b > 32n ? 32n : b)) - 1n) << a);
+  });
+});
+
+describe('integer conversions', () => {
+  const types = ['u8', 's8', 'u16', 's16', 'u32', 's32', 'u64', 's64'];
+  for (const from of types) {
+    it(`from ${from}`, () => {
+      const source = Math.max(16, Number(from.slice(1))) as Width;
+      for (const to of types) {
+        const target = Math.max(16, Number(to.slice(1))) as Width;
+        check(`cvt.${to}.${from} %r, %a;`, [source], target, a => as(to, as(from, a)));
+        const bits = BigInt(to.slice(1));
+        const [least, most] = to[0] === 's' ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
+        check(`cvt.sat.${to}.${from} %r, %a;`, [source], target, a => { const v = as(from, a); return v < least ? least : v > most ? most : v; });
+      }
+    });
+  }
+});
+
+const f64 = (bits: bigint): number => new Float64Array(new BigUint64Array([bits]).buffer)[0]!;
+const f32 = (bits: bigint): number => new Float32Array(new Uint32Array([Number(bits & 0xffffffffn)]).buffer)[0]!;
+const bits64 = (value: number): bigint => new BigUint64Array(new Float64Array([value]).buffer)[0]!;
+const bits32 = (value: number): bigint => BigInt(new Uint32Array(new Float32Array([value]).buffer)[0]!);
+
+const FLOAT_EDGES = [0, -0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, 1e-45, -1e-45, 1.17549435e-38, 1e-40, 3.4028234663852886e38, -3.4028234663852886e38,
+  Infinity, -Infinity, NaN, 2147483648, -2147483649, 4294967295, 4294967296, 1e20, -1e20, 65504, 65520, 1e-8, 127.5, 128.5, 0.1, 1 / 3];
+
+function floatSets(count: number, double: boolean, howMany = 500): bigint[][] {
+  return Array.from({ length: howMany }, () => Array.from({ length: count }, () => {
+    const kind = seeds() % 4n;
+    if (kind < 2n) return double ? bits64(FLOAT_EDGES[Number(seeds() % BigInt(FLOAT_EDGES.length))]!) : bits32(FLOAT_EDGES[Number(seeds() % BigInt(FLOAT_EDGES.length))]!);
+    if (kind === 2n) return double ? seeds() : seeds() & 0xffffffffn;
+    const near = (Number(seeds() % 2000000n) - 1000000) / 1024;
+    return double ? bits64(near) : bits32(near);
+  }));
+}
+
+function checkFloat(instruction: string, types: readonly ('f32' | 'f64' | 'b32')[], to: 'f32' | 'f64' | 'u32' | 'u64' | 'u16', reference: (...operands: number[]) => number | bigint): void {
+  const double = types.includes('f64');
+  const sets = floatSets(types.length, double);
+  const results = evaluate(instruction, types.map(type => type === 'f64' ? 64 : 32), Number(to.slice(1)) as Width, sets);
+  results.forEach((result, index) => {
+    const operands = sets[index]!.map(value => double ? f64(value) : f32(value));
+    const wanted = reference(...operands);
+    const same = typeof wanted === 'bigint' ? result === u(Number(to.slice(1)), wanted)
+      : Object.is(to === 'f64' ? f64(result) : f32(result), to === 'f64' ? wanted : Math.fround(wanted));
+    if (!same) expect.fail(`${instruction} of ${operands.join(', ')}: ${to === 'f64' ? f64(result) : to === 'f32' ? f32(result) : result}, not ${String(wanted)}`);
+  });
+}
+
+describe('floats', () => {
+  it('arithmetic rounds to nearest', () => {
+    for (const [t, list] of [['f32', ['f32', 'f32']], ['f64', ['f64', 'f64']]] as const) {
+      checkFloat(`add.${t} %r, %a, %b;`, list, t, (a, b) => a! + b!);
+      checkFloat(`sub.${t} %r, %a, %b;`, list, t, (a, b) => a! - b!);
+      checkFloat(`mul.rn.${t} %r, %a, %b;`, list, t, (a, b) => a! * b!);
+      checkFloat(`div.rn.${t} %r, %a, %b;`, list, t, (a, b) => a! / b!);
+      checkFloat(`rcp.rn.${t} %r, %a;`, [t], t, a => 1 / a!);
+      checkFloat(`sqrt.rn.${t} %r, %a;`, [t], t, a => Math.sqrt(a!));
+      checkFloat(`neg.${t} %r, %a;`, [t], t, a => -a!);
+      checkFloat(`abs.${t} %r, %a;`, [t], t, a => Math.abs(a!));
+      checkFloat(`copysign.${t} %r, %a, %b;`, list, t, (a, b) => Math.abs(b!) * (Object.is(Math.sign(a!), -0) || a! < 0 ? -1 : 1));
+      checkFloat(`min.${t} %r, %a, %b;`, list, t, (a, b) => Number.isNaN(a!) ? b! : Number.isNaN(b!) ? a! : Math.min(a!, b!));
+      checkFloat(`max.${t} %r, %a, %b;`, list, t, (a, b) => Number.isNaN(a!) ? b! : Number.isNaN(b!) ? a! : Math.max(a!, b!));
+    }
+    checkFloat('max.NaN.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => Math.max(a!, b!));
+  });
+  const tiny = (x: number): number => Math.abs(x) < 2 ** -126 ? (Object.is(x, -0) || x < 0 ? -0 : 0) : x;
+  it('.ftz flushes operands and results, .sat clamps', () => {
+    checkFloat('add.ftz.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => tiny(Math.fround(tiny(a!) + tiny(b!))));
+    checkFloat('mul.ftz.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => tiny(Math.fround(tiny(a!) * tiny(b!))));
+    checkFloat('add.sat.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => { const x = Math.fround(a! + b!); return x > 0 ? Math.min(x, 1) : 0; });
+    checkFloat('cvt.sat.f32.f32 %r, %a;', ['f32'], 'f32', a => a! > 0 ? Math.min(a!, 1) : 0);
+  });
+  it('approximations are correctly rounded or close', () => {
+    checkFloat('div.approx.f32 %r, %a, %b;', ['f32', 'f32'], 'f32', (a, b) => a! / b!);
+    checkFloat('rsqrt.approx.f32 %r, %a;', ['f32'], 'f32', a => 1 / Math.sqrt(a!));
+    const close = (instruction: string, reference: (x: number) => number, absolute: number): void => {
+      const sets = Array.from({ length: 500 }, (_, index) => [bits32((index - 250) / 20 + 0.01)]);
+      evaluate(instruction, [32], 32, sets).forEach((result, index) => {
+        const wanted = reference(f32(sets[index]![0]!));
+        if (Number.isNaN(wanted)) expect(f32(result)).toBeNaN();
+        else expect(Math.abs(f32(result) - wanted)).toBeLessThanOrEqual(Math.max(absolute, Math.abs(wanted) * 2 ** -23));
+      });
+    };
+    close('ex2.approx.f32 %r, %a;', x => 2 ** x, 0);
+    close('lg2.approx.f32 %r, %a;', Math.log2, 2 ** -24);
+    close('sin.approx.f32 %r, %a;', Math.sin, 2 ** -24);
+    close('cos.approx.f32 %r, %a;', Math.cos, 2 ** -24);
+    close('tanh.approx.f32 %r, %a;', Math.tanh, 2 ** -24);
+  });
+  it('converts to integers with clamping', () => {
+    const even = (x: number): number => { const r = Math.round(x); return r - x === 0.5 && r % 2 !== 0 ? r - 1 : r; };
+    const modes: [string, (x: number) => number][] = [['rzi', Math.trunc], ['rmi', Math.floor], ['rpi', Math.ceil], ['rni', even]];
+    const clamp = (x: number, least: bigint, most: bigint, nan: bigint): bigint =>
+      Number.isNaN(x) ? nan : x <= Number(least) ? least : x >= Number(most) ? most : BigInt(x);
+    for (const [mode, round] of modes) {
+      checkFloat(`cvt.${mode}.s32.f32 %r, %a;`, ['f32'], 'u32', a => clamp(round(a!), -0x80000000n, 0x7fffffffn, 0n));
+      checkFloat(`cvt.${mode}.u32.f32 %r, %a;`, ['f32'], 'u32', a => clamp(round(a!), 0n, 0xffffffffn, 0n));
+      checkFloat(`cvt.${mode}.s64.f32 %r, %a;`, ['f32'], 'u64', a => clamp(round(a!), -(1n << 63n), (1n << 63n) - 1n, 1n << 63n));
+      checkFloat(`cvt.${mode}.s32.f64 %r, %a;`, ['f64'], 'u32', a => clamp(round(a!), -0x80000000n, 0x7fffffffn, 0x80000000n));
+      checkFloat(`cvt.${mode}.u64.f64 %r, %a;`, ['f64'], 'u64', a => clamp(round(a!), 0n, (1n << 64n) - 1n, 1n << 63n));
+      checkFloat(`cvt.${mode}.f32.f32 %r, %a;`, ['f32'], 'f32', round);
+    }
+    checkFloat('cvt.rzi.s16.f32 %r, %a;', ['f32'], 'u16', a => clamp(Math.trunc(a!), -32768n, 32767n, 0n));
+    checkFloat('cvt.rn.f32.f64 %r, %a;', ['f64'], 'f32', a => a!);
+    checkFloat('cvt.f64.f32 %r, %a;', ['f32'], 'f64', a => a!);
+  });
+  it('compares, ordered and unordered', () => {
+    const ordered: Record<string, (a: number, b: number) => boolean> = {
+      eq: (a, b) => a === b, ne: (a, b) => a < b || a > b, lt: (a, b) => a < b, le: (a, b) => a <= b, gt: (a, b) => a > b, ge: (a, b) => a >= b,
+    };
+    const nan = (a: number, b: number): boolean => Number.isNaN(a) || Number.isNaN(b);
+    for (const [name, test] of Object.entries(ordered)) {
+      checkFloat(`setp.${name}.f32 %pr, %a, %b; selp.u32 %r, 1, 0, %pr;`, ['f32', 'f32'], 'u32', (a, b) => test(a!, b!) ? 1n : 0n);
+      checkFloat(`setp.${name}u.f64 %pr, %a, %b; selp.u32 %r, 1, 0, %pr;`, ['f64', 'f64'], 'u32', (a, b) => test(a!, b!) || nan(a!, b!) ? 1n : 0n);
+      checkFloat(`set.${name}.u32.f32 %r, %a, %b;`, ['f32', 'f32'], 'u32', (a, b) => test(a!, b!) ? 0xffffffffn : 0n);
+    }
+    checkFloat('setp.nan.f32 %pr, %a, %b; selp.u32 %r, 1, 0, %pr;', ['f32', 'f32'], 'u32', (a, b) => nan(a!, b!) ? 1n : 0n);
+    checkFloat('setp.num.f32 %pr, %a, %b; selp.u32 %r, 1, 0, %pr;', ['f32', 'f32'], 'u32', (a, b) => nan(a!, b!) ? 0n : 1n);
+    checkFloat('setp.lt.f32 %pq, %b, %a; setp.lt.and.f32 %pr|%pq, %a, %b, %pq; selp.u32 %r, 1, 0, %pq;', ['f32', 'f32'], 'u32', (a, b) => !(a! < b!) && b! < a! ? 1n : 0n);
+  });
+  it('integer comparisons', () => {
+    for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
+      const w = width(type);
+      const tests: Record<string, (a: bigint, b: bigint) => boolean> = {
+        eq: (a, b) => a === b, ne: (a, b) => a !== b, lt: (a, b) => a < b, le: (a, b) => a <= b, gt: (a, b) => a > b, ge: (a, b) => a >= b,
+      };
+      for (const [name, test] of Object.entries(tests)) {
+        check(`setp.${name}.${type} %pr, %a, %b; selp.u32 %r, 1, 0, %pr;`, [w, w], 32, (a, b) => test(as(type, a), as(type, b)) ? 1n : 0n);
+      }
+    }
+    check('slct.b32.s32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => s(32, c) >= 0n ? a : b);
+  });
+});
