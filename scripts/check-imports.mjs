@@ -23,7 +23,8 @@ import ts from 'typescript';
 const layers = {
   ptx: { pure: true },
   driver: { imports: ['ptx'] },
-  runtime: { imports: ['driver'] },
+  // ptx: signatures are read where modules are loaded, off the JS thread.
+  runtime: { imports: ['driver', 'ptx'] },
   core: { imports: ['runtime', 'ptx'] },
   ops: { imports: ['core'] },
   tensor: { onTopOf: ['ops'] },

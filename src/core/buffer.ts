@@ -236,13 +236,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   writable(stream: Stream): WritableStream<HostArray<D>> {
     let at = 0;
     const write = async (chunk: HostArray<D>): Promise<void> => {
-      const count = elementsOf(this.dtype, chunk as HostView, false);
+      const count = elementsOf(this.dtype, chunk, false);
       if (at + count > this.length) {
         throw invalid('chunk', `at most ${this.length - at} more elements`, chunk, 'Make the buffer as long as what is written.');
       }
       const target = this.slice(at, at + count);
       at += count;
-      await target.write(stream, chunk as WriteSource<D>);
+      await target.write(stream, chunk);
     };
     return new WritableStream<HostArray<D>>({ write });
   }

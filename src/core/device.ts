@@ -134,7 +134,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    *
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
-  static async open(name?: DeviceName, options: OpenOptions = {}): Promise<Device> {
+  static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
     checkOptions('options', options, ['thread', 'memoryBytes']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);

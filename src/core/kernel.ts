@@ -2,7 +2,7 @@
  * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with every argument
  * checked on the way.
  */
-import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { checkInteger, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
@@ -82,6 +82,8 @@ export class Kernel {
   private readonly pointers: readonly ParamLayout[];
   private readonly paramWords: number;
   private readonly handle: number;
+  /** Whether some word of the parameters is written in parts or not at all. */
+  private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
   private checkedOptions: LaunchOptions | undefined;
   private readonly memories: (Resource | undefined)[];
@@ -98,6 +100,7 @@ export class Kernel {
     this.memories = this.pointers.map(() => undefined);
     const last = layout[layout.length - 1];
     this.paramWords = last === undefined ? 0 : Math.ceil((last.offset + last.size) / 4);
+    this.clears = layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') || layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
     this.attributes = attributes;
   }
 
@@ -147,34 +150,53 @@ export class Kernel {
     const { paramWords } = this;
     const root = stream.nextRoot();
     const { ring } = stream.runtime;
-    const words = 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords;
-    const body = stream.begin(extended ? OP.launchEx : OP.launch, words, root);
+    let params: number;
+    if (gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1 && !extended && paramWords <= LINE_MAX_WORD) {
+      const body = stream.begin(OP.launchLine, 9 + references + paramWords, root);
+      const { memory } = ring;
+      memory[body] = this.handle;
+      memory[body + 1] = gridX;
+      memory[body + 2] = blockX;
+      memory[body + 3] = shared;
+      memory[body + 4] = references | (paramWords << 16);
+      let ref = body + 5;
+      params = ref + references;
+      for (let i = 0; i < pointers.length; i++) {
+        const resource = memories[i];
+        if (resource === undefined) continue;
+        const param = pointers[i]!;
+        memory[ref++] = resource.handle | (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT);
+      }
+    } else {
+      const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
+      const { memory } = ring;
+      memory[body] = this.handle;
+      memory[body + 1] = gridX;
+      memory[body + 2] = gridY;
+      memory[body + 3] = gridZ;
+      memory[body + 4] = blockX;
+      memory[body + 5] = blockY;
+      memory[body + 6] = blockZ;
+      memory[body + 7] = shared;
+      let at = body + 8;
+      if (extended) {
+        putAttributes(memory, at, options);
+        at += LAUNCH_EX.words;
+      }
+      memory[at] = references | (paramWords << 16);
+      let ref = at + 1;
+      params = ref + references * 2;
+      for (let i = 0; i < pointers.length; i++) {
+        const resource = memories[i];
+        if (resource === undefined) continue;
+        const param = pointers[i]!;
+        memory[ref] = resource.handle | (param.access << ACCESS_SHIFT);
+        memory[ref + 1] = param.offset >> 2;
+        ref += 2;
+      }
+    }
     const { memory } = ring;
-    memory[body] = this.handle;
-    memory[body + 1] = gridX;
-    memory[body + 2] = gridY;
-    memory[body + 3] = gridZ;
-    memory[body + 4] = blockX;
-    memory[body + 5] = blockY;
-    memory[body + 6] = blockZ;
-    memory[body + 7] = shared;
-    let at = body + 8;
-    if (extended) {
-      putAttributes(memory, at, options);
-      at += LAUNCH_EX.words;
-    }
-    memory[at] = references | (paramWords << 16);
-    let ref = at + 1;
-    const params = ref + references * 2;
-    for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
-    for (let i = 0; i < pointers.length; i++) {
-      const resource = memories[i];
-      if (resource === undefined) continue;
-      const param = pointers[i]!;
-      memory[ref] = resource.handle | (param.access << ACCESS_SHIFT);
-      memory[ref + 1] = param.offset >> 2;
-      ref += 2;
-    }
+    if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
     for (let i = 0; i < layout.length; i++) putArgument(memory, params, layout[i]!, args[i]!, this.name);
     const mark = stream.commit();
     for (let i = 0; i < pointers.length; i++) {
@@ -322,7 +344,11 @@ function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): 
 function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
   const at = params + (param.offset >> 2);
   if (param.kind === 'pointer') {
-    if (arg === null) return;
+    if (arg === null) {
+      memory[at] = 0;
+      memory[at + 1] = 0;
+      return;
+    }
     if (typeof arg === 'bigint') {
       scratchU64[0] = BigInt.asUintN(64, arg);
       memory[at] = scratchI32[0]!;

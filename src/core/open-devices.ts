@@ -17,7 +17,7 @@ const open = new Map<string, Promise<SharedDevice>>();
 export class SharedDevice {
   readonly runtime: Runtime;
   readonly staging: Staging;
-  readonly devices = new Set<Device>();
+  readonly devices: Set<Device>;
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
   private readonly key: string;
@@ -25,8 +25,9 @@ export class SharedDevice {
   private used = 0;
   private users = 0;
 
-  constructor(key: string, runtime: Runtime) {
+  constructor(key: string, runtime: Runtime, devices: Set<Device>) {
     this.key = key;
+    this.devices = devices;
     this.runtime = runtime;
     this.staging = new Staging(runtime);
     this.forget = onExit(runtime);
@@ -109,25 +110,26 @@ async function openOnce(key: string, config: ProviderConfig, inline: boolean): P
 }
 
 async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
-  let shared: SharedDevice | undefined;
+  const devices = new Set<Device>();
+  const opened: { shared?: SharedDevice } = {};
   const runtime = await Runtime.open(
     config,
     {
       error: (error) => {
-        for (const device of shared?.devices ?? []) device.unclaimed(error);
+        for (const device of devices) device.unclaimed(error);
       },
       print: (text) => {
         let heard = false;
-        for (const device of shared?.devices ?? []) heard = device.emit('print', text) || heard;
+        for (const device of devices) heard = device.emit('print', text) || heard;
         if (!heard) process.stdout.write(text);
       },
       lost: (error) => {
-        shared?.lost();
-        for (const device of shared?.devices ?? []) device.emit('lost', error);
+        opened.shared?.lost();
+        for (const device of devices) device.emit('lost', error);
       },
     },
     inline,
   );
-  shared = new SharedDevice(key, runtime);
-  return shared;
+  opened.shared = new SharedDevice(key, runtime, devices);
+  return opened.shared;
 }

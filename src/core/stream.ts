@@ -14,8 +14,8 @@ import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
-import { Pending, abortable, pendingOf } from './pending.js';
-import type { WaitOptions } from './pending.js';
+import { abortable, pendingOf } from './pending.js';
+import type { WaitOptions , Pending} from './pending.js';
 import type { Resource } from './resource.js';
 
 export interface StreamOptions {
@@ -332,15 +332,16 @@ export class Stream implements Disposable {
     const { runtime } = this;
     const last = this.mark;
     const fenced = last === 0 ? Promise.resolve() : this.passed(last);
-    const root = runtime.nextRoot();
-    const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
-    runtime.ring.memory[body] = this.slot.index;
-    runtime.ring.commit();
     try {
       await fenced;
     } catch {
       return;
     }
+    // Not sooner: until the fence has passed, the runtime thread may ask the driver about the stream.
+    const root = runtime.nextRoot();
+    const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
+    runtime.ring.memory[body] = this.slot.index;
+    runtime.ring.commit();
     this.done = Number.MAX_SAFE_INTEGER;
     for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
     runtime.returnSlot(this.slot);

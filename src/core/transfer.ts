@@ -148,6 +148,7 @@ async function pumpIn(
   let last: Promise<void> = Promise.resolve();
   try {
     const source = origin instanceof Promise ? await origin : origin;
+    await runtime.reached(slot, release);
     for (const slice of slices(region, source.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
       const bytes = slice.line * slice.rows;
       const acquired = staging.acquire();
@@ -249,6 +250,7 @@ async function pumpOut(
   const copies: Promise<void>[] = [];
   let released = false;
   try {
+    await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
       const acquired = staging.acquire();
       const segment = acquired instanceof Promise ? await acquired : acquired;

@@ -29,6 +29,10 @@ import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
 import type { Signature } from './wasm/module.js';
 
+/** What WebAssembly engines accept in one function. */
+const LARGEST_FUNCTION = 7_600_000;
+const MOST_LOCALS = 49_000;
+
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
@@ -177,6 +181,9 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
     const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes), callsFunctions);
     const { locals, code } = emitter.emit();
+    if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
+      throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
+    }
     const { layout } = emitter;
     if (layout.stateful) {
       const body = linker.module.reserve(`${fn.name} threads`, { params: ['i32', 'i32', 'i32'], results: ['i32'] });
@@ -215,6 +222,9 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const liveness = computeLiveness(blocks, lowered.registers, [...lowered.results, ...lowered.params]);
     const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, pinnedBytes));
     const { locals, code } = emitter.emit();
+    if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
+      throw module.source.error('unsupported', `function '${target.name}' is too large`, target.at);
+    }
     linker.define(indices.get(target)!, locals, code);
   }
   for (const { signature, index } of indirectCalls) {

@@ -29,10 +29,15 @@ export const HANDLE_MASK = 0xffffff;
 export const ACCESS_SHIFT = 24;
 
 export const OP = {
-  /** Fills the end of the ring; nothing to do. */
-  pad: 0,
+  /**
+   * The usual launch, kept within one cache line: function, grid x, block x, shared bytes, references | parameter
+   * words << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
+   */
+  launchLine: 1,
   /** function, grid×3, block×3, shared bytes, references; then (handle | access, parameter word) pairs; then parameters. */
-  launch: 1,
+  launch: 26,
+  /** Fills the end of the ring; nothing to do. Not zero: a header of zero is a record that is not there yet. */
+  pad: 27,
   /** As launch, with {@link LAUNCH_EX} words between the shared bytes and the references. */
   launchEx: 2,
   /** slot, value */
@@ -81,6 +86,12 @@ export const OP = {
   poison: 25,
 } as const;
 
+/** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */
+export const LINE_ACCESS_SHIFT = 20;
+export const LINE_WORD_SHIFT = 23;
+export const LINE_HANDLE_MASK = 0xfffff;
+export const LINE_MAX_WORD = 0x1ff;
+
 /** The extra words of a launch with attributes. */
 export const LAUNCH_EX = { flags: 0, clusterX: 1, clusterY: 2, clusterZ: 3, priority: 4, words: 5 } as const;
 export const LAUNCH_COOPERATIVE = 1;
@@ -94,6 +105,7 @@ export const COPY_DEVICE_TO_DEVICE = 2;
 
 /** Names of the driver calls, for errors. */
 export const OP_CALLS: Readonly<Record<number, string>> = {
+  [OP.launchLine]: 'cuLaunchKernel',
   [OP.launch]: 'cuLaunchKernel',
   [OP.launchEx]: 'cuLaunchKernelEx',
   [OP.fence]: 'cuStreamWriteValue32',

@@ -9,16 +9,18 @@
  */
 import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
+import { CUresult } from '../driver/result.js';
 import {
   ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, HANDLE_MASK,
-  LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
-  RECORD_ROOT, RECORD_STREAM,
+  LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
+  LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
 import { copy2D, copy3D } from './copy-shapes.js';
 import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
-  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_HOLD, SLOT_MARKER, SLOT_WORDS, WORD,
+  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
+  SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 
@@ -29,6 +31,10 @@ import type { SharedState } from './layout.js';
 const MARKER_INTERVAL = 128;
 const MARKERS_OUTSTANDING = 4;
 const RING_MASK = RING_WORDS - 1;
+/** Commands decoded in one go, before the thread looks at other things. */
+const DRAIN_LIMIT = 512;
+/** How long the end of a short piece of work is asked for before a fence is put behind it. */
+const SETTLE_MS = 0.02;
 const TWO32 = 4294967296;
 
 /** What the decoder asks of the thread that it runs on. */
@@ -63,6 +69,10 @@ export class Decoder {
   /** Events whose record is parked: how often it was set aside, and how often it was taken up again. */
   private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
   private readonly failedRoots = new Set<number>();
+  /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
+  private lazySlot = -1;
+  private lazyStream = 0;
+  private lazyValue = 0;
 
   constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
     this.driver = driver;
@@ -73,23 +83,103 @@ export class Decoder {
     this.visiting = visiting;
   }
 
+  /** Whether a command waits in the ring. */
+  get hasWork(): boolean {
+    const { control, ring } = this.shared;
+    return Atomics.load(ring, Atomics.load(control, WORD.tail) & RING_MASK) !== 0;
+  }
+
   /**
    * Decodes what is in the ring. Returns whether there was anything. On the JS thread it stops before a command that
    * may take long or would have to be set aside; the runtime thread goes on from there.
    */
   drain(): boolean {
     const { control, ring } = this.shared;
-    const head = Atomics.load(control, WORD.head);
     let tail = Atomics.load(control, WORD.tail);
-    if (head === tail) return false;
+    let at = tail & RING_MASK;
+    let header = Atomics.load(ring, at);
+    if (header === 0) return false;
+    for (let count = 1; ; count++) {
+      if (this.visiting && !this.mayRunHere(ring, at)) break;
+      if (this.lazySlot !== -1) this.writeFence();
+      if ((header & 0xff) !== OP.launchLine || !this.launchLine(ring, at)) this.dispatch(ring, at, header >>> 16);
+      tail = (tail + (header >>> 16)) | 0;
+      at = tail & RING_MASK;
+      header = Atomics.load(ring, at);
+      if (header === 0 || count === DRAIN_LIMIT) break;
+      // The JS thread reads it only when it runs out of room.
+      if ((count & 15) === 0) Atomics.store(control, WORD.tail, tail);
+    }
+    Atomics.store(control, WORD.tail, tail);
+    return true;
+  }
+
+  /**
+   * The last fence, where nothing has come after it: asks for the stream's end for a few microseconds and writes the
+   * slot from here. What is short ends sooner that way than a fence behind it can be issued (0.7 µs for the call, and
+   * the device has to fetch it); what is long gets its fence.
+   */
+  settle(): void {
+    if (this.lazySlot === -1) return;
+    const { slots, streams } = this.shared;
+    const stream = streams[this.lazyStream]!;
+    const until = performance.now() + SETTLE_MS;
     do {
-      const at = tail & RING_MASK;
-      const length = ring[at]! >>> 16;
-      if (this.visiting && !this.mayRunHere(ring, at)) return true;
-      this.dispatch(ring, at, length);
-      tail = (tail + length) | 0;
-      Atomics.store(control, WORD.tail, tail);
-    } while (tail !== head);
+      const result = this.driver.cuStreamQuery(stream);
+      if (result === CUresult.CUDA_SUCCESS) {
+        Atomics.store(slots, this.lazySlot * SLOT_WORDS + SLOT_FENCE, this.lazyValue);
+        this.lazySlot = -1;
+        return;
+      }
+      if (result !== CUresult.CUDA_ERROR_NOT_READY) break;
+    } while (!this.hasWork && performance.now() < until);
+    this.writeFence();
+  }
+
+  private writeFence(): void {
+    const slot = this.lazySlot;
+    this.lazySlot = -1;
+    if (this.isLost) return;
+    try {
+      this.driver.cuStreamWriteValue32(
+        this.shared.streams[this.lazyStream]!, this.slotsAddress + slot * SLOT_WORDS * 4, this.lazyValue >>> 0, 0,
+      );
+    } catch (error) {
+      this.failWithout(error, OP.fence, this.lazyStream);
+    }
+  }
+
+  /** The usual launch, where nothing stands in its way. Returns false where {@link dispatch} has to look at it. */
+  private launchLine(ring: Int32Array, at: number): boolean {
+    if (this.parked.size !== 0 || this.failedRoots.size !== 0 || this.isLost) return false;
+    const { issued, failure, values, streams } = this.shared;
+    const stream = ring[at + RECORD_STREAM]!;
+    const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
+    const launches = issued[base]!;
+    if ((launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1) return false;
+    const packed = ring[at + RECORD_BODY + 4]!;
+    const refs = at + RECORD_BODY + 5;
+    const params = refs + (packed & 0xffff);
+    for (let ref = refs; ref < params; ref++) {
+      const word = ring[ref]!;
+      const handle = word & LINE_HANDLE_MASK;
+      if (failure[handle] !== 0) return false;
+      const place = params + (word >>> LINE_WORD_SHIFT);
+      const address = values[handle]! + (ring[place]! >>> 0) + ring[place + 1]! * TWO32;
+      ring[place] = address | 0;
+      ring[place + 1] = (address / TWO32) | 0;
+    }
+    try {
+      this.driver.cuLaunchKernel(
+        values[ring[at + RECORD_BODY]!]!, ring[at + RECORD_BODY + 1]!, 1, 1, ring[at + RECORD_BODY + 2]!, 1, 1,
+        ring[at + RECORD_BODY + 3]!, streams[stream]!, ring, params, packed >>> 16,
+      );
+      issued[base] = launches + 1;
+    } catch (error) {
+      this.fail(error, OP.launchLine, ring, at, stream, ring[at + RECORD_ROOT]!);
+    }
+    const event = ring[at + RECORD_EVENT]!;
+    if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
     return true;
   }
 
@@ -123,6 +213,10 @@ export class Decoder {
     return progress;
   }
 
+  private get isLost(): boolean {
+    return Atomics.load(this.shared.control, WORD.lost) !== 0;
+  }
+
   get parkedStreams(): number {
     return this.parked.size;
   }
@@ -130,15 +224,14 @@ export class Decoder {
   /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
   private mayRunHere(memory: Int32Array, at: number): boolean {
     const op = memory[at]! & 0xff;
-    if (op === OP.launch) {
-      const stream = memory[at + RECORD_STREAM]!;
-      return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+    if (op === OP.launchLine || op === OP.launch) {
+      return this.markersOutstanding(memory[at + RECORD_STREAM]!) < MARKERS_OUTSTANDING;
     }
     return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
   }
 
   private mayResume(queue: Parked, stream: number): boolean {
-    if (Atomics.load(this.shared.control, WORD.lost) !== 0) return true;
+    if (this.isLost) return true;
     if (queue.reason === 'hold') return this.held(queue.on, queue.value) <= 0;
     if (queue.reason === 'event') return (this.parkedEvents.get(queue.on)?.resumed ?? queue.value) >= queue.value;
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
@@ -194,7 +287,7 @@ export class Decoder {
         return;
       }
     }
-    if (Atomics.load(this.shared.control, WORD.lost) !== 0 && op !== OP.call) return;
+    if (this.isLost && op !== OP.call) return;
     if (stream >= 0 && !bypass && this.mustPark(op, memory, at, stream)) {
       const queue = this.parked.get(stream);
       if (queue !== undefined) this.setAside(queue, memory, at, length);
@@ -206,22 +299,24 @@ export class Decoder {
         this.execute(op, memory, at, stream);
       } catch (error) {
         this.fail(error, op, memory, at, stream, root);
-        if (Atomics.load(this.shared.control, WORD.lost) !== 0) return;
+        if (this.isLost) return;
       }
     }
     const event = memory[at + RECORD_EVENT]!;
-    if (event !== 0) {
-      try {
-        this.driver.cuEventRecord(this.shared.values[event]!, this.shared.streams[stream]!);
-      } catch (error) {
-        this.fail(error, OP.record, memory, at, stream, root);
-      }
+    if (event !== 0) this.recordEvent(event, stream, root);
+  }
+
+  private recordEvent(event: number, stream: number, root: number): void {
+    try {
+      this.driver.cuEventRecord(this.shared.values[event]!, this.shared.streams[stream]!);
+    } catch (error) {
+      this.failWithout(error, OP.record, stream, root);
     }
   }
 
   /** Parks the stream where this command has to wait; a hold itself is consumed, anything else goes into the queue. */
   private mustPark(op: number, memory: Int32Array, at: number, stream: number): boolean {
-    if (op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
+    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const launches = issued[base + ISSUED_LAUNCHES]!;
@@ -242,6 +337,9 @@ export class Decoder {
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
       const value = memory[at + RECORD_BODY + 1]!;
+      // Whoever holds the stream sends its commands past the hold from here on, not past what is in front of it.
+      Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_REACHED, value);
+      wakeJs(this.shared.control);
       if (this.held(slot, value) <= 0) return false;
       this.park(stream, 'hold', slot, value);
       return true;
@@ -276,12 +374,16 @@ export class Decoder {
   private resolveParams(memory: Int32Array, refs: number, count: number): number {
     const params = refs + count * 2;
     for (let ref = refs; ref < params; ref += 2) {
-      const at = params + memory[ref + 1]!;
-      const address = this.address(memory[ref]!) + (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
-      memory[at] = address | 0;
-      memory[at + 1] = (address / TWO32) | 0;
+      this.resolve(memory, params + memory[ref + 1]!, memory[ref]!);
     }
     return params;
+  }
+
+  /** Adds an operand's address to the offset that stands in its parameter. */
+  private resolve(memory: Int32Array, place: number, operand: number): void {
+    const address = this.address(operand) + (memory[place]! >>> 0) + memory[place + 1]! * TWO32;
+    memory[place] = address | 0;
+    memory[place + 1] = (address / TWO32) | 0;
   }
 
   private execute(op: number, memory: Int32Array, at: number, stream: number): void {
@@ -289,6 +391,22 @@ export class Decoder {
     const { values, status, streams, failure, issued } = this.shared;
     const body = at + RECORD_BODY;
     switch (op) {
+      case OP.launchLine: {
+        const packed = memory[body + 4]!;
+        const refs = body + 5;
+        const params = refs + (packed & 0xffff);
+        for (let ref = refs; ref < params; ref++) {
+          const word = memory[ref]!;
+          const access = (word >>> LINE_ACCESS_SHIFT) & 7;
+          this.resolve(memory, params + (word >>> LINE_WORD_SHIFT), (word & LINE_HANDLE_MASK) | (access << ACCESS_SHIFT));
+        }
+        driver.cuLaunchKernel(
+          values[memory[body]!]!, memory[body + 1]!, 1, 1, memory[body + 2]!, 1, 1, memory[body + 3]!, streams[stream]!,
+          memory, params, packed >>> 16,
+        );
+        this.countLaunch(stream);
+        return;
+      }
       case OP.launch: {
         const packed = memory[body + 8]!;
         const params = this.resolveParams(memory, body + 9, packed & 0xffff);
@@ -302,6 +420,12 @@ export class Decoder {
       }
       case OP.fence: {
         const slot = memory[body]!;
+        if (this.limitLaunches) {
+          this.lazySlot = slot;
+          this.lazyStream = stream;
+          this.lazyValue = memory[body + 1]!;
+          return;
+        }
         driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + slot * SLOT_WORDS * 4, memory[body + 1]! >>> 0, 0);
         return;
       }
@@ -506,6 +630,13 @@ export class Decoder {
     this.host.failed(failure);
   }
 
+  /** A failure of something that writes no memory. */
+  private failWithout(error: unknown, op: number, stream: number, root = 0): void {
+    const failure: Failure = { id: this.nextFailure(), root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
+    if (isSticky(failure.result)) this.lose(failure);
+    else this.host.failed(failure);
+  }
+
   /** Marks the device lost; whatever is queued is skipped from here on. */
   lose(failure: Failure): void {
     if (Atomics.compareExchange(this.shared.control, WORD.lost, 0, failure.result) === 0) this.host.lost(failure);
@@ -518,7 +649,13 @@ export class Decoder {
   private poison(op: number, memory: Int32Array, at: number, id: number): void {
     const { failure } = this.shared;
     const body = at + RECORD_BODY;
-    if (op === OP.launch || op === OP.launchEx) {
+    if (op === OP.launchLine) {
+      const count = memory[body + 4]! & 0xffff;
+      for (let i = 0; i < count; i++) {
+        const word = memory[body + 5 + i]!;
+        if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & LINE_HANDLE_MASK] = id;
+      }
+    } else if (op === OP.launch || op === OP.launchEx) {
       const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
       const count = memory[head]! & 0xffff;
       for (let i = 0; i < count; i++) {

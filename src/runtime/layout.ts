@@ -8,9 +8,7 @@
 
 /** State words, as indices into `control` seen as an Int32Array. Words that different threads write lie 64 bytes apart. */
 export const WORD = {
-  /** Ring position (in words, ever growing, wrapping at 2^32) up to which commands are written. JS writes. */
-  head: 0,
-  /** Ring position up to which commands are decoded. The decoder writes. */
+  /** Ring position (in words, ever growing, wrapping at 2^32) up to which commands are decoded. The decoder writes. */
   tail: 16,
   /** One of {@link STATE}. */
   state: 32,
@@ -58,6 +56,8 @@ export const SLOT_HOLD = 2;
 export const SLOT_AWAITED = 3;
 /** Within a slot: the slot of the stream that writes the fence value; JS writes. */
 export const SLOT_STREAM = 4;
+/** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
+export const SLOT_REACHED = 5;
 
 export const RING_WORDS = 1 << 18;
 
@@ -148,4 +148,10 @@ export function viewShared(buffers: SharedBuffers): SharedState {
       STAGING_SEGMENTS * STAGING_SEGMENT_BYTES,
     ),
   };
+}
+
+/** Tells the JS thread that there is something to look at. */
+export function wakeJs(control: Int32Array): void {
+  Atomics.add(control, WORD.wake, 1);
+  Atomics.notify(control, WORD.wake);
 }

@@ -1,8 +1,12 @@
 /**
  * The JS thread's end of the ring: reserve a record, fill it in, commit it. Never blocks: what does not fit waits in a
  * queue on this side and follows, in order, as the decoder makes room.
+ *
+ * There is no shared head: the decoder looks at the first word of the place where the next record will be, which is zero
+ * until the record is complete. A head that one thread writes and the other polls costs a cache miss per command
+ * (measured: 0.15 to 0.2 µs per launch instead of 0.08).
  */
-import { OP, RECORD_EVENT, RECORD_HEAD, RECORD_ROOT, RECORD_STREAM } from './commands.js';
+import { OP, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 
@@ -13,14 +17,15 @@ export const MAX_RECORD_WORDS = 0xffff;
 export class RingWriter {
   /** Where the record that is being written goes. */
   memory: Int32Array;
-  /** Where it begins in `memory`. */
-  at = 0;
   private readonly ring: Int32Array;
   private readonly control: Int32Array;
   private readonly scratch = new Int32Array(MAX_RECORD_WORDS);
   private readonly onSleeping: () => void;
+  /** Position behind the last record, in words, ever growing, wrapping at 2^32. */
   private head: number;
   private knownTail: number;
+  private at = 0;
+  private header = 0;
   private words = 0;
   private overflow: Int32Array[] = [];
   private overflowNext = 0;
@@ -30,7 +35,7 @@ export class RingWriter {
     this.ring = shared.ring;
     this.control = shared.control;
     this.memory = shared.ring;
-    this.head = Atomics.load(this.control, WORD.head);
+    this.head = Atomics.load(this.control, WORD.tail);
     this.knownTail = this.head;
     this.onSleeping = onSleeping;
   }
@@ -39,21 +44,19 @@ export class RingWriter {
   begin(op: number, flags: number, words: number, root: number, stream: number, event: number): number {
     const start = this.head & MASK;
     const room = RING_WORDS - start;
-    const need = room < words ? words + room : words;
     let memory = this.ring;
     let at = start;
-    if (this.overflow.length !== 0 || !this.fits(need)) {
+    if (this.overflow.length !== 0 || !this.fits(room < words ? words + room : words)) {
       memory = this.scratch;
       at = 0;
     } else if (room < words) {
-      memory[start] = OP.pad | (room << 16);
-      this.head = (this.head + room) | 0;
+      this.pad(start, room);
       at = 0;
     }
     this.memory = memory;
     this.at = at;
     this.words = words;
-    memory[at + RECORD_HEAD] = op | (flags << 8) | (words << 16);
+    this.header = op | (flags << 8) | (words << 16);
     memory[at + RECORD_ROOT] = root;
     memory[at + RECORD_STREAM] = stream;
     memory[at + RECORD_EVENT] = event;
@@ -63,12 +66,10 @@ export class RingWriter {
   /** Makes the record visible to the decoder. */
   commit(): void {
     if (this.memory !== this.ring) {
+      this.scratch[0] = this.header;
       this.overflow.push(this.scratch.slice(0, this.words));
       this.flush();
-    } else {
-      this.head = (this.head + this.words) | 0;
-      Atomics.store(this.control, WORD.head, this.head);
-    }
+    } else this.publish(this.at, this.header, this.words);
     if (Atomics.load(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 
@@ -78,8 +79,7 @@ export class RingWriter {
       const record = this.overflow[this.overflowNext]!;
       const start = this.head & MASK;
       const room = RING_WORDS - start;
-      const need = room < record.length ? record.length + room : record.length;
-      if (!this.fits(need)) {
+      if (!this.fits(room < record.length ? record.length + room : record.length)) {
         if (this.overflowNext > 4096) {
           this.overflow = this.overflow.slice(this.overflowNext);
           this.overflowNext = 0;
@@ -88,13 +88,13 @@ export class RingWriter {
       }
       let at = start;
       if (room < record.length) {
-        this.ring[start] = OP.pad | (room << 16);
+        this.pad(start, room);
         at = 0;
-        this.head = (this.head + room) | 0;
       }
+      const header = record[0]!;
+      record[0] = 0;
       this.ring.set(record, at);
-      this.head = (this.head + record.length) | 0;
-      Atomics.store(this.control, WORD.head, this.head);
+      this.publish(at, header, record.length);
       this.overflowNext++;
     }
     this.overflow = [];
@@ -117,10 +117,23 @@ export class RingWriter {
     return (this.head - Atomics.load(this.control, WORD.tail)) >>> 0;
   }
 
+  /** Fills the end of the ring, so that the next record begins at its start. */
+  private pad(start: number, room: number): void {
+    this.publish(start, OP.pad | (room << 16), room);
+  }
+
+  /** The place of the next header is cleared before this one shows. */
+  private publish(at: number, header: number, words: number): void {
+    this.ring[(at + words) & MASK] = 0;
+    this.head = (this.head + words) | 0;
+    Atomics.store(this.ring, at, header);
+  }
+
+  /** One word more than the record, for the cleared header behind it. */
   private fits(words: number): boolean {
-    if (((this.head - this.knownTail) >>> 0) + words <= RING_WORDS) return true;
+    if (((this.head - this.knownTail) >>> 0) + words < RING_WORDS) return true;
     this.knownTail = Atomics.load(this.control, WORD.tail);
-    return ((this.head - this.knownTail) >>> 0) + words <= RING_WORDS;
+    return ((this.head - this.knownTail) >>> 0) + words < RING_WORDS;
   }
 }
 

@@ -16,7 +16,7 @@ import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import {
-  MAX_SLOTS, PINNED_BYTES, SLOT_HOLD, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  MAX_SLOTS, PINNED_BYTES, SLOT_HOLD, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
@@ -229,6 +229,14 @@ export class Runtime {
     else this.wake();
   }
 
+  /** Resolves when the stream has come to the hold `value`: what was queued before it has been issued. */
+  reached(slot: CompletionSlot, value: number): Promise<void> {
+    const { slots } = this.shared;
+    const at = slot.index * SLOT_WORDS + SLOT_REACHED;
+    if (this.local !== undefined) this.completion.pump();
+    return this.completion.until(() => ((Atomics.load(slots, at) - value) | 0) >= 0);
+  }
+
   // Failures
 
   /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
@@ -408,6 +416,7 @@ export class Runtime {
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       inline.drain();
+      inline.settle();
     } finally {
       Atomics.store(control, WORD.state, STATE.sleeping);
       Atomics.notify(control, WORD.state);

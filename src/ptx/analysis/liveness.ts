@@ -6,8 +6,8 @@ import type { Block } from './blocks.js';
 import type { Inst, Register } from './program.js';
 
 export interface Liveness {
-  /** Registers alive on entry, per block. */
-  liveIn: Register[][];
+  /** Registers alive on entry to a block. */
+  liveIn(block: number): readonly Register[];
   /** True for registers that never leave their block. */
   isLocal(register: Register): boolean;
   /** Most 32-bit values alive at once, estimated at block boundaries. */
@@ -92,19 +92,32 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
       queue.push(from);
     }
   }
+  const wide = new Uint32Array(words);
+  members.forEach((register, bit) => { if (register.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31); });
   let pressure = 0;
-  const lists = liveIn.map(bits => {
-    const list: Register[] = [];
+  for (const bits of liveIn) {
     let cells = 0;
-    for (let w = 0; w < words; w++) {
-      for (let rest = bits[w]!; rest; rest &= rest - 1) {
-        const register = members[(w << 5) + 31 - Math.clz32(rest & -rest)]!;
-        list.push(register);
-        cells += register.type.bits === 64 ? 2 : 1;
-      }
-    }
+    for (let w = 0; w < words; w++) if (bits[w]) cells += ones(bits[w]!) + ones(bits[w]! & wide[w]!);
     pressure = Math.max(pressure, cells);
-    return list;
-  });
-  return { liveIn: lists, isLocal: register => !crossing[register.id], pressure };
+  }
+  const lists = new Map<number, readonly Register[]>();
+  const list = (block: number): readonly Register[] => {
+    let found = lists.get(block);
+    if (!found) {
+      const made: Register[] = [];
+      liveIn[block]!.forEach((bits, w) => {
+        for (let rest = bits; rest; rest &= rest - 1) made.push(members[(w << 5) + 31 - Math.clz32(rest & -rest)]!);
+      });
+      found = made;
+      lists.set(block, found);
+    }
+    return found;
+  };
+  return { liveIn: list, isLocal: register => !crossing[register.id], pressure };
+}
+
+function ones(value: number): number {
+  let x = value - ((value >>> 1) & 0x55555555);
+  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333);
+  return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

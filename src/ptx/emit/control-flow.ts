@@ -8,7 +8,8 @@ import type { Inst, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { scalarType } from '../scalar-types.js';
-import type { Rules } from '../rules/rule.js';
+import type { Rule, Rules } from '../rules/rule.js';
+import { NoSuchInstruction } from '../wasm/opcodes.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './emitter.js';
 
@@ -162,11 +163,22 @@ export abstract class ControlFlowEmitter extends Emitter {
     if (inst.predicate) {
       this.code.get(this.registerLocal(inst.predicate.register));
       if (inst.predicate.negated) this.code.op('i32.eqz');
-      this.when(() => rule(this, inst));
+      this.when(() => { this.apply(rule, inst); });
     } else {
-      rule(this, inst);
+      this.apply(rule, inst);
     }
     this.endInstruction();
+  }
+
+  /** A rule that asks for an operation on the wrong kind of value has been given a type that PTX does not allow. */
+  private apply(rule: Rule, inst: Inst): void {
+    try {
+      rule(this, inst);
+    } catch (error) {
+      if (!(error instanceof NoSuchInstruction)) throw error;
+      const types = this.types().map(type => `.${type.name}`).join(', ');
+      throw this.semantic(`'${inst.mnemonic}' does not take ${types}`);
+    }
   }
 
   private emitEnding(block: Block): void {

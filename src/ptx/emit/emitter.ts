@@ -105,7 +105,8 @@ export abstract class Emitter {
   /** The instruction's only or last type. */
   type(): ScalarType {
     const type = this.types().at(-1);
-    if (!type) throw this.semantic(`'${this.inst.mnemonic}' needs a type`);
+    // Types of newer targets, such as f32x2, are modifiers to this compiler.
+    if (!type) throw this.inst.modifiers.length ? this.unsupported() : this.semantic(`'${this.inst.mnemonic}' needs a type`);
     return type;
   }
 

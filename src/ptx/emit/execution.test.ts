@@ -175,6 +175,41 @@ describe('calls', () => {
     const { out } = run(`st.global.u32 [%p], %t; { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } ret;`, 64, { before });
     expect(out[63]).toBe(63 * 4);
   });
+  it('exit, trap and faults inside a real function end the thread', () => {
+    const recursive = (last: string): string => `.func f(.param .b32 n)
+{ .reg .b32 %n; .reg .b64 %a; .reg .pred %p; ld.param.u32 %n, [n]; setp.eq.u32 %p, %n, 0; @%p bra last; sub.u32 %n, %n, 1;
+      { .param .b32 a; st.param.b32 [a], %n; call.uni f, (a); } ret; last: ${last} ret; }`;
+    const body = 'and.b32 %w, %t, 3; setp.eq.u32 %q, %w, 1; @!%q bra skip; { .param .b32 a; st.param.b32 [a], %w; call.uni f, (a); } skip: st.global.u32 [%p], 7; ret;';
+    const left = run(body, 8, { before: recursive('exit;') });
+    expect(left.outcome.status).toBe(STATUS.done);
+    expect([...left.out.subarray(0, 8)]).toEqual([7, 0, 7, 7, 7, 0, 7, 7]);
+    expect(run(body, 8, { before: recursive('trap;') }).outcome.fault).toMatchObject({ kind: FAULT.trap, thread: 1 });
+    expect(run(body, 8, { before: recursive('mov.b64 %a, 8; st.u32 [%a], 1;') }).outcome.fault).toMatchObject({ kind: FAULT.outOfBounds, thread: 1, address: 8n });
+  });
+  it('a call to an address that is no function is a fault', () => {
+    const { outcome } = run(`{ .param .b32 r; proto: .callprototype (.param .b32 _) _ (); call (r), %o, (), proto; } ret;`, 1);
+    expect(outcome.fault?.kind).toBe(FAULT.invalidCall);
+  });
+  it('parameters in registers', () => {
+    const before = '.func (.reg .u32 r) add(.reg .u32 a, .reg .u32 b)\n{ add.u32 r, a, b; ret; }';
+    expect(run('call (%v), add, (%t, 5); st.global.u32 [%p], %v; ret;', 4, { before }).out[3]).toBe(8);
+  });
+  it('local memory belongs to its thread, across barriers', () => {
+    const { out } = run(`.local .align 8 .b8 l[64]; .reg .b64 %l; mov.u64 %l, l; and.b32 %v, %t, 7; mad.wide.u32 %l, %v, 4, %l; st.local.u32 [%l], %t; bar.sync 0;
+      nanosleep.u32 20; ld.local.u32 %v, [%l]; st.global.u32 [%p], %v; ret;`, 64);
+    for (let t = 0; t < 64; t++) expect(out[t]).toBe(t);
+  });
+  it('predicated instructions leave their target alone', () => {
+    const { out } = run('mov.u32 %v, 3; setp.lt.u32 %q, %t, 2; @%q mov.u32 %v, 9; @!%q add.u32 %v, %v, %t; st.global.u32 [%p], %v; ret;', 4);
+    expect([...out.subarray(0, 4)]).toEqual([9, 9, 5, 6]);
+  });
+  it('three-dimensional blocks count threads x first', () => {
+    const grid = new Grid(kernelText('k', OUT, `.reg .b64 %o, %p; .reg .b32 %x, %y, %z, %v, %a, %b; ld.param.u64 %o, [out]; mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z;
+      mov.u32 %a, %ntid.x; mov.u32 %b, %ntid.y; mad.lo.u32 %v, %z, %b, %y; mad.lo.u32 %v, %v, %a, %x; mad.wide.u32 %p, %v, 4, %o; bar.sync 0; mad.lo.u32 %v, %z, 10, %y; mad.lo.u32 %v, %v, 10, %x; st.global.u32 [%p], %v; ret;`));
+    const cells = grid.put(new Uint32Array(64));
+    expect(grid.run('k', [{ i64: cells.address }], { grid: [1], block: [3, 4, 2], fuel: 1 }).status).toBe(STATUS.done);
+    expect([...cells.view.subarray(0, 24)]).toEqual(Array.from({ length: 24 }, (_, i) => Math.floor(i / 12) * 100 + (Math.floor(i / 3) % 4) * 10 + i % 3));
+  });
   it('irreducible control flow', () => {
     const { out, outcome } = run(`mov.u32 %v, 0; and.b32 %w, %t, 1; setp.eq.u32 %q, %w, 1; @%q bra second;
       first: add.u32 %v, %v, 1; second: add.u32 %v, %v, 10; setp.lt.u32 %q, %v, 50; @%q bra first; setp.lt.u32 %q, %v, 60; @%q bra second; st.global.u32 [%p], %v; ret;`, 4, { fuel: 1 });

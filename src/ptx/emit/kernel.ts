@@ -59,7 +59,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.remade = rematerialisable(blocks, lowered.registers);
     // Wider cells first, so that every cell is aligned.
     const spilled = new Set<Register>();
-    for (const entry of this.entries) for (const register of liveness.liveIn[entry]!) if (!this.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!this.remade.has(register.id)) spilled.add(register);
     let end = 0;
     for (const wide of [true, false]) {
       for (const register of spilled) {
@@ -205,24 +205,24 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     this.pushStateAddress();
     code.i32(state).memory('i32.store');
-    const saved = this.liveness.liveIn[target]!.filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    const saved = this.liveness.liveIn(target).filter(register => this.slots.has(register.id) && !arriving.includes(register));
     if (!saved.length) return;
     const frame = this.frameAddress();
     for (const register of saved) {
-      code.get(frame).get(this.registerLocal(register)).memory(`${register.type.wasm}.store`, this.slots.get(register.id)!);
+      code.get(frame).get(this.registerLocal(register)).memory(`${register.type.wasm}.store`, this.slots.get(register.id));
     }
   }
 
   private restore(entry: number): void {
     const { code } = this;
-    const live = this.liveness.liveIn[entry]!;
+    const live = this.liveness.liveIn(entry);
     const cut = this.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
     const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
     const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
     if (loaded.length) {
       const frame = this.frameAddress();
       for (const register of loaded) {
-        code.get(frame).memory(`${register.type.wasm}.load`, this.slots.get(register.id)!).set(this.registerLocal(register));
+        code.get(frame).memory(`${register.type.wasm}.load`, this.slots.get(register.id)).set(this.registerLocal(register));
       }
     }
     const made = new Set<number>();
@@ -329,7 +329,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   /** Registers that some path reads before it writes them start at zero in every thread. */
   private clearRegisters(): void {
     const { code } = this;
-    for (const register of this.liveness.liveIn[0]!) {
+    for (const register of this.liveness.liveIn(0)) {
       const { wasm } = register.type;
       if (wasm === 'i64') code.i64(0);
       else if (wasm === 'f32') code.f32(0);

@@ -1,6 +1,6 @@
 // Moves, calls, fences and the instructions that do nothing here.
 
-import type { Arg, CallValue } from '../analysis/program.js';
+import type { CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { callSignature, isAggregate } from '../emit/calling.js';
 import { HOST_FUNCTIONS } from '../emit/linker.js';
@@ -102,7 +102,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
       code.get(e.registerLocal(value.register));
       e.convertBits(value.register.type.wasm, wide ? 'i64' : 'i32');
     } else if (value.kind === 'constant') {
-      e.push(value.arg as Arg, scalarType(wide ? 'b64' : 'b32'));
+      e.push(value.arg, scalarType(wide ? 'b64' : 'b32'));
     } else {
       throw e.unsupported('an aggregate parameter is');
     }

@@ -25,10 +25,10 @@ function convert(e: Emitter): void {
     roundToTf32(e);
     return;
   }
-  e.argCount(2);
   for (const type of [to, from]) {
     if (/^e[45]m|x2$|^tf32/.test(type.name)) throw e.unsupported(`type '.${type.name}' is`);
   }
+  e.argCount(2);
   e.push(e.arg(1), from, 'wide');
   if (e.has('ftz') && from.wasm === 'f32') e.call('flush_f32');
   if (from.kind === 'float') {

@@ -88,7 +88,7 @@ export const SCHEDULER_FUNCTIONS = `
     (local.set $at (i32.add $at 4))
     (br $scan)))
   (if (i32.or $ready $other) (then (return (select 1 2 $ready))))
-  (if $waiting (then (call $release $ctx 0)))
+  (if $waiting (then (call $release $ctx)))
   $waiting)
 
 ;; As block_state, after completing every barrier that is complete.
@@ -118,7 +118,7 @@ export const SCHEDULER_FUNCTIONS = `
   (if (i32.and $plain (i32.and (i32.ne $waiting 0) (i32.eq (i32.add (i32.add $waiting $exited) (i32.load offset=${SCRATCH.arrivals} $scratch)) $threads)))
     (then
       (i32.store offset=${SCRATCH.arrivals} $scratch 0)
-      (call $release $ctx 0)
+      (call $release $ctx)
       (return 1)))
   (if (i32.eqz $waiting) (then
     (if $ready (then (return 1)))
@@ -165,7 +165,7 @@ export const SCHEDULER_FUNCTIONS = `
   (select 1 2 (i32.or $progress $ready)))
 
 ;; Every thread that waits at a barrier goes on.
-(func $release (param $ctx $unused i32) (local $at $end $state i32)
+(func $release (param $ctx i32) (local $at $end $state i32)
   (local.set $at ${STATES})
   (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
   (block $done (loop $each

@@ -23,7 +23,7 @@ const forGroup = (label: string, body: string): string => `
 export const WARP_FUNCTIONS = `
 ;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices.
 (func $resolve_warp (param $ctx $first $end i32) (result i32)
-  (local $states $mail $lane $count $s $live $waiting $ready $todo $op $mask $group $rest $box $progress $same i32)
+  (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same i32)
   (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}) (i32.shl $first 2)))
   (local.set $mail (i32.add ${MAILBOXES} (i32.shl $first 5)))
   (local.set $count (i32.sub $end $first))
@@ -32,7 +32,6 @@ export const WARP_FUNCTIONS = `
     (local.set $s (i32.load ${state('$lane')}))
     (if (i32.ne $s ${STATE.exited}) (then
       (local.set $live (i32.or $live (i32.shl 1 $lane)))
-      (if (i32.ge_s $s 0) (then (local.set $ready (i32.or $ready (i32.shl 1 $lane)))))
       (if (i32.and (i32.lt_s $s 0) (i32.ge_u $s ${STATE.warp})) (then (local.set $waiting (i32.or $waiting (i32.shl 1 $lane)))))))
     (local.set $lane (i32.add $lane 1))
     (br $scan)))

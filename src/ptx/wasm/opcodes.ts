@@ -52,9 +52,12 @@ ATOMIC_RMW.forEach((operation, index) => {
   });
 });
 
+/** Thrown where a rule meets a type for which WebAssembly has no such operation, as in xor.f32. */
+export class NoSuchInstruction extends RangeError {}
+
 export function opcode(name: string): number {
   const code = table.get(name);
-  if (code === undefined) throw new RangeError(`no WebAssembly instruction '${name}'`);
+  if (code === undefined) throw new NoSuchInstruction(`no WebAssembly instruction '${name}'`);
   return code;
 }
 

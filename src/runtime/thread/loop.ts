@@ -11,7 +11,7 @@ import { CUresult } from '../../driver/result.js';
 import type { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import {
-  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD,
+  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
 
@@ -44,6 +44,7 @@ export class ThreadLoop {
   /** Decodes and lets the device work once. Returns whether there may be more to do at once. */
   turn(): boolean {
     let busy = this.decoder.drain();
+    this.decoder.settle();
     if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
     if (this.polled !== undefined && Atomics.load(this.shared.control, WORD.lost) === 0) {
       try {
@@ -136,7 +137,7 @@ export class ThreadLoop {
     Atomics.store(control, WORD.state, STATE.sleeping);
     // Looked at after the state is set: whoever writes these looks at the state after writing.
     const work =
-      Atomics.load(control, WORD.head) !== Atomics.load(control, WORD.tail) ||
+      this.decoder.hasWork ||
       Atomics.load(control, WORD.stop) !== 0 ||
       (timeout === Infinity && Atomics.load(control, WORD.watch) === 1);
     if (!work) Atomics.wait(control, WORD.doorbell, bell, timeout);
@@ -145,10 +146,4 @@ export class ThreadLoop {
     }
     if (timeout === Infinity) this.lastWork = performance.now();
   }
-}
-
-/** Tells the JS thread that there is something to look at. */
-export function wakeJs(control: Int32Array): void {
-  Atomics.add(control, WORD.wake, 1);
-  Atomics.notify(control, WORD.wake);
 }

@@ -7,10 +7,10 @@ import type { MessagePort } from 'node:worker_threads';
 
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
-import { WORD, viewShared } from '../layout.js';
+import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { FromThread, ToThread, WorkerStart } from '../messages.js';
 import { runProcedure } from '../procedures.js';
-import { ThreadLoop, wakeJs } from './loop.js';
+import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
 
 const start = workerData as WorkerStart & { port: MessagePort };

@@ -1,0 +1,168 @@
+/** Events: points in a stream, and the time between two of them. */
+import { i32 } from 'async-cuda/core';
+import { beforeAll, expect, test } from 'vitest';
+
+import { WAITING, spun } from './kernels/waiting.js';
+import { Gate, failure, onDevice, stillPending } from './test-device.js';
+
+onDevice('Event', (host) => {
+  let gate: Gate;
+
+  beforeAll(async () => {
+    gate = await Gate.of(await host.load(WAITING));
+  });
+
+  test('is reached when the work before it is done, and not sooner', async () => {
+    const { device } = host;
+    const hold = (await host.load(WAITING)).kernel('hold');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream });
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    using event = stream.record();
+    const synced = event.sync();
+    expect(event.reached).toBe(false);
+    expect(await stillPending(synced)).toBe(true);
+    await gate.open();
+    await synced;
+    await gate.shut();
+    expect(event.reached).toBe(true);
+  });
+
+  test('does not wait for work behind it', async () => {
+    const { device } = host;
+    const hold = (await host.load(WAITING)).kernel('hold');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream });
+    using event = stream.record();
+    const early = event.sync();
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    await early;
+    expect(await stillPending(stream.sync())).toBe(true);
+    await gate.open();
+    await stream.sync();
+    await gate.shut();
+  });
+
+  test('that was never recorded counts as reached', async () => {
+    using event = host.device.createEvent();
+    expect(event.reached).toBe(true);
+    await event.sync();
+    host.stream.wait(event);
+    await host.stream.sync();
+  });
+
+  test('recorded again moves to the new point', async () => {
+    const { device } = host;
+    const hold = (await host.load(WAITING)).kernel('hold');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream });
+    using event = stream.record();
+    await event.sync();
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    expect(stream.record(event)).toBe(event);
+    expect(event.reached).toBe(false);
+    await gate.open();
+    await event.sync();
+    await gate.shut();
+  });
+
+  test('elapsed measures the work between two events', async () => {
+    const { device } = host;
+    const spin = (await host.load(WAITING)).kernel('spin');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 32, { stream });
+    const start = stream.record();
+    const middle = stream.record();
+    const rounds = 400_000;
+    spin.launch(stream, { grid: 1, block: 32 }, buffer, 3, rounds);
+    const end = stream.record();
+    const work = await start.elapsed(end);
+    const none = await start.elapsed(middle);
+    expect((await buffer.read(stream))[31]).toBe(spun(3, rounds));
+    expect(none).toBeGreaterThanOrEqual(0);
+    // Four hundred thousand dependent multiplications take any machine more than a tenth of a millisecond.
+    expect(work).toBeGreaterThan(0.1);
+    expect(work).toBeGreaterThanOrEqual(none);
+    expect(work).toBeLessThan(30_000);
+    for (const event of [start, middle, end]) event.close();
+  });
+
+  test('elapsed between events of two streams works', async () => {
+    const { device } = host;
+    using first = device.createStream();
+    using second = device.createStream();
+    using start = first.record();
+    second.wait(start);
+    using end = second.record();
+    expect(await start.elapsed(end)).toBeGreaterThanOrEqual(0);
+  });
+
+  test('elapsed of an event without timing is an error that says how to make one', async () => {
+    using start = host.stream.record(host.device.createEvent({ timing: false }));
+    using end = host.stream.record();
+    const error = await failure(() => start.elapsed(end));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(error.message).toContain('timing: true');
+  });
+
+  test('elapsed of an event that was never recorded is an error', async () => {
+    using start = host.device.createEvent();
+    using end = host.stream.record();
+    expect((await failure(() => start.elapsed(end))).message).toContain('stream.record(event)');
+    expect((await failure(() => end.elapsed(start))).message).toContain('stream.record(event)');
+  });
+
+  test('elapsed refuses what is no event', async () => {
+    using start = host.stream.record();
+    expect(await failure(() => start.elapsed(3 as never))).toMatchObject({ argument: 'end' });
+  });
+
+  test('a closed event refuses everything', async () => {
+    const event = host.stream.record();
+    using open = host.stream.record();
+    event.close();
+    event.close();
+    for (const call of [
+      () => event.sync(),
+      () => event.elapsed(open),
+      () => open.elapsed(event),
+      () => host.stream.record(event),
+      () => host.stream.wait(event),
+    ]) {
+      expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    }
+  });
+
+  test('refuses an option that does not exist', async () => {
+    expect(await failure(() => host.device.createEvent({ timings: true } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+  });
+
+  test('closing an event that another stream still waits for does not release that stream', async () => {
+    const { device } = host;
+    const hold = (await host.load(WAITING)).kernel('hold');
+    using first = device.createStream();
+    using second = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream: first });
+    buffer.fill(first, 0);
+    hold.launch(first, { grid: 1, block: 1 }, buffer);
+    const event = first.record();
+    second.wait(event);
+    event.close();
+    const synced = second.sync();
+    expect(await stillPending(synced)).toBe(true);
+    await gate.open();
+    await synced;
+    await gate.shut();
+    expect((await buffer.read(first))[0]).toBe(1);
+  });
+
+  test('events can be made and closed without end', async () => {
+    const { device, stream } = host;
+    for (let i = 0; i < 5000; i++) {
+      const event = stream.record();
+      event.close();
+      if (i % 500 === 0) await stream.sync();
+    }
+    await device.synchronize();
+  });
+});

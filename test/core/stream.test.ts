@@ -1,0 +1,341 @@
+/** Streams: in order each, independent of one another, made and ended without waiting. */
+import { Stream, i32 } from 'async-cuda/core';
+import { beforeAll, expect, test } from 'vitest';
+
+import { ELEMENTWISE } from './kernels/elementwise.js';
+import { WAITING } from './kernels/waiting.js';
+import { Gate, failure, onDevice, openTestDevice, stillPending, turns } from './test-device.js';
+
+onDevice('Stream', (host) => {
+  let gate: Gate;
+
+  beforeAll(async () => {
+    gate = await Gate.of(await host.load(WAITING));
+  });
+
+  /** Work on `stream` that is over when the gate opens. */
+  async function holdUp(stream: Stream): Promise<ReturnType<typeof host.device.alloc<'i32'>>> {
+    const hold = (await host.load(WAITING)).kernel('hold');
+    const buffer = host.device.alloc(i32, 1, { stream });
+    buffer.fill(stream, 0);
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    return buffer;
+  }
+
+  test('runs its work in the order of the calls', async () => {
+    const { device } = host;
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 100, { stream });
+    buffer.fill(stream, 5);
+    add1.launch(stream, { grid: 1, block: 128 }, buffer, 100);
+    const before = buffer.read(stream);
+    buffer.fill(stream, 70);
+    add1.launch(stream, { grid: 1, block: 128 }, buffer, 100);
+    const after = buffer.read(stream);
+    expect((await before)[99]).toBe(6);
+    expect((await after)[99]).toBe(71);
+  });
+
+  test('sync resolves when everything queued so far is done', async () => {
+    const { device } = host;
+    using stream = device.createStream();
+    using buffer = await holdUp(stream);
+    const synced = stream.sync();
+    expect(await stillPending(synced)).toBe(true);
+    await gate.open();
+    await synced;
+    await gate.shut();
+    expect((await buffer.read(stream))[0]).toBe(1);
+  });
+
+  test('sync of a stream that did nothing resolves', async () => {
+    using stream = host.device.createStream();
+    await expect(stream.sync()).resolves.toBeUndefined();
+  });
+
+  test('a stream that is held up does not hold up another', async () => {
+    const { device } = host;
+    using slow = device.createStream();
+    using fast = device.createStream();
+    using waiting = await holdUp(slow);
+    using buffer = device.alloc(i32, 4, { stream: fast });
+    buffer.fill(fast, 3);
+    expect([...(await buffer.read(fast))]).toEqual([3, 3, 3, 3]);
+    expect(await stillPending(slow.sync())).toBe(true);
+    await gate.open();
+    await slow.sync();
+    await gate.shut();
+    expect(waiting.isClosed).toBe(false);
+  });
+
+  test('wait(stream) makes later work wait for what the other has queued', async () => {
+    const { device } = host;
+    using first = device.createStream();
+    using second = device.createStream();
+    using waiting = await holdUp(first);
+    second.wait(first);
+    const synced = second.sync();
+    expect(await stillPending(synced)).toBe(true);
+    await gate.open();
+    await synced;
+    await gate.shut();
+    expect((await waiting.read(second))[0]).toBe(1);
+  });
+
+  test('wait(event) makes later work wait for the event and for nothing behind it', async () => {
+    const { device } = host;
+    using first = device.createStream();
+    using second = device.createStream();
+    using event = first.record();
+    using waiting = await holdUp(first);
+    second.wait(event);
+    await second.sync();
+    expect(await stillPending(first.sync())).toBe(true);
+    await gate.open();
+    await first.sync();
+    await gate.shut();
+    expect(waiting.isClosed).toBe(false);
+  });
+
+  test('waiting for itself changes nothing', async () => {
+    using stream = host.device.createStream();
+    stream.wait(stream);
+    await stream.sync();
+  });
+
+  test('takes the priorities that the device has', async () => {
+    const { device } = host;
+    const { least, greatest } = device.streamPriorities;
+    for (const priority of [least, greatest]) {
+      using stream = device.createStream({ priority });
+      expect(stream.priority).toBe(priority);
+      using buffer = device.alloc(i32, 1, { stream });
+      buffer.fill(stream, priority);
+      expect((await buffer.read(stream))[0]).toBe(priority);
+    }
+  });
+
+  test('a blocking stream works like any other', async () => {
+    using stream = host.device.createStream({ blocking: true });
+    using buffer = host.device.alloc(i32, 1, { stream });
+    buffer.fill(stream, 4);
+    expect((await buffer.read(stream))[0]).toBe(4);
+  });
+
+  test('keeps its label', () => {
+    using stream = host.device.createStream({ label: 'copies' });
+    expect(stream.label).toBe('copies');
+  });
+
+  test('refuses a priority that is no number', async () => {
+    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'priority' });
+  });
+
+  test('refuses an option that does not exist', async () => {
+    const error = await failure(() => host.device.createStream({ prority: 1 } as object));
+    expect(error.message).toContain("Did you mean 'priority'?");
+  });
+
+  test('ready resolves when the queue has room', async () => {
+    const { device, stream } = host;
+    const nothing = (await host.load(ELEMENTWISE)).kernel('nothing');
+    for (let i = 0; i < 30_000; i++) nothing.launch(stream, { grid: 1, block: 1 });
+    await stream.ready();
+    expect(device.runtime.ring.waiting).toBe(0);
+    await stream.sync();
+  });
+
+  test('many streams at once each do their own work', async () => {
+    const { device } = host;
+    const streams = Array.from({ length: 40 }, () => device.createStream());
+    const reads = streams.map((stream, i) => {
+      const buffer = device.alloc(i32, 8, { stream });
+      buffer.fill(stream, i);
+      const read = buffer.read(stream);
+      buffer.close();
+      return read;
+    });
+    const values = await Promise.all(reads);
+    expect(values.map((value) => value[7])).toEqual(streams.map((_, i) => i));
+    for (const stream of streams) stream.close();
+  });
+
+  test('streams can be made and closed many more times than there are slots', async () => {
+    const { device } = host;
+    for (let i = 0; i < 3000; i++) {
+      const stream = device.createStream();
+      if (i % 3 === 0) stream.record().close();
+      stream.close();
+      if (i % 100 === 0) {
+        host.stream.record().close();
+        await host.stream.sync();
+      }
+    }
+    await device.synchronize();
+  });
+
+  test('call runs the function after the work before it and before the work behind it', async () => {
+    const { device } = host;
+    using stream = device.createStream();
+    using waiting = await holdUp(stream);
+    const order: string[] = [];
+    const called = stream.call(() => {
+      order.push('call');
+    });
+    const after = stream.sync().then(() => order.push('after'));
+    expect(await stillPending(called)).toBe(true);
+    expect(order).toEqual([]);
+    await gate.open();
+    await Promise.all([called, after]);
+    await gate.shut();
+    expect(order).toEqual(['call', 'after']);
+    expect(waiting.isClosed).toBe(false);
+  });
+
+  test('call gives what the function returns, or what its promise gives', async () => {
+    const { stream } = host;
+    expect(await stream.call(() => 17)).toBe(17);
+    expect(await stream.call(async () => 'later')).toBe('later');
+  });
+
+  test('work behind a call waits until its promise settles', async () => {
+    const { device } = host;
+    using stream = device.createStream();
+    let finish!: () => void;
+    const called = stream.call(() => new Promise<void>((resolve) => (finish = resolve)));
+    using buffer = device.alloc(i32, 1, { stream });
+    buffer.fill(stream, 1);
+    const read = buffer.read(stream);
+    expect(await stillPending(read)).toBe(true);
+    finish();
+    await called;
+    expect((await read)[0]).toBe(1);
+  });
+
+  test('a stream that waits for one with a call in it waits for the call', async () => {
+    const { device } = host;
+    using first = device.createStream();
+    using second = device.createStream();
+    using shared = device.alloc(i32, 1, { stream: first });
+    let finish!: () => void;
+    void first.call(() => new Promise<void>((resolve) => (finish = resolve)));
+    shared.fill(first, 6);
+    const read = shared.read(second);
+    expect(await stillPending(read)).toBe(true);
+    finish();
+    expect((await read)[0]).toBe(6);
+  });
+
+  test('a function that throws rejects its call, and the stream goes on', async () => {
+    const { stream } = host;
+    const boom = new Error('boom');
+    await expect(
+      stream.call(() => {
+        throw boom;
+      }),
+    ).rejects.toBe(boom);
+    await stream.sync();
+  });
+
+  test('a function whose promise rejects rejects its call, and the stream goes on', async () => {
+    const { stream } = host;
+    await expect(stream.call(() => Promise.reject(new Error('later')))).rejects.toThrow('later');
+    await stream.sync();
+  });
+
+  test('a call that nobody awaits reports its failure to the device', async () => {
+    const { stream } = host;
+    stream.call(() => {
+      throw new Error('unheard');
+    });
+    await stream.sync();
+    await turns(4);
+    expect(host.errors.splice(0).map((error) => error.cause)).toMatchObject([{ message: 'unheard' }]);
+  });
+
+  test('call refuses what is no function', async () => {
+    expect(await failure(() => host.stream.call(3 as never))).toMatchObject({ argument: 'callback' });
+  });
+
+  test('close lets the work in flight end first', async () => {
+    const { device } = host;
+    const stream = device.createStream();
+    using buffer = device.alloc(i32, 1);
+    buffer.fill(stream, 8);
+    const hold = (await host.load(WAITING)).kernel('hold');
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    stream.close();
+    const read = buffer.read(host.stream);
+    expect(await stillPending(read)).toBe(true);
+    await gate.open();
+    expect((await read)[0]).toBe(9);
+    await gate.shut();
+  });
+
+  test('a closed stream refuses work and says what to do', async () => {
+    const stream = host.device.createStream();
+    using buffer = host.device.alloc(i32, 1);
+    stream.close();
+    for (const call of [
+      () => stream.sync(),
+      () => stream.record(),
+      () => stream.wait(host.stream),
+      () => stream.call(() => 1),
+      () => stream.ready(),
+      () => stream.capture(() => undefined),
+      () => buffer.fill(stream, 1),
+      () => buffer.read(stream),
+      () => buffer.write(stream, Int32Array.of(1)),
+      () => host.device.alloc(i32, 1, { stream }),
+    ]) {
+      const error = await failure(call);
+      expect(error.code).toBe('ERR_CUDA_DISPOSED');
+      expect(error.message).toContain('createStream');
+    }
+  });
+
+  test('close may be called twice', () => {
+    const stream = host.device.createStream();
+    stream.close();
+    expect(() => stream.close()).not.toThrow();
+  });
+
+  test("the device's own stream cannot be closed", async () => {
+    const error = await failure(() => host.stream.close());
+    expect(error.message).toContain('close the device instead');
+    await host.stream.sync();
+  });
+
+  test('memory that was allocated on a closed stream is still good', async () => {
+    const { device } = host;
+    const stream = device.createStream();
+    const buffer = device.alloc(i32, 4, { stream });
+    buffer.fill(stream, 2);
+    stream.close();
+    expect([...(await buffer.read(host.stream))]).toEqual([2, 2, 2, 2]);
+    buffer.close();
+    await device.synchronize();
+  });
+
+  test('refuses a stream of another device', async () => {
+    const other = await openTestDevice({ thread: host.mode }, 'cpu:7');
+    try {
+      using buffer = host.device.alloc(i32, 1);
+      for (const call of [
+        () => buffer.fill(other.stream, 1),
+        () => host.stream.wait(other.stream),
+        () => host.stream.wait(other.createEvent()),
+        () => host.device.alloc(i32, 1, { stream: other.stream }),
+      ]) {
+        expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      }
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('wait refuses what is neither an event nor a stream', async () => {
+    expect(await failure(() => host.stream.wait({} as never))).toMatchObject({ argument: 'on' });
+  });
+});

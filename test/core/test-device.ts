@@ -1,0 +1,128 @@
+/**
+ * The device that the suite runs on: ASYNC_CUDA_TEST_DEVICE names it (`cpu`, the default, or `cuda`). On the CPU device
+ * the basic behaviours are tested in inline mode too, where no runtime thread hides the order of things.
+ */
+import { Device } from 'async-cuda/core';
+import type { CudaError, DeviceBuffer, DeviceName, Module, OpenOptions, Stream } from 'async-cuda/core';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+
+export const testDevice = (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as 'cpu' | 'cuda';
+export const onCpu = testDevice === 'cpu';
+
+export type Mode = NonNullable<OpenOptions['thread']>;
+export const allModes: readonly Mode[] = onCpu ? ['worker', 'inline'] : ['worker'];
+
+export function openTestDevice(options: OpenOptions = {}, name: DeviceName = testDevice): Promise<Device> {
+  return Device.open(name, options);
+}
+
+/** One open device for all tests of a `describe`, and its modules. */
+export class TestDevice {
+  readonly mode: Mode;
+  /** Failures that nobody awaited. A test that expects some takes them out; what is left fails it. */
+  readonly errors: CudaError[] = [];
+  private opened: Device | undefined;
+  private readonly modules = new Map<string, Promise<Module>>();
+
+  constructor(mode: Mode) {
+    this.mode = mode;
+  }
+
+  get device(): Device {
+    if (this.opened === undefined) throw new Error('the device is open only while tests run');
+    return this.opened;
+  }
+
+  /** The device's own stream. */
+  get stream(): Stream {
+    return this.device.stream;
+  }
+
+  /** The module, loaded once for all tests. */
+  load(ptx: string): Promise<Module> {
+    let module = this.modules.get(ptx);
+    if (module === undefined) {
+      module = this.device.loadModule(ptx);
+      this.modules.set(ptx, module);
+    }
+    return module;
+  }
+
+  async open(): Promise<void> {
+    this.opened = await openTestDevice({ thread: this.mode });
+    this.opened.on('error', (error) => this.errors.push(error));
+  }
+
+  async close(): Promise<void> {
+    await this.opened?.close();
+  }
+}
+
+/** Declares `body`'s tests once for each mode, on a device of their own. */
+export function onDevice(title: string, body: (host: TestDevice) => void, modes: readonly Mode[] = allModes): void {
+  describe.each(modes.map((mode) => ({ mode })))(`${title} (${testDevice}, $mode)`, ({ mode }) => {
+    const host = new TestDevice(mode);
+    beforeAll(() => host.open());
+    afterAll(() => host.close());
+    afterEach(() => {
+      expect(host.errors.splice(0), 'failures that nobody awaited').toEqual([]);
+    });
+    body(host);
+  });
+}
+
+/** Opens and shuts the gate of the kernel `hold`, past all tracking. */
+export class Gate {
+  private readonly gate: DeviceBuffer<'u8'>;
+  private readonly stream: Stream;
+
+  private constructor(gate: DeviceBuffer<'u8'>, stream: Stream) {
+    this.gate = gate;
+    this.stream = stream;
+  }
+
+  static async of(module: Module): Promise<Gate> {
+    // A stream of its own: the others may be held.
+    const gate = new Gate(await module.global('gate'), module.device.createStream({ label: 'gate' }));
+    await gate.shut();
+    return gate;
+  }
+
+  async shut(): Promise<void> {
+    await this.gate.fill(this.stream, 0);
+  }
+
+  async open(): Promise<void> {
+    await this.gate.fill(this.stream, 1);
+  }
+}
+
+/** Resolves after the event loop has come round `turns` times. */
+export async function turns(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Whether the promise has not settled, `milliseconds` from now. */
+export async function stillPending(promise: PromiseLike<unknown>, milliseconds = 20): Promise<boolean> {
+  const pending = Symbol();
+  const timeout = new Promise((resolve) => setTimeout(resolve, milliseconds, pending));
+  const settled = Promise.resolve(promise).then(
+    () => undefined,
+    () => undefined,
+  );
+  return (await Promise.race([settled, timeout])) === pending;
+}
+
+/** What the call threw, or its promise rejected with. */
+export async function failure(call: () => unknown): Promise<CudaError & { argument?: string; log?: string }> {
+  try {
+    await call();
+  } catch (error) {
+    return error as CudaError;
+  }
+  throw new Error('expected a failure, and there was none');
+}
+
+export function range(length: number): number[] {
+  return Array.from({ length }, (_, i) => i);
+}
