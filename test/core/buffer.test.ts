@@ -1,0 +1,408 @@
+/** Device buffers: what goes in comes out, of every dtype, whole and in parts. */
+import { DTYPES, DeviceBuffer, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
+import type { DTypeName, HostArray } from 'async-cuda/core';
+import { describe, expect, test } from 'vitest';
+
+import { failure, onDevice, openTestDevice, range } from './test-device.js';
+
+/** Values that each dtype holds exactly, its extremes among them. */
+const VALUES: { [D in DTypeName]: HostArray<D> } = {
+  u8: Uint8Array.of(0, 1, 127, 128, 255),
+  i8: Int8Array.of(0, 1, -1, 127, -128),
+  u16: Uint16Array.of(0, 1, 32767, 32768, 65535),
+  i16: Int16Array.of(0, 1, -1, 32767, -32768),
+  u32: Uint32Array.of(0, 1, 2 ** 31, 2 ** 32 - 1, 12345),
+  i32: Int32Array.of(0, 1, -1, 2 ** 31 - 1, -(2 ** 31)),
+  u64: BigUint64Array.of(0n, 1n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 53n + 1n),
+  i64: BigInt64Array.of(0n, -1n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n + 1n),
+  f16: Float32Array.of(0, -0, 65504, 2 ** -24, -1.5, Infinity),
+  bf16: Float32Array.of(0, -0, 2 ** 127, -(2 ** -133), 1.0078125, -Infinity),
+  f32: Float32Array.of(0, -0, Math.PI, 1e38, 1e-45, Infinity),
+  f64: Float64Array.of(0, -0, Math.PI, Number.MAX_VALUE, Number.MIN_VALUE, -Infinity),
+  f8e4m3: Float32Array.of(0, -0, 448, 2 ** -9, -1.125),
+  f8e5m2: Float32Array.of(0, -0, 57344, 2 ** -16, -1.25, Infinity),
+  bool: Uint8Array.of(0, 1, 1, 0, 1),
+};
+
+/** A fill value of each dtype that has no two equal bytes or words where that is possible. */
+const FILLS: { [D in DTypeName]: HostArray<D>[number] } = {
+  u8: 200, i8: -100, u16: 0x1234, i16: -12345, u32: 0x89abcdef, i32: -123456789, u64: 0x0123456789abcdefn, i64: -81985529216486895n,
+  f16: -1.5, bf16: 3.140625, f32: Math.fround(0.1), f64: 0.1, f8e4m3: 1.125, f8e5m2: -1.25, bool: 1,
+};
+
+const dtypes = Object.keys(DTYPES) as DTypeName[];
+
+onDevice('DeviceBuffer', (host) => {
+  describe.each(dtypes)('of %s', (name) => {
+    const dtype = DTYPES[name];
+    const values = VALUES[name];
+
+    test('gives back what was written', async () => {
+      using buffer = host.device.alloc(dtype, values.length);
+      buffer.write(host.stream, values as never);
+      const read = await buffer.read(host.stream);
+      expect(read.constructor).toBe(values.constructor);
+      expect([...read].every((value, i) => Object.is(value, values[i]))).toBe(true);
+      expect(read.length).toBe(values.length);
+    });
+
+    test('gives back raw words', async () => {
+      using buffer = host.device.alloc(dtype, values.length);
+      buffer.write(host.stream, values as never);
+      const bits = await buffer.readBits(host.stream);
+      expect(bits.BYTES_PER_ELEMENT).toBe(dtype.bytes);
+      using copy = host.device.alloc(dtype, values.length);
+      copy.writeBits(host.stream, bits as never);
+      expect(await copy.read(host.stream)).toEqual(values);
+    });
+
+    test('is filled with a value', async () => {
+      using buffer = host.device.alloc(dtype, 1000);
+      const value = FILLS[name];
+      await buffer.fill(host.stream, value as never);
+      const read = await buffer.read(host.stream);
+      expect([...read].every((element) => element === value)).toBe(true);
+    });
+
+    test('a slice is filled and what is around it stays', async () => {
+      using buffer = host.device.alloc(dtype, 10);
+      const zero = name === 'u64' || name === 'i64' ? 0n : 0;
+      buffer.fill(host.stream, zero as never);
+      buffer.slice(3, 7).fill(host.stream, FILLS[name] as never);
+      const read = [...(await buffer.read(host.stream))];
+      expect(read).toEqual(range(10).map((i) => (i >= 3 && i < 7 ? FILLS[name] : zero)));
+    });
+
+    test('of no elements can be written, filled, read and copied', async () => {
+      using buffer = host.device.alloc(dtype, 0);
+      using other = host.device.alloc(dtype, 0);
+      await buffer.write(host.stream, values.slice(0, 0) as never);
+      await buffer.fill(host.stream, FILLS[name] as never);
+      await buffer.copyFrom(host.stream, other as never);
+      expect((await buffer.read(host.stream)).length).toBe(0);
+      expect((await buffer.readBits(host.stream)).length).toBe(0);
+    });
+
+    test('has the bytes that its dtype says', () => {
+      using buffer = host.device.alloc(dtype, 7);
+      expect(buffer.byteLength).toBe(7 * dtype.bytes);
+      expect(buffer.dtype).toBe(dtype);
+    });
+
+    test('copies from another buffer', async () => {
+      using source = host.device.alloc(dtype, values.length);
+      using target = host.device.alloc(dtype, values.length);
+      source.write(host.stream, values as never);
+      target.copyFrom(host.stream, source as never);
+      expect(await target.read(host.stream)).toEqual(values);
+    });
+  });
+
+  test('writes the bytes of an ArrayBuffer as they are', async () => {
+    using buffer = host.device.alloc(f16, 2);
+    await buffer.write(host.stream, Uint16Array.of(0x3c00, 0xc000).buffer);
+    expect([...(await buffer.read(host.stream))]).toEqual([1, -2]);
+  });
+
+  test('writes from shared memory', async () => {
+    const shared = new Int32Array(new SharedArrayBuffer(16));
+    shared.set([1, 2, 3, 4]);
+    using buffer = host.device.alloc(i32, 4);
+    buffer.write(host.stream, shared);
+    expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
+  });
+
+  test('writes from a view into a larger array', async () => {
+    const all = Float64Array.from(range(20));
+    using buffer = host.device.alloc(f64, 5);
+    buffer.write(host.stream, all.subarray(7, 12));
+    expect([...(await buffer.read(host.stream))]).toEqual([7, 8, 9, 10, 11]);
+  });
+
+  test('a small array may be changed right after the call', async () => {
+    const values = Int32Array.of(1, 2, 3);
+    using buffer = host.device.alloc(i32, 3);
+    const written = buffer.write(host.stream, values);
+    values.fill(9);
+    await written;
+    expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3]);
+  });
+
+  test('reads into an array of the caller', async () => {
+    using buffer = host.device.alloc(i32, 3);
+    buffer.fill(host.stream, 6);
+    const into = new Int32Array(3);
+    expect(await buffer.read(host.stream, { into })).toBe(into);
+    expect([...into]).toEqual([6, 6, 6]);
+  });
+
+  test('reads into a view and leaves what is around it', async () => {
+    using buffer = host.device.alloc(i32, 3);
+    buffer.fill(host.stream, 6);
+    const all = new Int32Array(6);
+    await buffer.read(host.stream, { into: all.subarray(2, 5) });
+    expect([...all]).toEqual([0, 0, 6, 6, 6, 0]);
+  });
+
+  test.each([65_535, 65_536, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_001])(
+    'gives back %i bytes, whichever way they travel', async (length) => {
+      const values = Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) * 7 + (i >> 16)) & 255);
+      using buffer = host.device.alloc(u8, length);
+      buffer.write(host.stream, values);
+      const read = await buffer.read(host.stream);
+      expect(Buffer.compare(read, values)).toBe(0);
+    },
+  );
+
+  test('a large converted array comes back as it went', async () => {
+    const values = Float32Array.from({ length: 300_001 }, (_, i) => (i % 2048) - 1024);
+    using buffer = host.device.alloc(f16, values.length);
+    buffer.write(host.stream, values);
+    const read = await buffer.read(host.stream);
+    expect(Buffer.compare(new Uint8Array(read.buffer), new Uint8Array(values.buffer))).toBe(0);
+  });
+
+  test('large writes and reads keep their place among the work of the stream', async () => {
+    const length = 700_000;
+    using buffer = host.device.alloc(i32, length);
+    buffer.fill(host.stream, 1);
+    const first = buffer.read(host.stream);
+    buffer.write(host.stream, new Int32Array(length).fill(2));
+    const second = buffer.read(host.stream);
+    buffer.fill(host.stream, 3);
+    const third = buffer.read(host.stream);
+    const all = await Promise.all([first, second, third]);
+    expect(all.map((values) => [values[0], values[length - 1]])).toEqual([[1, 1], [2, 2], [3, 3]]);
+  });
+
+  test('several large transfers at once on several streams do not mix', async () => {
+    const streams = range(4).map(() => host.device.createStream());
+    const length = 600_000;
+    const reads = streams.map((stream, i) => {
+      const buffer = host.device.alloc(i32, length, { stream });
+      buffer.write(stream, new Int32Array(length).fill(i + 1));
+      const read = buffer.read(stream);
+      buffer.close();
+      return read;
+    });
+    for (const [i, values] of (await Promise.all(reads)).entries()) expect(values.every((value) => value === i + 1)).toBe(true);
+    for (const stream of streams) stream.close();
+  });
+
+  describe('slice', () => {
+    test('counts from the end, as for arrays', () => {
+      using buffer = host.device.alloc(i32, 10);
+      expect(buffer.slice(-3)).toMatchObject({ byteOffset: 28, length: 3 });
+      expect(buffer.slice(2, -2)).toMatchObject({ byteOffset: 8, length: 6 });
+      expect(buffer.slice(5, 2)).toMatchObject({ length: 0 });
+      expect(buffer.slice()).toMatchObject({ byteOffset: 0, length: 10 });
+    });
+
+    test('of a slice is a part of the same memory', async () => {
+      using buffer = host.device.alloc(i32, 10);
+      buffer.write(host.stream, Int32Array.from(range(10)));
+      expect([...(await buffer.slice(2, 9).slice(1, 4).read(host.stream))]).toEqual([3, 4, 5]);
+    });
+
+    test('can be written', async () => {
+      using buffer = host.device.alloc(i32, 5);
+      buffer.fill(host.stream, 0);
+      buffer.slice(1, 3).write(host.stream, Int32Array.of(7, 8));
+      expect([...(await buffer.read(host.stream))]).toEqual([0, 7, 8, 0, 0]);
+    });
+
+    test('is a view, and closing it frees nothing', async () => {
+      using buffer = host.device.alloc(i32, 4);
+      buffer.fill(host.stream, 1);
+      const view = buffer.slice(1, 2);
+      expect(view.isView).toBe(true);
+      view.close();
+      expect((await buffer.read(host.stream))[1]).toBe(1);
+    });
+
+    test('of a closed buffer refuses work', async () => {
+      const buffer = host.device.alloc(i32, 4);
+      const view = buffer.slice(1, 2);
+      buffer.close();
+      expect(await failure(() => view.read(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => buffer.slice(0))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    });
+
+    test.each([[11], [-11], [0, 11], [1.5], ['1']])('refuses the bounds %j', async (...bounds) => {
+      using buffer = host.device.alloc(i32, 10);
+      expect(await failure(() => buffer.slice(...(bounds as [number, number])))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    });
+  });
+
+  describe('reinterpret', () => {
+    test('shows the same bytes as another dtype', async () => {
+      using buffer = host.device.alloc(f32, 2);
+      buffer.write(host.stream, Float32Array.of(1, -2));
+      expect([...(await buffer.reinterpret(u32).read(host.stream))]).toEqual([0x3f800000, 0xc0000000]);
+      expect(buffer.reinterpret(u16).length).toBe(4);
+    });
+
+    test('refuses a dtype whose size does not divide the bytes', async () => {
+      using buffer = host.device.alloc(u8, 10);
+      expect(await failure(() => buffer.reinterpret(u32))).toMatchObject({ argument: 'dtype' });
+    });
+
+    test('refuses a dtype for which the offset is not aligned', async () => {
+      using buffer = host.device.alloc(u8, 10);
+      expect(await failure(() => buffer.slice(2, 10).reinterpret(u64))).toMatchObject({ argument: 'dtype' });
+      expect(buffer.slice(2, 10).reinterpret(u16).length).toBe(4);
+    });
+  });
+
+  describe('copyFrom', () => {
+    test('copies between parts of one buffer that do not overlap', async () => {
+      using buffer = host.device.alloc(i32, 6);
+      buffer.write(host.stream, Int32Array.of(1, 2, 3, 0, 0, 0));
+      buffer.slice(3).copyFrom(host.stream, buffer.slice(0, 3));
+      expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 1, 2, 3]);
+    });
+
+    test('refuses parts of one buffer that overlap', async () => {
+      using buffer = host.device.alloc(i32, 6);
+      const error = await failure(() => buffer.slice(1, 5).copyFrom(host.stream, buffer.slice(0, 4)));
+      expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'source' });
+      expect(error.message).toContain('overlaps');
+    });
+
+    test('refuses another dtype, another length, and what is no buffer', async () => {
+      using buffer = host.device.alloc(i32, 6);
+      using floats = host.device.alloc(f32, 6);
+      using short = host.device.alloc(i32, 5);
+      expect((await failure(() => buffer.copyFrom(host.stream, floats as never))).message).toContain('expected dtype i32');
+      expect((await failure(() => buffer.copyFrom(host.stream, short))).message).toContain('slice(from, to)');
+      expect(await failure(() => buffer.copyFrom(host.stream, new Int32Array(6) as never))).toMatchObject({ argument: 'source' });
+    });
+
+    test('refuses a closed source', async () => {
+      using buffer = host.device.alloc(i32, 6);
+      const closed = host.device.alloc(i32, 6);
+      closed.close();
+      expect(await failure(() => buffer.copyFrom(host.stream, closed))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    });
+
+    test('copies from a buffer of another device', async () => {
+      const other = await openTestDevice({ thread: host.mode }, 'cpu:5');
+      try {
+        const source = other.alloc(i32, 400_000);
+        source.fill(other.stream, 12);
+        using target = host.device.alloc(i32, 400_000);
+        target.fill(host.stream, 1);
+        const copied = target.copyFrom(host.stream, source);
+        const read = target.read(host.stream);
+        await copied;
+        expect((await read).every((value) => value === 12)).toBe(true);
+      } finally {
+        await other.close();
+      }
+    });
+  });
+
+  describe('refuses', () => {
+    test('an array of another dtype, and says how to convert it', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      const error = await failure(() => buffer.write(host.stream, new Float64Array(3) as never));
+      expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'source' });
+      expect(error.message).toContain('Float32Array.from(array)');
+    });
+
+    test('raw words in write, and names writeBits', async () => {
+      using buffer = host.device.alloc(f16, 3);
+      expect((await failure(() => buffer.write(host.stream, new Uint16Array(3) as never))).message).toContain('writeBits');
+    });
+
+    test('values in writeBits', async () => {
+      using buffer = host.device.alloc(f16, 3);
+      expect(await failure(() => buffer.writeBits(host.stream, new Float32Array(3) as never))).toMatchObject({ argument: 'source' });
+    });
+
+    test('a plain array, and says which constructor to use', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      expect((await failure(() => buffer.write(host.stream, [1, 2, 3] as never))).message).toContain('Float32Array.from(values)');
+    });
+
+    test('too few elements, and shows how to write a part', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      expect((await failure(() => buffer.write(host.stream, new Float32Array(2)))).message).toContain('buffer.slice(0, 2).write');
+    });
+
+    test('too many elements', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      expect(await failure(() => buffer.write(host.stream, new Float32Array(4)))).toMatchObject({ argument: 'source' });
+    });
+
+    test('to read into an array of the wrong type or length', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      for (const into of [new Float32Array(2), new Int32Array(3), [1, 2, 3]]) {
+        expect(await failure(() => buffer.read(host.stream, { into: into as never }))).toMatchObject({ argument: 'into' });
+      }
+    });
+
+    test('a misspelled option of read', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      expect((await failure(() => buffer.read(host.stream, { int: 1 } as never))).message).toContain("Did you mean 'into'?");
+    });
+
+    test.each([
+      [u8, 256], [u8, -1], [u8, 1.5], [i32, 2 ** 31], [f32, '1'], [u64, 1], [u64, -1n], [i64, 2n ** 63n], [DTYPES.bool, 2], [f8e4m3, undefined],
+    ] as const)('to fill %o with %s', async (dtype, value) => {
+      using buffer = host.device.alloc(dtype as never, 3) as DeviceBuffer;
+      expect(await failure(() => buffer.fill(host.stream, value as never))).toMatchObject({ argument: 'value' });
+    });
+
+    test('what is no stream', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      for (const stream of [undefined, null, {}, host.device]) {
+        expect(await failure(() => buffer.fill(stream as never, 1))).toMatchObject({ argument: 'stream' });
+      }
+    });
+
+    test('work after it was closed, and says so', async () => {
+      const buffer = host.device.alloc(f32, 3, { label: 'weights' });
+      buffer.close();
+      buffer.close();
+      for (const call of [
+        () => buffer.fill(host.stream, 1), () => buffer.read(host.stream), () => buffer.readBits(host.stream),
+        () => buffer.write(host.stream, new Float32Array(3)), () => buffer.reinterpret(i32),
+      ]) {
+        const error = await failure(call);
+        expect(error.code).toBe('ERR_CUDA_DISPOSED');
+        expect(error.message).toContain("'weights'");
+      }
+    });
+  });
+
+  test('allocated resolves to the buffer', async () => {
+    using buffer = host.device.alloc(f32, 3);
+    expect(await buffer.allocated()).toBe(buffer);
+  });
+
+  test('says what it is', () => {
+    using buffer = host.device.alloc(f32, 3, { label: 'weights' });
+    expect(String(buffer)).toContain("DeviceBuffer<f32>[3] 'weights'");
+  });
+
+  test('using closes it', () => {
+    let kept: DeviceBuffer;
+    {
+      using buffer = host.device.alloc(f32, 3);
+      kept = buffer;
+    }
+    expect(kept.isClosed).toBe(true);
+  });
+
+  test('closing it does not disturb work in flight', async () => {
+    const buffer = host.device.alloc(i32, 100_000);
+    buffer.fill(host.stream, 4);
+    const read = buffer.read(host.stream);
+    buffer.close();
+    // Whoever gets the memory next must not be seen by the read.
+    using next = host.device.alloc(i32, 100_000);
+    next.fill(host.stream, 5);
+    expect((await read).every((value) => value === 4)).toBe(true);
+  });
+});

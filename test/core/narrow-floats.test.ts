@@ -1,0 +1,131 @@
+/** f16, bf16 and f8: every bit pattern against references that share no code with the library. */
+import { bf16, f16, f8e4m3, f8e5m2 } from 'async-cuda/core';
+import type { DType } from 'async-cuda/core';
+import { describe, expect, test } from 'vitest';
+
+import { onDevice } from './test-device.js';
+
+type Narrow = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
+
+const word = new DataView(new ArrayBuffer(4));
+
+/** f32 of the bits, by building the wider format's own bits: no arithmetic that could round. */
+function reference(name: Narrow, bits: number): number {
+  if (name === 'bf16') {
+    word.setUint32(0, bits << 16);
+    return word.getFloat32(0);
+  }
+  const [exponentBits, fractionBits] = name === 'f16' ? [5, 10] : name === 'f8e4m3' ? [4, 3] : [5, 2];
+  const bias = 2 ** (exponentBits - 1) - 1;
+  const sign = bits >>> (exponentBits + fractionBits);
+  let exponent = (bits >>> fractionBits) & (2 ** exponentBits - 1);
+  let fraction = bits & (2 ** fractionBits - 1);
+  if (name === 'f8e4m3' ? (bits & 0x7f) === 0x7f : exponent === 2 ** exponentBits - 1 && fraction !== 0) return NaN;
+  if (name !== 'f8e4m3' && exponent === 2 ** exponentBits - 1) return sign === 1 ? -Infinity : Infinity;
+  if (exponent === 0) {
+    if (fraction === 0) return sign === 1 ? -0 : 0;
+    exponent = 1;
+    while (fraction < 2 ** fractionBits) {
+      fraction *= 2;
+      exponent--;
+    }
+    fraction -= 2 ** fractionBits;
+  }
+  word.setUint32(0, ((sign << 31) | ((exponent - bias + 127) << 23) | (fraction << (23 - fractionBits))) >>> 0);
+  return word.getFloat32(0);
+}
+
+const FORMATS: { dtype: DType<Narrow>; count: number }[] = [
+  { dtype: f16, count: 65536 },
+  { dtype: bf16, count: 65536 },
+  { dtype: f8e4m3, count: 256 },
+  { dtype: f8e5m2, count: 256 },
+];
+
+onDevice('narrow floats', (host) => {
+  describe.each(FORMATS)('$dtype.name', ({ dtype, count }) => {
+    const allBits = (): Uint8Array | Uint16Array =>
+      dtype.bytes === 1 ? Uint8Array.from({ length: count }, (_, i) => i) : Uint16Array.from({ length: count }, (_, i) => i);
+
+    test('every bit pattern reads as its exact value', async () => {
+      using buffer = host.device.alloc(dtype, count);
+      buffer.writeBits(host.stream, allBits() as never);
+      const values = await buffer.read(host.stream);
+      const wrong: number[] = [];
+      for (let bits = 0; bits < count; bits++) if (!Object.is(values[bits], reference(dtype.name, bits))) wrong.push(bits);
+      expect(wrong).toEqual([]);
+    });
+
+    test('every value writes as its bit pattern', async () => {
+      const values = Float32Array.from({ length: count }, (_, bits) => reference(dtype.name, bits));
+      using buffer = host.device.alloc(dtype, count);
+      buffer.write(host.stream, values);
+      const bits = await buffer.readBits(host.stream);
+      const wrong: number[] = [];
+      // A NaN keeps no payload; that it is one is all there is to keep.
+      for (let i = 0; i < count; i++) {
+        const same = Number.isNaN(values[i]) ? Number.isNaN(reference(dtype.name, bits[i]!)) : bits[i] === i;
+        if (!same) wrong.push(i);
+      }
+      expect(wrong).toEqual([]);
+    });
+
+    test('the middle between two neighbours rounds to the even one, and what is next to it to the nearer', async () => {
+      const sources: number[] = [];
+      const expected: number[] = [];
+      const last = count / 2 - 1;
+      for (let bits = 0; bits < last; bits++) {
+        const low = reference(dtype.name, bits);
+        const high = reference(dtype.name, bits + 1);
+        if (!Number.isFinite(low) || !Number.isFinite(high)) break;
+        const middle = low / 2 + high / 2;
+        sources.push(middle, -middle);
+        const even = bits % 2 === 0 ? bits : bits + 1;
+        expected.push(even, even + count / 2);
+        word.setFloat32(0, middle);
+        const middleBits = word.getUint32(0);
+        // Where the middle is no f32 there is nothing between to round.
+        if (word.getFloat32(0) !== middle || middleBits === 0) {
+          sources.splice(-2);
+          expected.splice(-2);
+          continue;
+        }
+        word.setUint32(0, middleBits - 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits);
+        word.setUint32(0, middleBits + 1);
+        sources.push(word.getFloat32(0));
+        expected.push(bits + 1);
+      }
+      expect(sources.length).toBeGreaterThan(count / 2);
+      using buffer = host.device.alloc(dtype, sources.length);
+      buffer.write(host.stream, Float32Array.from(sources));
+      const bits = await buffer.readBits(host.stream);
+      const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
+      expect(wrong).toEqual([]);
+    });
+
+    test('what is too large overflows as the format says', async () => {
+      const largest = Math.max(...Array.from({ length: count }, (_, i) => reference(dtype.name, i)).filter(Number.isFinite));
+      const sources = Float32Array.of(largest * (dtype === bf16 ? 1 : 1.25), 3.4028234e38, Infinity, -Infinity);
+      using buffer = host.device.alloc(dtype, sources.length);
+      buffer.write(host.stream, sources);
+      const [over, huge, infinity, negative] = await buffer.read(host.stream);
+      if (dtype === f8e4m3) expect([over, huge, infinity, negative]).toEqual([NaN, NaN, NaN, NaN]);
+      else {
+        expect(over).toBe(dtype === bf16 ? largest : Infinity);
+        expect([huge, infinity, negative]).toEqual([Infinity, Infinity, -Infinity]);
+      }
+    });
+
+    test('fills with the same bits as it writes', async () => {
+      using written = host.device.alloc(dtype, 1);
+      using filled = host.device.alloc(dtype, 1);
+      for (const value of [0, -0, 0.3, -1.7, 100, 1e-3, NaN, Infinity]) {
+        written.write(host.stream, Float32Array.of(value));
+        filled.fill(host.stream, value);
+        expect(await filled.readBits(host.stream)).toEqual(await written.readBits(host.stream));
+      }
+    });
+  });
+});
