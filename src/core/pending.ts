@@ -13,6 +13,8 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
 }
 
+const DONE = Promise.resolve();
+
 /** Queued work on one stream, and what it will give. */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
@@ -37,6 +39,10 @@ export class Pending<T = void> implements PromiseLike<T> {
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     this.claimed = true;
+    if (this.promise === undefined && this.finish === undefined && this.stream.passesSoon(this.mark)) {
+      const failure = this.stream.runtime.failureOf(this.root);
+      this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
+    }
     this.promise ??= this.settle();
     return this.promise.then(onFulfilled, onRejected);
   }
@@ -75,7 +81,7 @@ export class Pending<T = void> implements PromiseLike<T> {
   private settle(): Promise<T> {
     const { stream, root, finish } = this;
     return stream.passed(this.mark).then(() => {
-      const failure = stream.device.runtime.failureOf(root);
+      const failure = stream.runtime.failureOf(root);
       if (failure !== undefined) throw failure;
       return finish === undefined ? (undefined as T) : finish();
     });

@@ -129,13 +129,14 @@ export class Stream implements Disposable {
     const { runtime } = this;
     const slot = runtime.takeSlot();
     const reached = runtime.fence(slot, this.slot.index);
-    this.hold(slot, reached);
+    const held = runtime.nextHold(slot);
+    this.hold(slot, held);
     const run = async (): Promise<T> => {
       try {
         await runtime.wait(slot, reached, this.slot.index);
         return await callback();
       } finally {
-        runtime.release(slot, reached);
+        runtime.release(slot, held);
         runtime.returnSlot(slot);
       }
     };
@@ -254,6 +255,13 @@ export class Stream implements Disposable {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
     return this.runtime.wait(this.slot, this.fenceAt(mark), this.slot.index);
+  }
+
+  /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
+  passesSoon(mark: number): boolean {
+    if (this.hasPassed(mark)) return true;
+    if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
+    return this.runtime.passesSoon(this.slot, this.fenceAt(mark)) && this.hasPassed(mark);
   }
 
   /** The fence behind operation `mark`; writes one where there is none yet. @internal */

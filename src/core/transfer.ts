@@ -7,7 +7,7 @@
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaError } from '../runtime/errors.js';
-import { SLOT_HOLD, SLOT_WORDS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
+import { STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Decoder, Encoder } from './host-codec.js';
@@ -134,7 +134,7 @@ function pumpBehindHold(
 ): Pending {
   const { runtime } = stream;
   const slot = runtime.takeSlot();
-  const release = (Atomics.load(runtime.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD) + 1) | 0;
+  const release = runtime.nextHold(slot);
   const mark = stream.hold(slot, release);
   stream.used(region.resource, ACCESS_WRITE, mark);
   return pendingOf(stream, pumpIn(stream, staging, region, source, root, access, slot, release));
@@ -237,7 +237,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     return pendingOf(stream, copied);
   }
   const slot = runtime.takeSlot();
-  const release = (Atomics.load(runtime.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD) + 1) | 0;
+  const release = runtime.nextHold(slot);
   const mark = stream.hold(slot, release);
   stream.used(region.resource, ACCESS_READ, mark);
   return pendingOf(stream, pumpOut(stream, staging, region, target, root, slot, release).then(finish));

@@ -84,6 +84,8 @@ export const OP = {
   waitValue: 24,
   /** handle, failure: the JS thread could not bring the contents that it promised */
   poison: 25,
+  /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */
+  release: 28,
 } as const;
 
 /** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */

@@ -71,6 +71,8 @@ export class Decoder {
   private readonly failedRoots = new Set<number>();
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
+  /** Keeps the look-ahead from being optimised away. */
+  ahead = 0;
   private lazyStream = 0;
   private lazyValue = 0;
 
@@ -102,8 +104,11 @@ export class Decoder {
     for (let count = 1; ; count++) {
       if (this.visiting && !this.mayRunHere(ring, at)) break;
       if (this.lazySlot !== -1) this.writeFence();
+      // The next record's line is on its way from the other core while the driver works.
+      const next = (tail + (header >>> 16)) | 0;
+      this.ahead = ring[(next + 16) & RING_MASK]! ^ ring[next & RING_MASK]!;
       if ((header & 0xff) !== OP.launchLine || !this.launchLine(ring, at)) this.dispatch(ring, at, header >>> 16);
-      tail = (tail + (header >>> 16)) | 0;
+      tail = next;
       at = tail & RING_MASK;
       header = Atomics.load(ring, at);
       if (header === 0 || count === DRAIN_LIMIT) break;
@@ -496,9 +501,13 @@ export class Decoder {
         streams[slot] = driver.cuStreamCreateWithPriority(memory[body + 1]!, memory[body + 2]!);
         return;
       }
-      case OP.streamDestroy:
-        driver.cuStreamDestroy(streams[memory[body]!]!);
+      case OP.streamDestroy: {
+        const slot = memory[body]!;
+        const destroyed = streams[slot]!;
+        streams[slot] = 0;
+        driver.cuStreamDestroy(destroyed);
         return;
+      }
       case OP.eventCreate: {
         const handle = memory[body]!;
         values[handle] = driver.cuEventCreate(memory[body + 1]!);
@@ -568,6 +577,9 @@ export class Decoder {
         driver.cuStreamWaitValue32(
           streams[stream]!, this.address(memory[body]!) + int64(memory, body + 1), memory[body + 3]! >>> 0, memory[body + 4]!,
         );
+        return;
+      case OP.release:
+        Atomics.store(this.shared.slots, memory[body]! * SLOT_WORDS + SLOT_HOLD, memory[body + 1]!);
         return;
       case OP.poison:
         failure[memory[body]!] = memory[body + 1]!;
@@ -662,12 +674,11 @@ export class Decoder {
         const word = memory[head + 1 + i * 2]!;
         if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
       }
-    } else if (
-      op === OP.copy || op === OP.memset || op === OP.alloc || op === OP.copy2D || op === OP.copy3D || op === OP.copyPeer ||
-      op === OP.eventCreate
-    ) {
-      failure[memory[body]! & HANDLE_MASK] = id;
-    } else if (op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
+    } else if (op === OP.copy || op === OP.memset || op === OP.copy2D || op === OP.copy3D || op === OP.copyPeer) {
+      // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
+      const word = memory[body]!;
+      if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
+    } else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
   }
 }
 

@@ -50,7 +50,7 @@ export const SLOT_WORDS = 16;
 export const SLOT_FENCE = 0;
 /** Within a slot: the launch marker that the device writes. */
 export const SLOT_MARKER = 1;
-/** Within a slot: the value that releases a hold; JS writes. */
+/** Within a slot: the value of the last hold that was released; the decoder writes. */
 export const SLOT_HOLD = 2;
 /** Within a slot: the fence value that the JS thread waits for; JS writes. */
 export const SLOT_AWAITED = 3;

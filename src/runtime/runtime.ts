@@ -16,7 +16,7 @@ import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import {
-  MAX_SLOTS, PINNED_BYTES, SLOT_HOLD, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  MAX_SLOTS, PINNED_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
@@ -45,7 +45,7 @@ interface Failed {
 /** A failed operation is remembered for whoever awaits it later, but not for ever. */
 const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
-const INLINE_WORDS = 128;
+const INLINE_WORDS = 64;
 
 export class Runtime {
   readonly config: ProviderConfig;
@@ -70,6 +70,7 @@ export class Runtime {
   private readonly freeSlots: number[] = [];
   private readonly retiring: CompletionSlot[] = [];
   private slotsUsed = 0;
+  private readonly holds = new Int32Array(MAX_SLOTS);
   private settleScheduled = false;
 
   private constructor(
@@ -222,11 +223,30 @@ export class Runtime {
     return this.completion.wait(slot, seq, stream);
   }
 
+  /**
+   * As {@link wait}, where the end is near: returns whether the fence has passed already. The caller waits otherwise.
+   */
+  passesSoon(slot: CompletionSlot, seq: number): boolean {
+    this.takeOver();
+    return this.completion.spin(slot, seq);
+  }
+
+  /** The value of the slot's next hold. Counted here: the release of the one before may still be in the ring. */
+  nextHold(slot: CompletionSlot): number {
+    const value = (this.holds[slot.index]! + 1) | 0;
+    this.holds[slot.index] = value;
+    return value;
+  }
+
   /** Releases a hold: the commands behind it may go on. */
   release(slot: CompletionSlot, value: number): void {
-    Atomics.store(this.shared.slots, slot.index * SLOT_WORDS + SLOT_HOLD, value);
+    // Through the ring, not by a plain store: the commands that were sent past the hold come first.
+    const body = this.ring.begin(OP.release, 0, 6, 0, -1, 0);
+    const { memory } = this.ring;
+    memory[body] = slot.index;
+    memory[body + 1] = value;
+    this.ring.commit();
     if (this.local !== undefined) this.completion.kick();
-    else this.wake();
   }
 
   /** Resolves when the stream has come to the hold `value`: what was queued before it has been issued. */
@@ -246,6 +266,9 @@ export class Runtime {
 
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
   failureOf(root: number): CudaError | undefined {
+    // A failure is posted before the fence behind it is written; the message may not have been read yet.
+    this.completion.catchUp();
+    if (this.failures.size === 0) return undefined;
     const failed = this.failures.get(root);
     if (failed === undefined) return undefined;
     failed.claimed = true;
@@ -412,7 +435,7 @@ export class Runtime {
     const { control } = this.shared;
     if (Atomics.load(control, WORD.state) !== STATE.sleeping) return;
     if (this.ring.drained || this.ring.waiting !== 0 || Atomics.load(control, WORD.parked) !== 0) return;
-    if (this.ring.pendingWords > INLINE_WORDS * 4) return;
+    if (this.ring.pendingWords > INLINE_WORDS * 2) return;
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       inline.drain();

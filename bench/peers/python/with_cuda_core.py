@@ -49,6 +49,7 @@ class CudaCore(Work):
 
     def reset(self):
         check(driver.cuMemsetD32(int(self.counter.handle), 0, 1))
+        self.device.sync()
 
     def counted(self):
         check(driver.cuMemcpyDtoH(self.value.ctypes.data, int(self.counter.handle), 4))

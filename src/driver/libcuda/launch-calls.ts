@@ -62,7 +62,7 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
   const extraAddress = block.address + EXTRA;
   writeExtra(block);
 
-  const viaEx = options.launchVia === 'cuLaunchKernelEx' && cuLaunchKernelEx.available;
+  const viaEx = options.launchVia !== 'cuLaunchKernel' && cuLaunchKernelEx.available;
   /** Undecided until the first launch: whether the driver has cuFuncGetParamInfo is then asked. */
   let usePointers: boolean | undefined = options.launchParams === 'buffer' ? false : undefined;
 

@@ -108,6 +108,8 @@ export class ThreadLoop {
       const stream = slots[base + SLOT_STREAM]!;
       if (issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1) continue;
       const handle = streams[stream]!;
+      // The slot's next stream is awaited already, and its making is still in the ring.
+      if (handle === 0) continue;
       const result = this.driver.cuStreamQuery(handle);
       if (result === CUresult.CUDA_SUCCESS || result === CUresult.CUDA_ERROR_NOT_READY) continue;
       this.decoder.lose({ id: this.decoder.nextFailure(), root: 0, stream, ...this.describeFault(handle, result) });
@@ -125,10 +127,10 @@ export class ThreadLoop {
     return { result, resultName: '', call: 'cuStreamQuery', message: `cuStreamQuery returned ${result}` };
   }
 
-  /** Longer waits are looked at less often: a long kernel must cost no core. */
+  /** Longer waits are looked at less often, half a percent late at most: a long kernel must cost no core. */
   private watchInterval(now: number): number {
     const waited = now - this.lastMove;
-    return waited < 2 ? 0.05 : waited < 20 ? 0.2 : waited < 1000 ? 1 : 5;
+    return Math.min(5, Math.max(0.05, waited * 0.005));
   }
 
   private sleep(timeout: number): void {

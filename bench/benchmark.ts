@@ -1,0 +1,71 @@
+/**
+ * What a benchmark is: something we do and sample, round by round, and the peers that do the same in the rounds between.
+ */
+import type { Device } from './library.js';
+import type { ProgramName, Programs } from './peers/programs.js';
+
+/** Where a row belongs in bench/results/summary.json. */
+export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
+/** Of a rate (GB/s) more is better, of a time less. */
+export type Unit = 'µs' | 'ms' | 'GB/s';
+/** What a round's samples come down to. Over the rounds: the median; for `longest`, the longest. */
+export type Statistic = 'median' | 'p99' | 'longest';
+/** e.g. `<= 1.05`: of the ratio (ours by the peer's) where there is a peer, else of the value itself. */
+export type Bar = `<= ${number}` | `>= ${number}`;
+
+/** What one round gave, in the benchmark's unit. */
+export interface Round {
+  readonly samples: readonly number[];
+  /** What else is worth knowing, by name and unit. */
+  readonly notes?: Readonly<Record<string, number>>;
+}
+
+/** Whoever is measured: us, or a peer. A round warms up, proves that the work is really done, then samples. */
+export interface Contender {
+  round(): Promise<Round>;
+  close?(): Promise<void>;
+}
+
+/** A peer in a program of its own. */
+export interface ProgramPeer {
+  readonly name: string;
+  readonly bar?: Bar;
+  readonly program: ProgramName;
+  /** The measurement's name in the program, and its arguments. */
+  request(setup: Setup): string | Promise<string>;
+}
+
+/** A peer in this process: the same thing done differently. */
+export interface LocalPeer {
+  readonly name: string;
+  readonly bar?: Bar;
+  start(setup: Setup): Promise<Contender>;
+}
+
+export type Peer = ProgramPeer | LocalPeer;
+
+export interface Benchmark {
+  readonly area: Area;
+  /** Also the row's name in summary.json: renaming it begins a new row. */
+  readonly name: string;
+  readonly unit: Unit;
+  readonly statistic: Statistic;
+  /** Of our own value. */
+  readonly bar?: Bar;
+  readonly peers: readonly Peer[];
+  /** Default 5, with --quick 2. */
+  readonly rounds?: number;
+  /** Whether a first round is thrown away. Default true. */
+  readonly warmUp?: boolean;
+  start(setup: Setup): Promise<Contender>;
+}
+
+/** What a benchmark is given. */
+export interface Setup {
+  /** The device named on the command line. Benchmarks of the CPU device open their own. */
+  readonly device: Device;
+  readonly quick: boolean;
+  readonly programs: Programs;
+  /** `full`, or with --quick fewer. */
+  count(full: number): number;
+}

@@ -1,0 +1,102 @@
+/**
+ * Measures one benchmark: our rounds and each peer's take turns, so that a clock that drifts drifts for all of them.
+ */
+import { setTimeout } from 'node:timers';
+
+import type { Benchmark, Contender, Peer, Round, Setup } from './benchmark.js';
+import { PeerAbsent } from './peers/program.js';
+import { type Summary, summarise } from './statistics.js';
+
+/** A round that has not ended by then never will. */
+const ROUND_TIMEOUT_MS = 90_000;
+
+export interface MeasuredPeer {
+  readonly peer: Peer;
+  readonly summary?: Summary;
+  readonly notes?: Readonly<Record<string, number>>;
+  readonly versions: Readonly<Record<string, string>>;
+  /** Why there is no summary. */
+  readonly problem?: string;
+}
+
+export interface Measured {
+  readonly benchmark: Benchmark;
+  readonly ours: Summary;
+  /** Of our last round. */
+  readonly notes: Readonly<Record<string, number>>;
+  readonly peers: readonly MeasuredPeer[];
+}
+
+/** A contender as it goes from round to round. */
+class Entrant {
+  readonly rounds: Round[] = [];
+  problem: string | undefined;
+  versions: Readonly<Record<string, string>> = {};
+  contender: Contender | undefined;
+
+  async start(peer: Peer, setup: Setup): Promise<void> {
+    try {
+      if ('program' in peer) {
+        const program = await setup.programs.get(peer.program);
+        const request = await peer.request(setup);
+        this.versions = program.versions;
+        this.contender = { round: () => program.round(request) };
+      } else this.contender = await peer.start(setup);
+    } catch (error) {
+      if (!(error instanceof PeerAbsent)) throw error;
+      this.problem = `absent: ${error.message}`;
+    }
+  }
+
+  /** A peer that fails is out; the others go on. */
+  async round(counts: boolean): Promise<void> {
+    if (this.contender === undefined || this.problem !== undefined) return;
+    try {
+      const round = await inTime(this.contender.round());
+      if (counts) this.rounds.push(round);
+    } catch (error) {
+      this.problem = `failed: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+}
+
+export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
+  const count = benchmark.rounds ?? (setup.quick ? 2 : 5);
+  const rounds: Round[] = [];
+  const entrants = benchmark.peers.map((peer) => ({ peer, entrant: new Entrant() }));
+  const ours = await inTime(benchmark.start(setup));
+  try {
+    for (const { peer, entrant } of entrants) await entrant.start(peer, setup);
+    if (benchmark.warmUp !== false) {
+      await inTime(ours.round());
+      for (const { entrant } of entrants) await entrant.round(false);
+    }
+    for (let round = 0; round < count; round++) {
+      rounds.push(await inTime(ours.round()));
+      for (const { entrant } of entrants) await entrant.round(true);
+    }
+  } finally {
+    await inTime(Promise.all([ours, ...entrants.map(({ entrant }) => entrant.contender)].map((contender) => contender?.close?.())));
+  }
+  return {
+    benchmark,
+    ours: summarise(rounds, benchmark.statistic),
+    notes: rounds.at(-1)?.notes ?? {},
+    peers: entrants.map(({ peer, entrant: { rounds, problem, versions } }) => {
+      if (problem !== undefined) return { peer, versions, problem };
+      return { peer, versions, summary: summarise(rounds, benchmark.statistic), notes: rounds.at(-1)?.notes ?? {} };
+    }),
+  };
+}
+
+async function inTime<T>(promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${ROUND_TIMEOUT_MS / 1000} s`)), ROUND_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,62 @@
+/** The peer programs: what there is, how each is started, and those that run. */
+import { fileURLToPath } from 'node:url';
+
+import { compileC } from './compile.js';
+import { PeerAbsent, Program } from './program.js';
+
+export const KERNELS = fileURLToPath(new URL('../kernels/', import.meta.url));
+
+const PYTHON = process.env.PYTHON ?? 'python3';
+
+/** Command and first arguments; all are then given the GPU's number and the folder of the kernels. */
+const COMMANDS = {
+  launches: () => compileC('launches'),
+  copies: () => compileC('copies'),
+  'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
+  CuPy: () => [PYTHON, here('python/with_cupy.py')],
+  PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
+} satisfies Record<string, () => string[] | Promise<string[]>>;
+
+export type ProgramName = keyof typeof COMMANDS;
+
+function here(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+export class Programs {
+  private readonly ordinal: number | undefined;
+  private readonly running = new Map<ProgramName, Promise<Program>>();
+
+  /** @param ordinal the GPU's number; undefined where the device is none, and every program is absent */
+  constructor(ordinal: number | undefined) {
+    this.ordinal = ordinal;
+  }
+
+  /** Starts all of these side by side and waits for them, so that none starts up while something is measured. */
+  async start(names: Iterable<ProgramName>): Promise<void> {
+    await Promise.allSettled([...names].map((name) => this.get(name)));
+  }
+
+  /** @throws PeerAbsent */
+  get(name: ProgramName): Promise<Program> {
+    let program = this.running.get(name);
+    if (program === undefined) {
+      program = this.launch(name);
+      program.catch(() => undefined);
+      this.running.set(name, program);
+    }
+    return program;
+  }
+
+  async close(): Promise<void> {
+    for (const result of await Promise.allSettled(this.running.values())) {
+      if (result.status === 'fulfilled') result.value.close();
+    }
+  }
+
+  private async launch(name: ProgramName): Promise<Program> {
+    if (this.ordinal === undefined) throw new PeerAbsent('it needs a GPU');
+    const [command, ...args] = await COMMANDS[name]();
+    return Program.start(name, command!, [...args, String(this.ordinal), KERNELS]);
+  }
+}

@@ -1,0 +1,41 @@
+/** A captured graph of 100 kernels: one launch and the end of all of them. */
+import { performance } from 'node:perf_hooks';
+
+import type { Benchmark } from '../benchmark.js';
+import { COUNTING, QUIET, Tick } from './tick.js';
+
+const KERNELS = 100;
+const WARM_UP = 20;
+
+export const graphReplay: Benchmark = {
+  area: 'runtime',
+  name: 'graph of 100 kernels, replay until done',
+  unit: 'µs',
+  statistic: 'median',
+  peers: [{ name: 'C', bar: '<= 1.02', program: 'launches', request: ({ count }) => `graph ${count(301)} ${KERNELS}` }],
+  async start({ device, count }) {
+    const tick = await Tick.open(device);
+    const { stream } = tick;
+    const counting = await stream.capture(() => tick.launches(KERNELS, COUNTING));
+    const quiet = await stream.capture(() => tick.launches(KERNELS, QUIET));
+    return {
+      async round() {
+        tick.reset();
+        for (let k = 0; k < WARM_UP; k++) counting.launch(stream);
+        await tick.expect(WARM_UP * KERNELS);
+        for (let k = 0; k < WARM_UP; k++) await quiet.launch(stream);
+        const times: number[] = [];
+        for (let k = 0; k < count(301); k++) {
+          const start = performance.now();
+          await quiet.launch(stream);
+          times.push((performance.now() - start) * 1e3);
+        }
+        return { samples: times };
+      },
+      async close() {
+        await Promise.all([counting.close(), quiet.close()]);
+        await tick.close();
+      },
+    };
+  },
+};

@@ -1,0 +1,54 @@
+/** From samples to the few numbers that a row shows, and what a bar says of them. */
+import type { Bar, Round, Statistic } from './benchmark.js';
+
+/** What all rounds of one contender come down to. */
+export interface Summary {
+  readonly value: number;
+  readonly min: number;
+  readonly p90: number;
+  /** Largest sample of all rounds. */
+  readonly max: number;
+  readonly samples: number;
+  /** Each round's own value. */
+  readonly rounds: readonly number[];
+}
+
+/** The value that `share` of the samples do not exceed (nearest rank). */
+export function quantile(samples: readonly number[], share: number): number {
+  const sorted = Float64Array.from(samples).sort();
+  return ofSorted(sorted, share);
+}
+
+export function median(samples: readonly number[]): number {
+  return quantile(samples, 0.5);
+}
+
+function ofSorted(sorted: Float64Array, share: number): number {
+  const value = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+  if (value === undefined) throw new Error('no samples: nothing was measured');
+  return value;
+}
+
+const SHARES: Readonly<Record<Statistic, number>> = { median: 0.5, p99: 0.99, longest: 1 };
+
+export function summarise(rounds: readonly Round[], statistic: Statistic): Summary {
+  const sorted = rounds.map(({ samples }) => Float64Array.from(samples).sort());
+  for (const samples of sorted) {
+    if (!samples.every((sample) => Number.isFinite(sample) && sample > 0)) throw new Error('a sample is not a positive number');
+  }
+  const values = sorted.map((samples) => ofSorted(samples, SHARES[statistic]));
+  return {
+    value: quantile(values, statistic === 'longest' ? 1 : 0.5),
+    min: Math.min(...sorted.map((samples) => ofSorted(samples, 0))),
+    p90: median(sorted.map((samples) => ofSorted(samples, 0.9))),
+    max: Math.max(...sorted.map((samples) => ofSorted(samples, 1))),
+    samples: sorted.reduce((sum, samples) => sum + samples.length, 0),
+    rounds: values,
+  };
+}
+
+/** Whether `value` is on the right side of the bar. */
+export function meets(bar: Bar, value: number): boolean {
+  const [relation, limit] = bar.split(' ') as ['<=' | '>=', string];
+  return relation === '<=' ? value <= Number(limit) : value >= Number(limit);
+}
