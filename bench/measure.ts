@@ -61,7 +61,7 @@ class Entrant {
 }
 
 export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
-  const count = benchmark.rounds ?? (setup.quick ? 2 : 5);
+  const count = Math.min(benchmark.rounds ?? 5, setup.quick ? 2 : Infinity);
   const rounds: Round[] = [];
   const entrants = benchmark.peers.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
@@ -76,7 +76,8 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
       for (const { entrant } of entrants) await entrant.round(true);
     }
   } finally {
-    await inTime(Promise.all([ours, ...entrants.map(({ entrant }) => entrant.contender)].map((contender) => contender?.close?.())));
+    const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
+    await inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
   }
   return {
     benchmark,

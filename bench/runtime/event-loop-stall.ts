@@ -1,6 +1,6 @@
 /**
- * How long the event loop is held up while the GPU has all the work it can take: four streams of launches, large and
- * small copies, for two seconds. Sampled by the gaps between `setImmediate` callbacks.
+ * How long the event loop is held up while the GPU has all the work it can take: four streams of launches and of copies
+ * from and to typed arrays, small and large, for two seconds. Sampled by the gaps between `setImmediate` callbacks.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -10,41 +10,52 @@ import { type Device, core } from '../library.js';
 import { expectStamp, stamp } from '../stamp.js';
 import { COUNTING, Tick, loadKernels } from './tick.js';
 
-const STREAMS = 4;
 const MS = 2000;
 const TICKS = 200;
+const SAXPIES = 4;
 const ELEMENTS = 16 << 20;
+/** Of each stream. */
 const COPY_BYTES = [64 << 10, 1 << 20, 8 << 20, 32 << 20];
 
 const { f32, i32, inout, input, u8 } = core;
 
-/** Keeps one stream busy until `stop` is set; checks every copy, and at the end that every launch has run. */
-async function work(device: Device, copyBytes: number, stop: { now: boolean }): Promise<number> {
-  using stream = device.createStream();
+/** What one stream works on. */
+async function openLoad(device: Device, copyBytes: number) {
+  const stream = device.createStream();
   const module = await loadKernels(device);
   const saxpy = module.kernel('saxpy', [inout(f32), input(f32), f32, i32]);
   const tick = await Tick.open(device, stream);
-  using x = device.alloc(f32, ELEMENTS, { stream });
-  using y = device.alloc(f32, ELEMENTS, { stream });
-  using copied = device.alloc(u8, copyBytes, { stream });
-  const host = new Uint8Array(copyBytes);
-  const back = new Uint8Array(copyBytes);
+  const x = device.alloc(f32, ELEMENTS, { stream });
+  const y = device.alloc(f32, ELEMENTS, { stream });
+  const copied = device.alloc(u8, copyBytes, { stream });
+  const host = new Uint8Array(copyBytes).fill(1);
+  const back = new Uint8Array(copyBytes).fill(1);
   x.fill(stream, 0);
   y.fill(stream, 0);
-  let turns = 0;
-  while (!stop.now) {
-    tick.launches(TICKS, COUNTING);
-    for (let i = 0; i < 4; i++) saxpy.launch(stream, { grid: ELEMENTS / 256, block: 256 }, y, x, 2, ELEMENTS);
-    const mark = stamp(host);
-    copied.write(stream, host);
-    await copied.read(stream, { into: back });
-    expectStamp(back, mark);
-    turns++;
-  }
-  await tick.expect(turns * TICKS);
-  await tick.close();
-  await module.close();
-  return turns * (TICKS + 4);
+  await stream.sync();
+  return {
+    /** Keeps the stream busy until `stop` is set; checks every copy, and at the end that every launch has run. */
+    async run(stop: { now: boolean }): Promise<number> {
+      tick.reset();
+      let turns = 0;
+      for (; !stop.now; turns++) {
+        tick.launches(TICKS, COUNTING);
+        for (let i = 0; i < SAXPIES; i++) saxpy.launch(stream, { grid: ELEMENTS / 256, block: 256 }, y, x, 2, ELEMENTS);
+        const mark = stamp(host);
+        copied.write(stream, host);
+        await copied.read(stream, { into: back });
+        expectStamp(back, mark);
+      }
+      await tick.expect(turns * TICKS);
+      return turns * (TICKS + SAXPIES);
+    },
+    async close(): Promise<void> {
+      for (const buffer of [x, y, copied]) buffer.close();
+      await tick.close();
+      await module.close();
+      stream.close();
+    },
+  };
 }
 
 export const eventLoopStall: Benchmark = {
@@ -56,12 +67,13 @@ export const eventLoopStall: Benchmark = {
   peers: [],
   rounds: 2,
   async start({ device, count }) {
+    const loads = await Promise.all(COPY_BYTES.map((bytes) => openLoad(device, bytes)));
     return {
       async round() {
         const stop = { now: false };
-        const workers = Promise.all(COPY_BYTES.slice(0, STREAMS).map((bytes) => work(device, bytes, stop)));
+        const work = Promise.all(loads.map((load) => load.run(stop)));
         let running = true;
-        workers.catch(() => undefined).finally(() => {
+        void work.catch(() => undefined).finally(() => {
           running = false;
         });
         const gaps: number[] = [];
@@ -74,8 +86,11 @@ export const eventLoopStall: Benchmark = {
           last = now;
           stop.now ||= now > end;
         }
-        const launches = (await workers).reduce((sum, each) => sum + each);
+        const launches = (await work).reduce((sum, each) => sum + each);
         return { samples: gaps, notes: { 'gaps above 1 ms': gaps.filter((gap) => gap > 1).length, turns: gaps.length, launches } };
+      },
+      async close() {
+        await Promise.all(loads.map((load) => load.close()));
       },
     };
   },

@@ -14,7 +14,7 @@ import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './hos
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { Pending } from './pending.js';
-import type { Stream } from './stream.js';
+import { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
 
@@ -118,7 +118,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
       if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', `${this.length} elements`, into);
       target = into;
     }
-    const decoder = decoderFor(this.dtype, target, false, 'into');
+    const decoder = decoderFor(this.dtype, target, false, 'into', into === undefined);
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as HostArray<D>);
   }
 
@@ -126,20 +126,21 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   fill(stream: Stream, value: Scalar<D>): Pending {
     this.check(stream);
     const pattern = fillPattern(this.dtype, value);
-    if (pattern.words !== undefined) throw invalid('value', 'a value whose halves are the same bits, for dtypes of 8 bytes', value, 'Write the values from the host.');
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(this.memory, ACCESS_WRITE);
-    const body = stream.begin(OP.memset, 13, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset);
-    memory[body + 3] = pattern.bits;
-    memory[body + 4] = pattern.value;
-    putInt64(memory, body + 5, this.lineBytes / (pattern.bits / 8));
-    memory[body + 7] = this.height;
-    memory[body + 8] = this.pitch;
-    const mark = stream.commit();
+    let mark: number;
+    if (pattern.words === undefined) {
+      mark = this.set(stream, root, 0, pattern.bits, pattern.value, this.lineBytes / (pattern.bits / 8), this.height, this.pitch);
+    } else {
+      // No memset has 64 bits: two of 32, each touching every other word, make the first row; copies double it.
+      const elements = this.width * this.channels;
+      this.set(stream, root, 0, 32, pattern.words[0], 1, elements, 8);
+      mark = this.set(stream, root, 4, 32, pattern.words[1], 1, elements, 8);
+      for (let rows = 1; rows < this.height; rows *= 2) {
+        mark = this.copyRows(stream, root, this, this.byteOffset + rows * this.pitch, Math.min(rows, this.height - rows));
+      }
+    }
     stream.used(this.memory, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
@@ -159,18 +160,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(source.memory, ACCESS_READ);
     stream.order(this.memory, ACCESS_WRITE);
-    const body = stream.begin(OP.copy2D, 15, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset);
-    memory[body + 3] = this.pitch;
-    memory[body + 4] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
-    putInt64(memory, body + 5, source.byteOffset);
-    memory[body + 7] = source.pitch;
-    memory[body + 8] = this.lineBytes;
-    memory[body + 9] = this.height;
-    memory[body + 10] = COPY_DEVICE_TO_DEVICE;
-    const mark = stream.commit();
+    const mark = this.copyRows(stream, root, source, this.byteOffset, this.height);
     stream.used(source.memory, ACCESS_READ, mark);
     stream.used(this.memory, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
@@ -207,6 +197,36 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return this.toString();
   }
 
+  /** One memset of `width` words of `bits` bits in each of `height` rows, from `offset` bytes behind the first pixel on. */
+  private set(stream: Stream, root: number, offset: number, bits: number, value: number, width: number, height: number, pitch: number): number {
+    const body = stream.begin(OP.memset, 13, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+    putInt64(memory, body + 1, this.byteOffset + offset);
+    memory[body + 3] = bits;
+    memory[body + 4] = value;
+    putInt64(memory, body + 5, width);
+    memory[body + 7] = height;
+    memory[body + 8] = pitch;
+    return stream.commit();
+  }
+
+  /** Copies the first `rows` rows of `source` to `offset` bytes from the start of this image's memory. */
+  private copyRows(stream: Stream, root: number, source: DeviceBuffer2D, offset: number, rows: number): number {
+    const body = stream.begin(OP.copy2D, 15, root);
+    const { memory } = stream.runtime.ring;
+    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+    putInt64(memory, body + 1, offset);
+    memory[body + 3] = this.pitch;
+    memory[body + 4] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+    putInt64(memory, body + 5, source.byteOffset);
+    memory[body + 7] = source.pitch;
+    memory[body + 8] = this.lineBytes;
+    memory[body + 9] = rows;
+    memory[body + 10] = COPY_DEVICE_TO_DEVICE;
+    return stream.commit();
+  }
+
   private shape(): string {
     return `${this.dtype.name} ${this.height}×${this.width}×${this.channels}`;
   }
@@ -222,7 +242,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
   }
 

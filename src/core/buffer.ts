@@ -18,7 +18,7 @@ import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
-import type { Stream } from './stream.js';
+import { Stream } from './stream.js';
 
 /** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
 export type WriteSource<D extends DTypeName> = HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
@@ -279,7 +279,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /** @internal */
   check(stream: Stream): void {
     this.checkAlive();
-    if (stream.runtime !== this.device.runtime) {
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) {
       throw invalid('stream', `a stream of ${this.device.name}`, stream, 'Pass device.stream or one of device.createStream().');
     }
     stream.check();
@@ -322,7 +322,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       }
       target = into;
     }
-    const decoder = decoderFor(this.dtype, target, raw, 'into');
+    const decoder = decoderFor(this.dtype, target, raw, 'into', into === undefined);
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as A);
   }
 

@@ -332,11 +332,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /** @internal */
-  get multi(): boolean {
-    return this.shared.multi;
-  }
-
-  /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
     if (stream.mark > 0) this.shared.streamEnded();

@@ -17,8 +17,7 @@ import { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
-import { destroyEvent } from './stream.js';
-import type { Stream } from './stream.js';
+import { Stream, destroyEvent } from './stream.js';
 
 /** CUgraphNodeType */
 const NODE_TYPES = [
@@ -106,7 +105,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   launch(stream: Stream): Pending {
     this.check();
     stream.check();
-    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream.label ?? 'a stream of another device');
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     for (const [resource, access] of this.uses) {
       if (resource.disposed) throw new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
       stream.order(resource, access);

@@ -23,6 +23,8 @@ export interface Decoder {
   /** How much longer a byte takes than plain copying. */
   readonly cost: number;
   decode(offset: number, source: Uint8Array): void;
+  /** The bytes themselves, where they go in as they are and nobody else can reach them yet. */
+  readonly exclusive: Uint8Array | undefined;
 }
 
 /** Converting one element takes a few nanoseconds; copying its bytes a tenth of one. */
@@ -75,8 +77,8 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
   };
 }
 
-/** The destination of a read. */
-export function decoderFor(dtype: DType, target: HostView, raw: boolean, argument: string): Decoder {
+/** The destination of a read. `fresh` says that it was made for this read. */
+export function decoderFor(dtype: DType, target: HostView, raw: boolean, argument: string, fresh = false): Decoder {
   const length = target.byteLength;
   const check = (): void => {
     if (target.byteLength === length) return;
@@ -91,6 +93,7 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
     const values = target as Float32Array;
     return {
       cost: CONVERSION_COST,
+      exclusive: undefined,
       decode(offset, source) {
         check();
         const first = offset / dtype.bytes;
@@ -102,6 +105,7 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
   }
   return {
     cost: 1,
+    exclusive: fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined,
     decode(offset, source) {
       check();
       new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);

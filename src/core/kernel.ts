@@ -17,7 +17,7 @@ import type { NarrowName } from './narrow-floats.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import type { ParamLayout } from './signature.js';
-import type { Stream } from './stream.js';
+import { Stream } from './stream.js';
 
 /** One number for x, or up to three for x, y and z. */
 export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
@@ -85,8 +85,10 @@ export class Kernel {
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
-  private checkedOptions: LaunchOptions | undefined;
+  private checkedOptions: LaunchOptions | null = null;
   private readonly memories: (Resource | undefined)[];
+  /** The last launch within the limits. */
+  private lastShape = { gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, shared: 0 };
 
   /** @internal */
   constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
@@ -117,10 +119,10 @@ export class Kernel {
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
     const { layout, pointers, memories } = this;
     if (args.length !== layout.length) throw this.wrongCount(args);
-    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
-    if (options !== this.checkedOptions) {
+    if (options !== this.checkedOptions || options === undefined) {
       checkNames(options);
       this.checkedOptions = options;
     }
@@ -132,7 +134,15 @@ export class Kernel {
     const blockY = typeof block === 'number' ? 1 : dimension('block', block, 1);
     const blockZ = typeof block === 'number' ? 1 : dimension('block', block, 2);
     const shared = options.shared ?? 0;
-    this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, shared);
+    const shape = this.lastShape;
+    // The usual launch is like the one before it.
+    if (
+      gridX !== shape.gridX || blockX !== shape.blockX || shared !== shape.shared ||
+      gridY !== shape.gridY || gridZ !== shape.gridZ || blockY !== shape.blockY || blockZ !== shape.blockZ
+    ) {
+      this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, shared);
+      this.lastShape = { gridX, gridY, gridZ, blockX, blockY, blockZ, shared };
+    }
     const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
 
     let references = 0;
@@ -350,6 +360,7 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
       return;
     }
     if (typeof arg === 'bigint') {
+      if (arg < -(1n << 63n) || arg >= 1n << 64n) throw wrongScalar(param, 'u64', arg, kernel);
       scratchU64[0] = BigInt.asUintN(64, arg);
       memory[at] = scratchI32[0]!;
       memory[at + 1] = scratchI32[1]!;

@@ -13,7 +13,7 @@ import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
 import { Allocation } from './memory.js';
 import { isNarrow } from './narrow-floats.js';
 import { Pending } from './pending.js';
-import type { Stream } from './stream.js';
+import { Stream } from './stream.js';
 
 /** Memory that is freed by a call, not in stream order. @internal */
 export class ManagedMemory extends Allocation {
@@ -101,7 +101,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
   prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
     this.check();
-    if (stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);

@@ -5,6 +5,7 @@
  * Small copies share a segment and take their place at once; large ones take segments one by one, as they come free.
  */
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES } from '../runtime/layout.js';
+import { nativeCopy } from '../runtime/native-copy.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Stream } from './stream.js';
 import { TurnBudget } from './turn-budget.js';
@@ -34,6 +35,8 @@ export class Staging {
   readonly handle: number;
   readonly bytes: Uint8Array;
   readonly turns = new TurnBudget();
+  /** Copies out on the thread pool, where there is one to be had. */
+  readonly copyOut: ReturnType<typeof nativeCopy>;
   private readonly runtime: Runtime;
   private readonly free: Segment[] = [];
   /** Full segments, whose device work may not be over. */
@@ -50,6 +53,7 @@ export class Staging {
     this.bytes = runtime.config.provider === 'libcuda' && !runtime.isInline
       ? runtime.driver?.hostView(runtime.info.stagingAddress, staging.length) ?? staging
       : staging;
+    this.copyOut = runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
     for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
       this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new Map() });
     }

@@ -14,6 +14,7 @@ import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
+import type { SharedDevice } from './open-devices.js';
 import { abortable, pendingOf } from './pending.js';
 import type { WaitOptions , Pending} from './pending.js';
 import type { Resource } from './resource.js';
@@ -45,6 +46,7 @@ export class Stream implements Disposable {
   mark = 0;
   /** The capture that this stream is part of. @internal */
   capturing: CaptureScope | undefined;
+  private readonly shared: SharedDevice;
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
@@ -59,6 +61,7 @@ export class Stream implements Disposable {
     checkInteger('priority', priority, -2147483648, 2147483647);
     this.device = device;
     this.runtime = device.runtime;
+    this.shared = device.shared;
     this.priority = priority;
     this.label = label;
     this.slot = this.runtime.takeSlot();
@@ -190,14 +193,14 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    const event = this.device.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
+    const event = this.shared.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
     this.runtime.ring.commit();
-    if (this.mark === 0) this.device.shared.streamStarted();
+    if (this.mark === 0) this.shared.streamStarted();
     return ++this.mark;
   }
 
@@ -286,7 +289,7 @@ export class Stream implements Disposable {
     memory[body + 1] = value;
     const mark = this.commit();
     // The record waits behind the hold, so whoever waits for its event waits for the transfer.
-    return this.device.multi ? this.recordAll() : mark;
+    return this.shared.multi ? this.recordAll() : mark;
   }
 
   /** The operation that a command belongs to: its own, or the capture's. @internal */

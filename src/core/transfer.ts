@@ -282,6 +282,11 @@ async function takeOut(
     const failure = runtime.failureOf(root);
     if (failure !== undefined) throw failure;
     const bytes = slice.line * slice.rows;
+    if (target.exclusive !== undefined && staging.copyOut !== undefined) {
+      const address = runtime.info.stagingAddress + segment.offset;
+      await staging.copyOut(target.exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
+      return;
+    }
     const turn = staging.turns.take(bytes * target.cost);
     if (turn !== undefined) await turn;
     target.decode(slice.host, staging.bytes.subarray(segment.offset, segment.offset + bytes));

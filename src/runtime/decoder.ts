@@ -33,8 +33,8 @@ const MARKERS_OUTSTANDING = 4;
 const RING_MASK = RING_WORDS - 1;
 /** Commands decoded in one go, before the thread looks at other things. */
 const DRAIN_LIMIT = 512;
-/** How long the end of a short piece of work is asked for before a fence is put behind it. */
-const SETTLE_MS = 0.02;
+/** How often the end of a short piece of work is asked for before a fence is put behind it: 15 to 20 µs. */
+const SETTLE_QUERIES = 100;
 const TWO32 = 4294967296;
 
 /** What the decoder asks of the thread that it runs on. */
@@ -128,8 +128,7 @@ export class Decoder {
     if (this.lazySlot === -1) return;
     const { slots, streams } = this.shared;
     const stream = streams[this.lazyStream]!;
-    const until = performance.now() + SETTLE_MS;
-    do {
+    for (let queries = 0; queries < SETTLE_QUERIES && !this.hasWork; queries++) {
       const result = this.driver.cuStreamQuery(stream);
       if (result === CUresult.CUDA_SUCCESS) {
         Atomics.store(slots, this.lazySlot * SLOT_WORDS + SLOT_FENCE, this.lazyValue);
@@ -137,7 +136,7 @@ export class Decoder {
         return;
       }
       if (result !== CUresult.CUDA_ERROR_NOT_READY) break;
-    } while (!this.hasWork && performance.now() < until);
+    }
     this.writeFence();
   }
 

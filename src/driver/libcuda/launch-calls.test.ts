@@ -29,14 +29,14 @@ describe('launches', () => {
     driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 7);
 
   test('cuLaunchKernel: dimensions, shared memory and stream in place, each parameter behind its own pointer', () => {
-    launch(open());
+    launch(open({ launchVia: 'cuLaunchKernel' }));
     const [line] = launches();
     expect(line).toMatch(/^cuLaunchKernel 7f1000000010 1 2 3 4 5 6 7 7f2000000020 [0-9a-f]+ 0 /);
     expect(line!.endsWith(POINTERS)).toBe(true);
   });
 
   test('as a buffer: extra describes the block, kernelParams is null', () => {
-    launch(open({ launchParams: 'buffer' }));
+    launch(open({ launchVia: 'cuLaunchKernel', launchParams: 'buffer' }));
     const [line] = launches();
     expect(line).toMatch(/^cuLaunchKernel 7f1000000010 1 2 3 4 5 6 7 7f2000000020 0 [0-9a-f]+ /);
     expect(line!.endsWith(BUFFER)).toBe(true);
@@ -79,7 +79,7 @@ describe('launches', () => {
   test('a kernel without parameters gets two null pointers', () => {
     standIn.parameters();
     for (const launchParams of ['pointers', 'buffer'] as const) {
-      open({ launchParams }).cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 0, 0);
+      open({ launchVia: 'cuLaunchKernel', launchParams }).cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 0, 0);
     }
     expect(launches()).toEqual(Array(2).fill('cuLaunchKernel 7f1000000010 1 1 1 1 1 1 0 0 0 0'));
   });

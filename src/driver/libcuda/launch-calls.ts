@@ -21,7 +21,7 @@ import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConf
 type LaunchCalls = Pick<Driver, 'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'>;
 
 export interface LaunchOptions {
-  /** Which call `cuLaunchKernel` of the interface makes. */
+  /** Which call `cuLaunchKernel` of the interface makes. Default `cuLaunchKernelEx`: four arguments cross over instead of eleven. */
   launchVia?: 'cuLaunchKernel' | 'cuLaunchKernelEx';
   /** How parameters are passed; `pointers` needs a driver for CUDA 12.4, an older one gets `buffer`. */
   launchParams?: 'pointers' | 'buffer';

@@ -1,0 +1,40 @@
+/** All benchmarks, in the order in which they run. */
+import type { Benchmark } from './benchmark.js';
+import { cpuCopies } from './cpu-device/copy.js';
+import { firstResult } from './cpu-device/first-result.js';
+import { cpuLaunchAwait } from './cpu-device/launch-await.js';
+import { chain } from './runtime/chain.js';
+import { copiesPinned } from './runtime/copy-pinned.js';
+import { copiesPlain } from './runtime/copy-plain.js';
+import { eventLoopStall } from './runtime/event-loop-stall.js';
+import { graphReplay } from './runtime/graph-replay.js';
+import { launchAwaitIdle } from './runtime/launch-await-idle.js';
+import { launchAwait } from './runtime/launch-await.js';
+import { launchEnqueue } from './runtime/launch-enqueue.js';
+import { launchThroughput } from './runtime/launch-throughput.js';
+import { launchWhileAllocating } from './runtime/launch-while-allocating.js';
+import { launchWhileLoading } from './runtime/launch-while-loading.js';
+
+export const BENCHMARKS: readonly Benchmark[] = [
+  ...launchEnqueue,
+  launchThroughput,
+  launchAwait,
+  launchAwaitIdle,
+  chain,
+  graphReplay,
+  ...copiesPinned,
+  ...copiesPlain,
+  eventLoopStall,
+  launchWhileLoading,
+  launchWhileAllocating,
+  ...cpuLaunchAwait,
+  firstResult,
+  ...cpuCopies,
+];
+
+/** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */
+export function select(names: readonly string[], kind: 'cuda' | 'cpu'): Benchmark[] {
+  if (names.length === 0) return BENCHMARKS.filter(({ area }) => kind === 'cuda' || area === 'cpu-device');
+  const wanted = names.map((name) => name.toLowerCase());
+  return BENCHMARKS.filter(({ area, name }) => wanted.some((text) => area === text || name.toLowerCase().includes(text)));
+}

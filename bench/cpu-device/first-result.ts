@@ -1,0 +1,52 @@
+/**
+ * From `import('async-cuda/core')` to the first result of saxpy, in processes that have done nothing before. The start
+ * of the process itself does not count; it is noted.
+ */
+import { execFile } from 'node:child_process';
+import { performance } from 'node:perf_hooks';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import type { Benchmark } from '../benchmark.js';
+import { quantile } from '../statistics.js';
+
+const run = promisify(execFile);
+const PROCESSES = 10;
+const program = fileURLToPath(new URL('./first-result-process.mjs', import.meta.url));
+
+interface Reply {
+  /** ms from before the import until the values were checked */
+  readonly firstResult: number;
+  /** When the program's first statement ran, ms since the epoch. */
+  readonly began: number;
+}
+
+async function once(): Promise<{ firstResult: number; processStart: number }> {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const spawned = performance.timeOrigin + performance.now();
+  const { stdout } = await run(process.execPath, [program], { env, timeout: 60_000 });
+  const { firstResult, began } = JSON.parse(stdout) as Reply;
+  return { firstResult, processStart: began - spawned };
+}
+
+export const firstResult: Benchmark = {
+  area: 'cpu-device',
+  name: 'import to the first result of saxpy',
+  unit: 'ms',
+  statistic: 'median',
+  bar: '<= 150',
+  peers: [],
+  rounds: 1,
+  async start({ count }) {
+    return {
+      async round() {
+        const results = [];
+        for (let k = 0; k < count(PROCESSES); k++) results.push(await once());
+        return {
+          samples: results.map((result) => result.firstResult),
+          notes: { 'process start ms': quantile(results.map((result) => result.processStart), 0.5) },
+        };
+      },
+    };
+  },
+};

@@ -1,0 +1,381 @@
+/** Graphs: work recorded once and launched again. */
+import { f32, i32, input, inout, u32 } from 'async-cuda/core';
+import type { Graph, Kernel, Stream } from 'async-cuda/core';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { ELEMENTWISE } from './kernels/elementwise.js';
+import { failure, onDevice, openTestDevice, stillPending } from './test-device.js';
+
+const N = 64;
+const GRID = { grid: 1, block: N } as const;
+
+onDevice('Graph', (host) => {
+  let add1: Kernel;
+  let absorb: Kernel;
+  let stream: Stream;
+
+  beforeAll(async () => {
+    const module = await host.load(ELEMENTWISE);
+    add1 = module.kernel('add1');
+    absorb = module.kernel('absorb', [inout(i32), input(i32), u32]);
+    stream = host.device.createStream();
+  });
+
+  test('captured work does not run until the graph is launched', async () => {
+    using buffer = host.device.alloc(i32, N);
+    buffer.fill(stream, 1);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, buffer, N);
+    });
+    expect((await buffer.read(stream))[0]).toBe(1);
+    await graph.launch(stream);
+    expect((await buffer.read(stream))[N - 1]).toBe(2);
+  });
+
+  test('each launch runs it again', async () => {
+    using buffer = host.device.alloc(i32, N);
+    buffer.fill(stream, 0);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, buffer, N);
+      add1.launch(stream, GRID, buffer, N);
+    });
+    for (let i = 0; i < 50; i++) graph.launch(stream);
+    expect((await buffer.read(stream))[0]).toBe(100);
+  });
+
+  test('records fills, copies between buffers, and copies from and to pinned memory', async () => {
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    await using source = await host.device.pinned(i32, N);
+    await using target = await host.device.pinned(i32, N);
+    await using graph = await stream.capture(() => {
+      a.write(stream, source);
+      b.fill(stream, 7);
+      absorb.launch(stream, GRID, b, a, N);
+      a.copyFrom(stream, b);
+      a.read(stream, target);
+    });
+    for (const value of [5, -3]) {
+      source.view().fill(value);
+      await graph.launch(stream);
+      expect([...target.view()]).toEqual(Array(N).fill(7 * 31 + value));
+    }
+  });
+
+  test('gives what the captured function returned', async () => {
+    using buffer = host.device.alloc(i32, N);
+    await using graph = (await stream.capture(() => {
+      buffer.fill(stream, 1);
+      return 'done' as unknown as void;
+    })) as Graph<string>;
+    expect(graph.output).toBe('done');
+  });
+
+  test('an empty capture is a graph of no nodes', async () => {
+    await using graph = await stream.capture(() => undefined);
+    expect(await graph.nodeCount()).toBe(0);
+    await graph.launch(stream);
+  });
+
+  test('names the kinds of its nodes', async () => {
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+      b.copyFrom(stream, a);
+      add1.launch(stream, GRID, b, N);
+    });
+    expect((await graph.nodeTypes()).sort()).toEqual(['kernel', 'memcpy', 'memset']);
+    expect(await graph.nodeCount()).toBe(3);
+  });
+
+  test('is written in Graphviz’s language', async () => {
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+      add1.launch(stream, GRID, a, N);
+    });
+    const dot = await graph.dot();
+    expect(dot).toMatch(/^digraph/);
+    expect(dot).toContain('->');
+    expect((await graph.dot({ verbose: true })).length).toBeGreaterThanOrEqual(dot.length);
+  });
+
+  test('another stream joins through an event and back', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    using forked = host.device.createEvent();
+    using joined = host.device.createEvent();
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 3);
+      stream.record(forked);
+      other.wait(forked);
+      b.fill(other, 4);
+      other.record(joined);
+      add1.launch(stream, GRID, a, N);
+      stream.wait(joined);
+      absorb.launch(stream, GRID, a, b, N);
+    });
+    a.fill(stream, 0);
+    b.fill(stream, 0);
+    graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(4 * 31 + 4);
+  });
+
+  test('another stream joins through stream.wait(stream)', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 3);
+      other.wait(stream);
+      add1.launch(other, GRID, a, N);
+    });
+    expect((await graph.nodeTypes()).sort()).toEqual(['kernel', 'memset']);
+    graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(4);
+  });
+
+  test('tracking orders the streams of a capture', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    using forked = host.device.createEvent();
+    await using graph = await stream.capture(() => {
+      stream.record(forked);
+      other.wait(forked);
+      for (let i = 0; i < 10; i++) {
+        a.fill(stream, i);
+        absorb.launch(other, GRID, b, a, N);
+      }
+    });
+    let expected = 1;
+    for (let i = 0; i < 10; i++) expected = (Math.imul(expected, 31) + i) | 0;
+    b.fill(host.stream, 1);
+    graph.launch(stream);
+    expect((await b.read(stream))[N - 1]).toBe(expected);
+  });
+
+  test('a launch waits for work on other streams that it conflicts with, and they for it', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, a, N);
+    });
+    let goOn!: () => void;
+    void other.call(() => new Promise<void>((resolve) => (goOn = resolve)));
+    a.fill(other, 10);
+    const launched = graph.launch(stream);
+    const read = a.read(host.stream);
+    expect(await stillPending(launched)).toBe(true);
+    goOn();
+    await launched;
+    expect((await read)[0]).toBe(11);
+  });
+
+  test('launches on different streams are one after the other', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    a.fill(stream, 0);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, a, N);
+    });
+    for (let i = 0; i < 40; i++) graph.launch(i % 2 === 0 ? stream : other);
+    expect((await a.read(host.stream))[0]).toBe(40);
+  });
+
+  test('can be uploaded ahead of its first launch', async () => {
+    using a = host.device.alloc(i32, N);
+    a.fill(stream, 1);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, a, N);
+    });
+    await graph.upload(stream);
+    await graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(2);
+  });
+
+  test('update takes over another graph’s parameters', async () => {
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+      add1.launch(stream, GRID, a, N);
+    });
+    await using other = await stream.capture(() => {
+      b.fill(stream, 5);
+      add1.launch(stream, GRID, b, 1);
+    });
+    a.fill(stream, 0);
+    b.fill(stream, 0);
+    await graph.update(other);
+    await graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(0);
+    expect([...(await b.read(stream))].slice(0, 2)).toEqual([6, 5]);
+  });
+
+  test('update refuses a graph of another shape, and stays as it was', async () => {
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+    });
+    await using other = await stream.capture(() => {
+      a.fill(stream, 2);
+      add1.launch(stream, GRID, a, N);
+    });
+    expect(await failure(() => graph.update(other))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+    await graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(1);
+  });
+
+  test('the stream is as good as before after a capture', async () => {
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 2);
+    });
+    a.fill(stream, 9);
+    expect((await a.read(stream))[0]).toBe(9);
+    await graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(2);
+  });
+
+  test('work on other streams goes on during a capture', async () => {
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 2);
+      b.fill(host.stream, 3);
+    });
+    expect((await b.read(host.stream))[0]).toBe(3);
+    expect(await graph.nodeCount()).toBe(1);
+  });
+
+  describe('in capture', () => {
+    test.each([
+      ['writing a plain array', () => buffer().write(stream, new Int32Array(N))],
+      ['reading to a plain array', () => buffer().read(stream)],
+      ['allocating', () => host.device.alloc(i32, 1, { stream })],
+      ['call', () => stream.call(() => 1)],
+      ['sync', () => stream.sync()],
+      ['close', () => stream.close()],
+      ['capture', () => stream.capture(() => undefined)],
+    ])('%s is refused, and the capture is over', async (_, call) => {
+      const kept = buffer();
+      const error = await failure(() => stream.capture(() => {
+        const result: unknown = call();
+        if (result instanceof Promise) result.catch(() => undefined);
+        if (result instanceof Promise) throw result;
+      }).catch(async (thrown: unknown) => {
+        if (thrown instanceof Promise) return thrown;
+        throw thrown;
+      }));
+      expect(error.code).toBe('ERR_CUDA_CAPTURE');
+      kept.fill(stream, 4);
+      expect((await kept.read(stream))[0]).toBe(4);
+    });
+
+    let shared: ReturnType<typeof host.device.alloc<'i32'>> | undefined;
+    const buffer = (): ReturnType<typeof host.device.alloc<'i32'>> => (shared ??= host.device.alloc(i32, N));
+
+    test('awaiting captured work is refused', async () => {
+      using a = host.device.alloc(i32, N);
+      let awaited!: Promise<unknown>;
+      await using graph = await stream.capture(() => {
+        awaited = failure(() => a.fill(stream, 1).wait());
+      });
+      expect(await awaited).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      await graph.launch(stream);
+    });
+
+    test('an error of the function ends the capture and comes out', async () => {
+      const boom = new Error('boom');
+      await expect(
+        stream.capture(() => {
+          throw boom;
+        }),
+      ).rejects.toBe(boom);
+      await stream.sync();
+    });
+
+    test('an async function is refused and says what to do', async () => {
+      const error = await failure(() => stream.capture((async () => undefined) as never));
+      expect(error).toMatchObject({ argument: 'body' });
+      expect(error.message).toContain('Remove async');
+      await stream.sync();
+    });
+
+    test('what is no function is refused', async () => {
+      expect(await failure(() => stream.capture(5 as never))).toMatchObject({ argument: 'body' });
+    });
+
+    test('closing a buffer frees it behind the launches', async () => {
+      const a = host.device.alloc(i32, N, { stream });
+      await using graph = await stream.capture(() => {
+        a.fill(stream, 1);
+        a.close();
+      });
+      expect(await failure(() => graph.launch(stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    });
+  });
+
+  test('a launch whose buffer is gone is an error that says so', async () => {
+    const a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+    });
+    a.close();
+    const error = await failure(() => graph.launch(stream));
+    expect(error.code).toBe('ERR_CUDA_DISPOSED');
+    expect(error.message).toContain('capture it again');
+  });
+
+  test('closing it waits for its launches', async () => {
+    using a = host.device.alloc(i32, N);
+    const graph = await stream.capture(() => {
+      a.fill(stream, 8);
+    });
+    graph.launch(stream);
+    await graph.close();
+    await graph.close();
+    expect((await a.read(stream))[0]).toBe(8);
+  });
+
+  test('a closed one refuses everything', async () => {
+    const graph = await stream.capture(() => undefined);
+    await graph.close();
+    for (const call of [() => graph.launch(stream), () => graph.nodeTypes(), () => graph.dot(), () => graph.update(graph), () => graph.upload(stream)]) {
+      expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    }
+  });
+
+  test('refuses a stream of another device', async () => {
+    await using graph = await stream.capture(() => undefined);
+    const other = await openTestDevice({ thread: host.mode }, 'cpu:3');
+    expect(await failure(() => graph.launch(other.stream))).toMatchObject({ argument: 'stream' });
+    expect(await failure(() => graph.launch({} as never))).toMatchObject({ argument: 'stream' });
+    await other.close();
+  });
+
+  test('closing the device closes its graphs', async () => {
+    const device = await openTestDevice({ thread: host.mode });
+    const buffer = device.alloc(f32, 4);
+    const graph = await device.stream.capture(() => {
+      buffer.fill(device.stream, 1);
+    });
+    graph.launch(device.stream);
+    await device.close();
+    expect(await failure(() => graph.launch(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+  });
+
+  test('hundreds of graphs can be made and closed', async () => {
+    using a = host.device.alloc(i32, N);
+    a.fill(stream, 0);
+    for (let i = 0; i < 200; i++) {
+      await using graph = await stream.capture(() => {
+        add1.launch(stream, GRID, a, N);
+      });
+      graph.launch(stream);
+    }
+    expect((await a.read(stream))[0]).toBe(200);
+  });
+});

@@ -1,0 +1,443 @@
+/** Kernels: what they are given arrives, in the grid that was asked for. */
+import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i32, i64, inout, input, output, struct, u16, u32, u8 } from 'async-cuda/core';
+import { describe, expect, test } from 'vitest';
+
+import { ELEMENTWISE } from './kernels/elementwise.js';
+import { PARAMETERS } from './kernels/parameters.js';
+import { THREADS } from './kernels/threads.js';
+import { failure, onDevice, openTestDevice, range } from './test-device.js';
+
+const ONE = { grid: 1, block: 1 } as const;
+
+onDevice('Kernel parameters', (host) => {
+  async function integers(...args: (number | bigint | boolean)[]): Promise<bigint[]> {
+    using out = host.device.alloc(i64, 8);
+    const kernel = (await host.load(PARAMETERS)).kernel('integers');
+    kernel.launch(host.stream, ONE, out, ...args);
+    return [...(await out.read(host.stream))];
+  }
+
+  test('integers of every size arrive', async () => {
+    expect(await integers(200, -100, 60_000, -30_000, 4_000_000_000, -2_000_000_000, 2 ** 53 - 1, -(2 ** 53 - 1))).toEqual([
+      200n, -100n, 60_000n, -30_000n, 4_000_000_000n, -2_000_000_000n, 9007199254740991n, -9007199254740991n,
+    ]);
+  });
+
+  test('64-bit integers arrive as bigints', async () => {
+    const values = await integers(0, 0, 0, 0, 0, 0, 2n ** 64n - 1n, -(2n ** 63n));
+    expect(BigInt.asUintN(64, values[6]!)).toBe(2n ** 64n - 1n);
+    expect(values[7]).toBe(-(2n ** 63n));
+  });
+
+  test('booleans arrive as 0 and 1', async () => {
+    expect((await integers(true, false, true, false, true, false, 0n, true)).map(Number)).toEqual([1, 0, 1, 0, 1, 0, 0, 1]);
+  });
+
+  test('floats arrive, rounded to their type', async () => {
+    using out = host.device.alloc(f64, 2);
+    const kernel = (await host.load(PARAMETERS)).kernel('floats');
+    kernel.launch(host.stream, ONE, out, 0.1, 0.1);
+    expect([...(await out.read(host.stream))]).toEqual([Math.fround(0.1), 0.1]);
+    kernel.launch(host.stream, ONE, out, -Infinity, Number.MIN_VALUE);
+    expect([...(await out.read(host.stream))]).toEqual([-Infinity, Number.MIN_VALUE]);
+    kernel.launch(host.stream, ONE, out, NaN, -0);
+    const [nan, zero] = await out.read(host.stream);
+    expect(nan).toBeNaN();
+    expect(Object.is(zero, -0)).toBe(true);
+  });
+
+  test('narrow types arrive as declared', async () => {
+    using out = host.device.alloc(u16, 5);
+    const kernel = (await host.load(PARAMETERS)).kernel('words', [output(u16), f16, bf16, f8e4m3, f8e5m2, bool]);
+    kernel.launch(host.stream, ONE, out, 1.5, -2, 1.125, -1.25, true);
+    expect([...(await out.read(host.stream))]).toEqual([0x3e00, 0xc000, 0x39, 0xbd, 1]);
+  });
+
+  test('a word whose type nobody knows has to be declared', async () => {
+    using out = host.device.alloc(u16, 5);
+    const kernel = (await host.load(PARAMETERS)).kernel('words');
+    const error = await failure(() => kernel.launch(host.stream, ONE, out, 1, 2, 3, 4, 5));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[1]' });
+    expect(error.message).toContain("module.kernel('words', [");
+  });
+
+  function structure(): DataView<ArrayBuffer> {
+    const bytes = new DataView(new ArrayBuffer(24));
+    bytes.setInt32(0, -7, true);
+    bytes.setFloat64(8, Math.E, true);
+    bytes.setFloat32(16, 0.25, true);
+    return bytes;
+  }
+
+  test('a structure arrives, and what follows it', async () => {
+    using out = host.device.alloc(f64, 4);
+    const kernel = (await host.load(PARAMETERS)).kernel('structure');
+    for (const bytes of [structure(), structure().buffer, new Uint8Array(structure().buffer)]) {
+      out.fill(host.stream, 0);
+      kernel.launch(host.stream, ONE, out, bytes, 99);
+      expect([...(await out.read(host.stream))]).toEqual([-7, Math.E, 0.25, 99]);
+    }
+  });
+
+  test('a structure of the wrong size is refused', async () => {
+    using out = host.device.alloc(f64, 4);
+    const kernel = (await host.load(PARAMETERS)).kernel('structure', [output(f64), struct(24), u32]);
+    const error = await failure(() => kernel.launch(host.stream, ONE, out, new ArrayBuffer(20), 99));
+    expect(error).toMatchObject({ argument: 'args[1]' });
+    expect(error.message).toContain('24 bytes');
+    expect(await failure(() => kernel.launch(host.stream, ONE, out, 5, 99))).toMatchObject({ argument: 'args[1]' });
+  });
+
+  test('null is the null pointer, a buffer is not', async () => {
+    using out = host.device.alloc(i32, 1);
+    using other = host.device.alloc(i32, 1);
+    const kernel = (await host.load(PARAMETERS)).kernel('is_null');
+    kernel.launch(host.stream, ONE, out, null);
+    expect((await out.read(host.stream))[0]).toBe(1);
+    kernel.launch(host.stream, ONE, out, other);
+    expect((await out.read(host.stream))[0]).toBe(0);
+  });
+
+  test('a 64-bit word that may be a pointer takes a number', async () => {
+    using out = host.device.alloc(i32, 1);
+    const kernel = (await host.load(PARAMETERS)).kernel('is_null');
+    kernel.launch(host.stream, ONE, out, 0);
+    expect((await out.read(host.stream))[0]).toBe(1);
+    kernel.launch(host.stream, ONE, out, 2n ** 40n);
+    expect((await out.read(host.stream))[0]).toBe(0);
+  });
+
+  test('a slice is given as its own first element', async () => {
+    using out = host.device.alloc(i32, 4);
+    out.fill(host.stream, 1);
+    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32 }, out.slice(1, 3), 2);
+    expect([...(await out.read(host.stream))]).toEqual([1, 2, 2, 1]);
+  });
+
+  describe('refuses', () => {
+    test.each([
+      [1, 256], [1, -129], [1, 1.5], [2, 256], [3, 65_536], [4, 65_536], [5, 2 ** 32], [6, 2 ** 32], [6, 0.5], [7, 2 ** 53],
+      [7, 2n ** 64n], [8, -(2n ** 63n) - 1n], [5, 1n], [5, '1'], [5, undefined], [5, null], [6, NaN],
+    ])('for parameter %i the value %s', async (index, value) => {
+      using out = host.device.alloc(i64, 8);
+      const kernel = (await host.load(PARAMETERS)).kernel('integers');
+      const args: unknown[] = [out, 0, 0, 0, 0, 0, 0, 0, 0];
+      args[index] = value;
+      expect(await failure(() => kernel.launch(host.stream, ONE, ...(args as never[])))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT', argument: `args[${index}]`,
+      });
+    });
+
+    test('a refused launch leaves the stream and the buffers as they were', async () => {
+      using out = host.device.alloc(i64, 8);
+      out.fill(host.stream, 3n);
+      const kernel = (await host.load(PARAMETERS)).kernel('integers');
+      await failure(() => kernel.launch(host.stream, ONE, out, 0, 0, 0, 0, 0, 0, 0, 'x' as never));
+      await failure(() => kernel.launch(host.stream, ONE, out, 'x' as never, 0, 0, 0, 0, 0, 0, 0));
+      expect([...(await out.read(host.stream))]).toEqual(Array(8).fill(3n));
+      kernel.launch(host.stream, ONE, out, 1, 1, 1, 1, 1, 1, 1, 1);
+      expect([...(await out.read(host.stream))]).toEqual(Array(8).fill(1n));
+    });
+
+    test('too few and too many arguments, and shows the parameters', async () => {
+      using buffer = host.device.alloc(f32, 4);
+      const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy');
+      const error = await failure(() => kernel.launch(host.stream, ONE, buffer, 1, buffer));
+      expect(error).toMatchObject({ argument: 'args' });
+      expect(error.message).toContain("'saxpy' takes 4 arguments, got 3");
+      expect(error.message).toContain('f32');
+      expect(await failure(() => kernel.launch(host.stream, ONE, buffer, 1, buffer, 4, 5))).toMatchObject({ argument: 'args' });
+    });
+
+    test('a typed array where a buffer is wanted, and says what to do', async () => {
+      const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+      const error = await failure(() => kernel.launch(host.stream, ONE, new Int32Array(4), 4));
+      expect(error).toMatchObject({ argument: 'args[0]' });
+      expect(error.message).toContain('device buffer first');
+    });
+
+    test('a buffer where a number is wanted', async () => {
+      using buffer = host.device.alloc(i32, 4);
+      const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+      expect(await failure(() => kernel.launch(host.stream, ONE, buffer, buffer))).toMatchObject({ argument: 'args[1]' });
+    });
+
+    test('a closed buffer', async () => {
+      const buffer = host.device.alloc(i32, 4, { label: 'gone' });
+      buffer.close();
+      const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+      const error = await failure(() => kernel.launch(host.stream, ONE, buffer, 4));
+      expect(error.code).toBe('ERR_CUDA_DISPOSED');
+      expect(error.message).toContain('args[0]');
+      expect(error.message).toContain("'gone'");
+    });
+
+    test('a buffer of another device, and says how to copy it', async () => {
+      const other = await openTestDevice({ thread: host.mode }, 'cpu:4');
+      using buffer = other.alloc(i32, 4);
+      const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+      expect((await failure(() => kernel.launch(host.stream, ONE, buffer, 4))).message).toContain('copyFrom');
+      using own = host.device.alloc(i32, 4);
+      expect(await failure(() => kernel.launch(other.stream, ONE, own, 4))).toMatchObject({ argument: 'stream' });
+      await other.close();
+    });
+
+    test('what is no stream', async () => {
+      const kernel = (await host.load(ELEMENTWISE)).kernel('nothing');
+      for (const stream of [undefined, null, {}, host.device]) {
+        expect(await failure(() => kernel.launch(stream as never, ONE))).toMatchObject({ argument: 'stream' });
+      }
+    });
+  });
+});
+
+onDevice('Kernel signatures', (host) => {
+  test('a declared signature is checked against the kernel', async () => {
+    const module = await host.load(ELEMENTWISE);
+    expect(module.kernel('saxpy', [inout(f32), f32, input(f32), u32]).parameterCount).toBe(4);
+    expect(module.kernel('saxpy', [inout(f32), f32, input(f32), i32]).parameterCount).toBe(4);
+  });
+
+  test.each([
+    ['too few parameters', [inout(f32), f32, input(f32)]],
+    ['a scalar for a pointer of another size', [f32, f32, input(f32), u32]],
+    ['a pointer for a scalar', [inout(f32), inout(f32), input(f32), u32]],
+    ['an integer for a float', [inout(f32), i32, input(f32), u32]],
+    ['a float for an integer', [inout(f32), f32, input(f32), f32]],
+    ['the wrong width', [inout(f32), f64, input(f32), u32]],
+    ['what is no declaration', [inout(f32), 'f32', input(f32), u32]],
+    ['no array', { y: f32 }],
+  ])('refuses %s', async (_, signature) => {
+    const module = await host.load(ELEMENTWISE);
+    const error = await failure(() => module.kernel('saxpy', signature as never));
+    expect(error.code).toBe('ERR_CUDA_INVALID_ARGUMENT');
+    expect(error.argument).toMatch(/^signature/);
+  });
+
+  test('a declared pointer takes buffers of its dtype only, and says how to reinterpret', async () => {
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    using y = host.device.alloc(f32, 4);
+    using x = host.device.alloc(i32, 4);
+    const error = await failure(() => saxpy.launch(host.stream, ONE, y, 1, x, 4));
+    expect(error).toMatchObject({ argument: 'args[2]' });
+    expect(error.message).toContain('reinterpret');
+    y.fill(host.stream, 1);
+    x.fill(host.stream, 0x40000000);
+    saxpy.launch(host.stream, { grid: 1, block: 4 }, y, 3, x.reinterpret(f32), 4);
+    expect([...(await y.read(host.stream))]).toEqual([7, 7, 7, 7]);
+  });
+
+  test('a declared pointer takes no number', async () => {
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    using y = host.device.alloc(f32, 4);
+    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, 0, 4))).toMatchObject({ argument: 'args[2]' });
+  });
+
+  test('an output that overlaps another argument is refused', async () => {
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    using y = host.device.alloc(f32, 8);
+    const error = await failure(() => saxpy.launch(host.stream, ONE, y.slice(0, 4), 1, y.slice(3, 7), 4));
+    expect(error.message).toContain('overlaps args[2]');
+    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, y, 8))).toMatchObject({ argument: 'args[0]' });
+  });
+
+  test('parts of one buffer that do not overlap are taken', async () => {
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    using y = host.device.alloc(f32, 8);
+    y.write(host.stream, Float32Array.from(range(8)));
+    saxpy.launch(host.stream, { grid: 1, block: 4 }, y.slice(0, 4), 10, y.slice(4), 4);
+    expect([...(await y.read(host.stream))]).toEqual([40, 51, 62, 73, 4, 5, 6, 7]);
+  });
+
+  test('inputs may overlap', async () => {
+    const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy', [input(f32), f32, input(f32), u32]);
+    using y = host.device.alloc(f32, 8);
+    y.fill(host.stream, 1);
+    await kernel.launch(host.stream, { grid: 1, block: 8 }, y, 0, y, 8);
+  });
+
+  test('undeclared, a kernel may be given one buffer twice', async () => {
+    const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy');
+    using y = host.device.alloc(f32, 3);
+    y.write(host.stream, Float32Array.of(1, 2, 3));
+    kernel.launch(host.stream, { grid: 1, block: 4 }, y, 2, y, 3);
+    expect([...(await y.read(host.stream))]).toEqual([3, 6, 9]);
+  });
+
+  test('says what it is', async () => {
+    expect(String((await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]))).toBe('Kernel saxpy(f32*, f32, f32*, u32)');
+  });
+});
+
+onDevice('Kernel launches', (host) => {
+  test.each([
+    [1, 1], [3, 4], [[3], [4]], [[2, 3], [4, 2]], [[2, 3, 2], [3, 2, 4]], [[1, 1, 5], [1, 1, 7]],
+  ] as const)('in a grid of %j and blocks of %j every thread knows its place', async (grid, block) => {
+    const g = [...[grid].flat(), 1, 1] as number[];
+    const b = [...[block].flat(), 1, 1] as number[];
+    const threads = g[0]! * g[1]! * g[2]! * b[0]! * b[1]! * b[2]!;
+    using out = host.device.alloc(u32, threads);
+    out.fill(host.stream, 0xffffffff);
+    (await host.load(THREADS)).kernel('who').launch(host.stream, { grid: grid as never, block: block as never }, out);
+    const expected: number[] = [];
+    for (let bz = 0; bz < g[2]!; bz++) for (let by = 0; by < g[1]!; by++) for (let bx = 0; bx < g[0]!; bx++) {
+      for (let tz = 0; tz < b[2]!; tz++) for (let ty = 0; ty < b[1]!; ty++) for (let tx = 0; tx < b[0]!; tx++) {
+        expected.push(tx | (ty << 4) | (tz << 8) | (bx << 16) | (by << 20) | (bz << 24));
+      }
+    }
+    expect([...(await out.read(host.stream))]).toEqual(expected);
+  });
+
+  test('threads of a block meet at a barrier', async () => {
+    using source = host.device.alloc(u32, 2560);
+    using sums = host.device.alloc(u32, 10);
+    const values = Uint32Array.from(range(2560), (i) => (i * 7919) % 1000);
+    source.write(host.stream, values);
+    (await host.load(THREADS)).kernel('block_sum').launch(host.stream, { grid: 10, block: 256 }, sums, source);
+    const expected = range(10).map((block) => values.subarray(block * 256, block * 256 + 256).reduce((a, b) => a + b, 0));
+    expect([...(await sums.read(host.stream))]).toEqual(expected);
+  });
+
+  test('blocks get the dynamic shared memory that they ask for', async () => {
+    using buffer = host.device.alloc(i32, 1024);
+    buffer.write(host.stream, Int32Array.from(range(1024)));
+    (await host.load(THREADS)).kernel('reverse_block').launch(host.stream, { grid: 2, block: 512, shared: 2048 }, buffer);
+    expect([...(await buffer.read(host.stream))]).toEqual(range(1024).map((i) => (i < 512 ? 511 - i : 1535 - i)));
+  });
+
+  test('atomics of all threads add up', async () => {
+    using bins = host.device.alloc(u32, 16);
+    using values = host.device.alloc(u8, 10_000);
+    bins.fill(host.stream, 0);
+    const source = Uint8Array.from(range(10_000), (i) => (i * i) % 16);
+    values.write(host.stream, source);
+    (await host.load(THREADS)).kernel('histogram').launch(host.stream, { grid: 40, block: 256 }, bins, values, 10_000);
+    const expected = new Array<number>(16).fill(0);
+    for (const value of source) expected[value]!++;
+    expect([...(await bins.read(host.stream))]).toEqual(expected);
+  });
+
+  test('a kernel without parameters runs', async () => {
+    await (await host.load(ELEMENTWISE)).kernel('nothing').launch(host.stream, { grid: 2, block: 2 });
+  });
+
+  test('a cooperative launch runs', async () => {
+    using buffer = host.device.alloc(i32, 32);
+    buffer.fill(host.stream, 1);
+    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32, cooperative: true }, buffer, 32);
+    expect((await buffer.read(host.stream))[31]).toBe(2);
+  });
+
+  test('a launch with a priority runs', async () => {
+    using buffer = host.device.alloc(i32, 32);
+    buffer.fill(host.stream, 1);
+    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32, priority: 0 }, buffer, 32);
+    expect((await buffer.read(host.stream))[31]).toBe(2);
+  });
+
+  describe('refuses', () => {
+    test.each([
+      [{ grid: 0, block: 1 }, 'options.grid (x)'],
+      [{ grid: 1, block: 0 }, 'options.block (x)'],
+      [{ grid: 1.5, block: 1 }, 'options.grid (x)'],
+      [{ grid: [1, 65_536], block: 1 }, 'options.grid (y)'],
+      [{ grid: [1, 1, 65_536], block: 1 }, 'options.grid (z)'],
+      [{ grid: 2 ** 31, block: 1 }, 'options.grid (x)'],
+      [{ grid: 1, block: 1025 }, 'options.block (x)'],
+      [{ grid: 1, block: [1, 1, 65] }, 'options.block (z)'],
+      [{ grid: 1, block: [32, 33] }, 'options.block'],
+      [{ grid: NaN, block: 1 }, 'options.grid (x)'],
+      [{ grid: -1, block: -1 }, 'options.grid (x)'],
+      [{ grid: [-1, -1], block: 1 }, 'options.grid (x)'],
+      [{ grid: 1, block: [-1, -1] }, 'options.block (x)'],
+      [{ block: 1 }, 'options.grid'],
+      [{ grid: 1 }, 'options.block'],
+      [{ grid: [], block: 1 }, 'options.grid'],
+      [{ grid: [1, 1, 1, 1], block: 1 }, 'options.grid'],
+      [{ grid: '1', block: 1 }, 'options.grid'],
+      [{ grid: 1, block: 1, shared: -1 }, 'options.shared'],
+      [{ grid: 1, block: 1, shared: 1 << 24 }, 'options.shared'],
+      [{ grid: 1, block: 1, shared: 0.5 }, 'options.shared'],
+      [{ grid: 1, block: 1, sharde: 4 }, 'options.sharde'],
+      [undefined, 'options'],
+      [7, 'options'],
+    ])('the launch %j', async (options, argument) => {
+      const nothing = (await host.load(ELEMENTWISE)).kernel('nothing');
+      const error = await failure(() => nothing.launch(host.stream, options as never));
+      expect(error.code).toBe('ERR_CUDA_INVALID_ARGUMENT');
+      expect(error.argument).toBe(argument);
+    });
+
+    test('more threads than the kernel was built for', async () => {
+      const sum = (await host.load(THREADS)).kernel('block_sum');
+      expect(sum.attributes.maxThreadsPerBlock).toBe(256);
+      using buffer = host.device.alloc(u32, 512);
+      const error = await failure(() => sum.launch(host.stream, { grid: 1, block: 512 }, buffer, buffer));
+      expect(error.message).toContain("at most 256 threads in a block of kernel 'block_sum'");
+    });
+
+    test('an options object that was changed after it was used', async () => {
+      const nothing = (await host.load(ELEMENTWISE)).kernel('nothing');
+      const options = { grid: 1, block: 1 };
+      nothing.launch(host.stream, options);
+      options.grid = 0;
+      expect(await failure(() => nothing.launch(host.stream, options))).toMatchObject({ argument: 'options.grid (x)' });
+    });
+  });
+
+  test('changing an options object between launches changes the later one only', async () => {
+    const who = (await host.load(THREADS)).kernel('who');
+    using out = host.device.alloc(u32, 8);
+    out.fill(host.stream, 99);
+    const options = { grid: 1, block: 2 };
+    who.launch(host.stream, options, out);
+    options.block = 4;
+    who.launch(host.stream, options, out.slice(4));
+    expect([...(await out.read(host.stream))]).toEqual([0, 1, 99, 99, 0, 1, 2, 3]);
+  });
+});
+
+onDevice('Kernel facts', (host) => {
+  test('attributes say what the kernel takes of the device', async () => {
+    const { attributes } = (await host.load(THREADS)).kernel('block_sum');
+    expect(attributes.sharedBytes).toBe(1024);
+    expect(attributes.maxThreadsPerBlock).toBe(256);
+    expect(attributes.maxDynamicSharedBytes).toBeGreaterThanOrEqual(40 << 10);
+    expect(attributes.localBytes).toBeGreaterThanOrEqual(0);
+    expect(attributes.registers).toBeGreaterThanOrEqual(0);
+    expect(attributes.ptxVersion).toBeGreaterThanOrEqual(70);
+  });
+
+  test('occupancy falls with the size of the block', async () => {
+    const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+    const small = await kernel.maxActiveBlocks(128);
+    const large = await kernel.maxActiveBlocks(1024);
+    expect(large).toBeGreaterThanOrEqual(1);
+    expect(small).toBeGreaterThanOrEqual(large);
+  });
+
+  test('a block size is suggested that can be launched', async () => {
+    const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+    const { blockSize, minGridSize } = await kernel.suggestBlockSize();
+    expect(blockSize).toBeGreaterThanOrEqual(32);
+    expect(minGridSize).toBeGreaterThanOrEqual(1);
+    using buffer = host.device.alloc(i32, 1);
+    await kernel.launch(host.stream, { grid: 1, block: blockSize }, buffer, 1);
+    expect((await kernel.suggestBlockSize({ limit: 64 })).blockSize).toBeLessThanOrEqual(64);
+  });
+
+  test('availableShared falls with the number of blocks', async () => {
+    const kernel = (await host.load(THREADS)).kernel('reverse_block');
+    const one = await kernel.availableShared(1, 128);
+    const four = await kernel.availableShared(4, 128);
+    expect(one).toBeGreaterThan(four);
+    expect(four).toBeGreaterThan(0);
+  });
+
+  test('refuses a block size that no device has', async () => {
+    const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
+    expect(await failure(() => kernel.maxActiveBlocks(0))).toMatchObject({ argument: 'blockSize' });
+    expect(await failure(() => kernel.maxActiveBlocks(1025))).toMatchObject({ argument: 'blockSize' });
+  });
+});
+
