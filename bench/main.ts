@@ -24,7 +24,8 @@ async function run(options: Options): Promise<Report> {
   console.log(`${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), driver ${machine.driver ?? '–'}, ${Object.entries(versions).map((pair) => pair.join(' ')).join(', ')}`);
 
   const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);
-  await programs.start(new Set(chosen.flatMap(({ peers }) => peers.flatMap((peer) => ('program' in peer ? [peer.program] : [])))));
+  const needed = chosen.flatMap(({ peers }) => peers.flatMap((peer) => ('program' in peer ? [peer.program] : [])));
+  if (programs.possible) for (const line of await programs.start([...new Set(needed)])) console.log(`peer ${line}`);
   const setup = { device, quick: options.quick, programs, count: (full: number) => (options.quick ? Math.ceil(full / 5) : full) };
 
   const rows: DetailedRow[] = [];
@@ -34,6 +35,7 @@ async function run(options: Options): Promise<Report> {
   for (const benchmark of chosen) {
     try {
       const onGpu = benchmark.area !== 'cpu-device' && device.kind === 'cuda';
+      // The runtime's bars are for a GPU; on the CPU device its benchmarks are only tried out.
       const bars = onGpu || benchmark.area === 'cpu-device';
       const measured = rowsOf(await measure(benchmark, setup), { device: onGpu ? device.name : cpu, date, versions, bars });
       rows.push(...measured);
@@ -53,10 +55,10 @@ async function run(options: Options): Promise<Report> {
 
 function conclusion({ rows, failures }: Report): string {
   const count = (pass: boolean): number => rows.filter((row) => row.pass === pass).length;
-  const absent = new Set(rows.filter(({ problem }) => problem !== null).map(({ peer }) => peer));
+  const lacking = new Set(rows.filter(({ problem }) => problem !== null).map(({ peer }) => peer));
   return [
     `${count(true)} bars met, ${count(false)} missed`,
-    ...(absent.size > 0 ? [`without ${[...absent].join(', ')}`] : []),
+    ...(lacking.size > 0 ? [`rows lack ${[...lacking].join(', ')}`] : []),
     ...(failures.length > 0 ? [`${failures.length} failed`] : []),
   ].join('; ');
 }

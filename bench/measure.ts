@@ -63,7 +63,8 @@ class Entrant {
 export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
   const count = Math.min(benchmark.rounds ?? 5, setup.quick ? 2 : Infinity);
   const rounds: Round[] = [];
-  const entrants = benchmark.peers.map((peer) => ({ peer, entrant: new Entrant() }));
+  const possible = benchmark.peers.filter((peer) => setup.programs.possible || !('program' in peer));
+  const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
   try {
     for (const { peer, entrant } of entrants) await entrant.start(peer, setup);

@@ -34,9 +34,10 @@ const SHARES: Readonly<Record<Statistic, number>> = { median: 0.5, p99: 0.99, lo
 export function summarise(rounds: readonly Round[], statistic: Statistic): Summary {
   const sorted = rounds.map(({ samples }) => Float64Array.from(samples).sort());
   for (const samples of sorted) {
-    if (!samples.every((sample) => Number.isFinite(sample) && sample > 0)) throw new Error('a sample is not a positive number');
+    if (!samples.every((sample) => Number.isFinite(sample) && sample >= 0)) throw new Error('a sample is not a positive number');
   }
   const values = sorted.map((samples) => ofSorted(samples, SHARES[statistic]));
+  if (values.some((value) => value === 0)) throw new Error('a round took no time: nothing was measured');
   return {
     value: quantile(values, statistic === 'longest' ? 1 : 0.5),
     min: Math.min(...sorted.map((samples) => ofSorted(samples, 0))),

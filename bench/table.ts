@@ -1,7 +1,7 @@
 /** The table that a run prints, row by row as they come. */
 import type { DetailedRow } from './rows.js';
 
-const WIDTHS = [44, 12, 19, 20, 11, 8, 10, 6];
+const WIDTHS = [52, 12, 19, 16, 9, 8, 10, 6];
 const TITLES = ['', 'ours', 'min … p90', 'peer', 'its', 'ratio', 'bar', ''];
 
 export function heading(): string {
@@ -14,7 +14,7 @@ export function lines(rows: readonly DetailedRow[]): string {
   const shown = rows.map((row, i) => {
     if (i === 0) notes.push(...notesOf('', row.notes));
     notes.push(...notesOf(`${row.peer ?? ''}: `, row.peerNotes));
-    if (row.problem !== null) notes.push(`${row.peer}: ${row.problem}`);
+    if (row.problem?.startsWith('failed') === true) notes.push(`${row.peer}: ${row.problem}`);
     const first = i === 0 ? [row.name, `${digits(row.value)} ${row.unit}`, `${digits(row.ours.min)} … ${digits(row.ours.p90)}`] : ['', '', ''];
     const theirs = row.peerValue === null ? (row.problem?.split(':')[0] ?? '') : digits(row.peerValue);
     return line([...first, row.peer ?? '', theirs, row.ratio === null ? '' : row.ratio.toFixed(3), row.bar ?? '', mark(row)]);

@@ -32,9 +32,21 @@ export class Programs {
     this.ordinal = ordinal;
   }
 
-  /** Starts all of these side by side and waits for them, so that none starts up while something is measured. */
-  async start(names: Iterable<ProgramName>): Promise<void> {
-    await Promise.allSettled([...names].map((name) => this.get(name)));
+  /** Whether any can run here at all. */
+  get possible(): boolean {
+    return this.ordinal !== undefined;
+  }
+
+  /**
+   * Starts all of these side by side and waits for them, so that none starts up while something is measured. Returns a
+   * line for each: its versions, or why it is absent.
+   */
+  async start(names: readonly ProgramName[]): Promise<string[]> {
+    const results = await Promise.allSettled(names.map((name) => this.get(name)));
+    return results.map((result, i) => {
+      if (result.status === 'rejected') return `${names[i]}: absent: ${(result.reason as Error).message}`;
+      return `${names[i]}: ${Object.entries(result.value.versions).map((pair) => pair.join(' ')).join(', ')}`;
+    });
   }
 
   /** @throws PeerAbsent */

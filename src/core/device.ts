@@ -331,6 +331,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (lost !== undefined) throw lost;
   }
 
+  /** Driver handles of the streams that exist on the device. @internal */
+  streamHandles(): number[] {
+    const { streams } = this.runtime.shared;
+    return [...this.streams].map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
+  }
+
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);

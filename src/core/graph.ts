@@ -104,8 +104,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
    */
   launch(stream: Stream): Pending {
     this.check();
-    stream.check();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    stream.check();
     for (const [resource, access] of this.uses) {
       if (resource.disposed) throw new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
       stream.order(resource, access);

@@ -37,14 +37,37 @@ export class ManagedMemory extends Allocation {
     const { device } = this;
     device.freed(this);
     const { runtime } = device;
-    // Views of memory that is about to be unmapped must not outlive it. (Shared memory of the CPU device stays mapped.)
     const buffer = this.mapped?.buffer;
-    if (buffer instanceof ArrayBuffer) structuredClone(buffer, { transfer: [buffer] });
     this.mapped = undefined;
     if (runtime.lost !== undefined) return;
     await this.settled();
     runtime.handles.drop(this.handle);
-    if (this.address !== 0) await runtime.call('freePlain', this.address);
+    // Shared memory of the CPU device stays mapped whatever happens to the allocation in it.
+    if (buffer instanceof ArrayBuffer && !detach(buffer)) unmapped.register(buffer, this);
+    else await this.release();
+  }
+
+  async release(): Promise<void> {
+    const { runtime } = this.device;
+    if (this.address === 0 || runtime.lost !== undefined) return;
+    await runtime.call('freePlain', this.address);
+  }
+}
+
+/** Memory that JavaScript can still reach is freed when it no longer can. */
+const unmapped = new FinalizationRegistry<ManagedMemory>((memory) => {
+  if (!memory.device.isClosed) memory.release().catch(() => undefined);
+});
+
+/** Ends every view of `buffer`; returns whether this Node can (from 22 on). */
+function detach(buffer: ArrayBuffer): boolean {
+  const { transfer } = buffer as { transfer?: () => ArrayBuffer };
+  if (transfer === undefined) return false;
+  try {
+    transfer.call(buffer);
+    return true;
+  } catch {
+    return false;
   }
 }
 

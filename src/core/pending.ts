@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers';
 
 import { CudaError } from '../runtime/errors.js';
-import { checkSignal } from './arguments.js';
+import { checkOptions, checkSignal } from './arguments.js';
 import type { Stream } from './stream.js';
 
 export interface WaitOptions {
@@ -61,6 +61,7 @@ export class Pending<T = void> implements PromiseLike<T> {
    * @throws the signal's reason when it aborts; the work goes on all the same
    */
   wait(options: WaitOptions = {}): Promise<T> {
+    checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
     this.claimed = true;

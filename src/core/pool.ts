@@ -60,7 +60,7 @@ export class MemoryPool implements AsyncDisposable {
   async trim(keepBytes = 0): Promise<void> {
     this.check();
     checkInteger('keepBytes', keepBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    await this.device.runtime.call('trimPool', this.pool, keepBytes);
+    await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.streamHandles());
   }
 
   /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */

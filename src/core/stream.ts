@@ -111,7 +111,10 @@ export class Stream implements Disposable {
     this.check();
     if (on instanceof Stream) {
       if (on.device.runtime !== this.runtime) throw invalid('on', `a stream of ${this.device.name}`, on, 'Use an event, or await stream.sync().');
-      if (on !== this) this.waitFor(on, on.mark);
+      if (on === this) return;
+      if (on.capturing !== undefined && this.capturing === undefined) on.capturing.join(this);
+      if (this.capturing !== on.capturing) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      this.waitFor(on, on.mark);
       return;
     }
     if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);

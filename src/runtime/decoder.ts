@@ -68,6 +68,9 @@ export class Decoder {
   private readonly parked = new Map<number, Parked>();
   /** Events whose record is parked: how often it was set aside, and how often it was taken up again. */
   private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
+  /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
+  private readonly asideWaits = new Map<number, number>();
+  private readonly doomedEvents = new Set<number>();
   private readonly failedRoots = new Set<number>();
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
@@ -202,6 +205,7 @@ export class Decoder {
         // A hold is consumed when it parks the stream; any other command that parks it is set aside once more.
         const aside = again !== undefined && again.records.length > 0;
         if (event !== 0) this.recordResumed(event, aside);
+        if ((record[0]! & 0xff) === OP.wait) this.waitResumed(record[RECORD_BODY]!);
         if (again === undefined) continue;
         if (aside) queue.next--;
         if (queue.next > 4096) queue.records.splice(0, queue.next);
@@ -267,6 +271,25 @@ export class Decoder {
     else if (++parked.resumed === parked.aside) this.parkedEvents.delete(event);
   }
 
+  private waitResumed(event: number): void {
+    const waits = this.asideWaits.get(event)! - 1;
+    if (waits > 0) {
+      this.asideWaits.set(event, waits);
+      return;
+    }
+    this.asideWaits.delete(event);
+    if (this.doomedEvents.delete(event)) this.destroyEvent(event);
+  }
+
+  private destroyEvent(handle: number): void {
+    const { values, failure, status } = this.shared;
+    const event = values[handle]!;
+    values[handle] = 0;
+    failure[handle] = 0;
+    Atomics.store(status, handle, HANDLE.released);
+    this.driver.cuEventDestroy(event);
+  }
+
   private park(stream: number, reason: Parked['reason'], on: number, value: number): void {
     this.parked.set(stream, { reason, on, value, records: [], next: 0 });
     Atomics.store(this.shared.control, WORD.parked, this.parked.size);
@@ -275,6 +298,10 @@ export class Decoder {
   private setAside(queue: Parked, memory: Int32Array, at: number, length: number): void {
     const event = this.eventOf(memory, at);
     if (event !== 0) this.recordAside(event);
+    if ((memory[at]! & 0xff) === OP.wait) {
+      const waited = memory[at + RECORD_BODY]!;
+      this.asideWaits.set(waited, (this.asideWaits.get(waited) ?? 0) + 1);
+    }
     queue.records.push(memory.slice(at, at + length));
   }
 
@@ -515,11 +542,8 @@ export class Decoder {
       }
       case OP.eventDestroy: {
         const handle = memory[body]!;
-        const event = values[handle]!;
-        values[handle] = 0;
-        failure[handle] = 0;
-        Atomics.store(status, handle, HANDLE.released);
-        driver.cuEventDestroy(event);
+        if (this.asideWaits.has(handle)) this.doomedEvents.add(handle);
+        else this.destroyEvent(handle);
         return;
       }
       case OP.captureBegin:

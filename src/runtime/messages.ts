@@ -41,6 +41,8 @@ export interface OpenReply {
   pinnedOffset: number;
   leastPriority: number;
   greatestPriority: number;
+  /** Whether the runtime thread's driver works round something that the platform lacks. */
+  mended: boolean;
 }
 
 export interface WorkerStart {

@@ -102,7 +102,11 @@ export const PROCEDURES = {
     return pool;
   },
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
-  trimPool: (driver: Driver, pool: number, keepBytes: number) => driver.cuMemPoolTrimTo(pool, keepBytes),
+  /** A pool learns that a free is over when its stream is asked; nothing here synchronises, so they are asked now. */
+  trimPool: (driver: Driver, pool: number, keepBytes: number, streams: readonly number[]) => {
+    for (const stream of streams) driver.cuStreamQuery(stream);
+    driver.cuMemPoolTrimTo(pool, keepBytes);
+  },
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),

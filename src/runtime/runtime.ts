@@ -60,6 +60,7 @@ export class Runtime {
   private calls: ThreadWorker | undefined;
   /** The JS thread's own decoder, for launches after idle. */
   private inline: Decoder | undefined;
+  private ownDriver: Decoder['driver'] | undefined;
   private readonly operations = new Map<number, { toString(): string }>();
   private readonly failures = new Map<number, Failed>();
   private readonly failuresById = new Map<number, CudaError>();
@@ -99,8 +100,8 @@ export class Runtime {
     if (inline) {
       let runtime: Runtime | undefined;
       try {
-        const driver = openDriver(config, (text) => runtime?.events.print(text));
-        const info = openDevice(driver, config, buffers);
+        const bare = openDriver(config, (text) => runtime?.events.print(text));
+        const { driver, reply: info } = openDevice(bare, config, buffers);
         const shared = viewShared({ ...buffers, pinnedOffset: info.pinnedOffset });
         const host: DecoderHost = {
           failed: (failure) => runtime?.onFailed(failure),
@@ -161,7 +162,7 @@ export class Runtime {
 
   /** The driver on this thread, where there is one: for views of memory that the driver allocated. */
   get driver(): Decoder['driver'] | undefined {
-    return this.local?.decoder.driver ?? this.inline?.driver;
+    return this.local?.decoder.driver ?? this.ownDriver;
   }
 
   /** A number for a new operation; every command carries the number of the operation that it belongs to. */
@@ -451,6 +452,9 @@ export class Runtime {
     const driver = openDriver(this.config, (text) => this.events.print(text));
     driver.cuInit(0);
     driver.cuCtxSetCurrent(this.info.context);
+    this.ownDriver = driver;
+    // What is put off on the runtime thread cannot be continued here.
+    if (this.info.mended) return;
     this.inline = new Decoder(driver, this.shared, this.info.slotsAddress, true, {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),

@@ -259,19 +259,39 @@ onDevice('Graph', (host) => {
       ['sync', () => stream.sync()],
       ['close', () => stream.close()],
       ['capture', () => stream.capture(() => undefined)],
-    ])('%s is refused, and the capture is over', async (_, call) => {
-      const kept = buffer();
-      const error = await failure(() => stream.capture(() => {
-        const result: unknown = call();
-        if (result instanceof Promise) result.catch(() => undefined);
-        if (result instanceof Promise) throw result;
-      }).catch(async (thrown: unknown) => {
-        if (thrown instanceof Promise) return thrown;
-        throw thrown;
-      }));
-      expect(error.code).toBe('ERR_CUDA_CAPTURE');
-      kept.fill(stream, 4);
-      expect((await kept.read(stream))[0]).toBe(4);
+    ])('%s is refused, and the capture goes on', async (_, call) => {
+      let refused!: ReturnType<typeof failure>;
+      await using graph = await stream.capture(() => {
+        buffer().fill(stream, 4);
+        refused = failure(call);
+      });
+      expect((await refused).code).toBe('ERR_CUDA_CAPTURE');
+      expect(await graph.nodeTypes()).toEqual(['memset']);
+    });
+
+    test('waiting for a stream outside the capture is refused', async () => {
+      let refused!: ReturnType<typeof failure>;
+      await using graph = await stream.capture(() => {
+        refused = failure(() => stream.wait(host.stream));
+      });
+      expect((await refused).code).toBe('ERR_CUDA_CAPTURE');
+      expect(await graph.nodeCount()).toBe(0);
+    });
+
+    test('a stream that is being captured cannot join another capture', async () => {
+      using other = host.device.createStream();
+      let refused!: ReturnType<typeof failure>;
+      const inner: Promise<Graph>[] = [];
+      await using graph = await stream.capture(() => {
+        inner.push(
+          other.capture(() => {
+            refused = failure(() => other.wait(stream));
+          }) as Promise<Graph>,
+        );
+      });
+      expect((await refused).code).toBe('ERR_CUDA_CAPTURE');
+      await (await inner[0]!).close();
+      expect(await graph.nodeCount()).toBe(0);
     });
 
     let shared: ReturnType<typeof host.device.alloc<'i32'>> | undefined;

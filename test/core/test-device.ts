@@ -65,7 +65,8 @@ export function onDevice(title: string, body: (host: TestDevice) => void, modes:
     beforeAll(() => host.open());
     afterAll(() => host.close());
     afterEach(() => {
-      expect(host.errors.splice(0), 'failures that nobody awaited').toEqual([]);
+      const unheard = host.errors.splice(0).map((error) => error.message);
+      expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
     });
     body(host);
   });

@@ -14,6 +14,7 @@ import {
   ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
+import type { MendedDriver } from './fallbacks.js';
 
 /** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
 const SPIN_MS = 0.05;
@@ -74,7 +75,8 @@ export class ThreadLoop {
         for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++);
         continue;
       }
-      this.sleep(watch ? this.watchInterval(now) : this.decoder.parkedStreams !== 0 ? 0.2 : Infinity);
+      const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
+      this.sleep(watch ? this.watchInterval(now) : this.decoder.parkedStreams !== 0 || owes ? 0.2 : Infinity);
     }
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);

@@ -33,8 +33,8 @@ function runtimeThread(): void {
   if (buffers === undefined) return;
   let loop: ThreadLoop;
   try {
-    const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
-    const opened = openDevice(driver, start.config, buffers);
+    const bare = openDriver(start.config, (text) => post({ kind: 'print', text }));
+    const { driver, reply: opened } = openDevice(bare, start.config, buffers);
     const shared = viewShared({ ...buffers, pinnedOffset: opened.pinnedOffset });
     // Posted before the counter moves: JS that sees the counter finds the message.
     const tell = (message: FromThread): void => {

@@ -5,10 +5,11 @@ import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
 import { openLibcuda } from '../../driver/libcuda/open.js';
 import type { EnumeratedDevice, OpenReply, ProviderConfig } from '../messages.js';
-import { PINNED_BYTES, SLOTS_BYTES } from '../layout.js';
+import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
+import { findMissing, mend } from './fallbacks.js';
 
 export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
   if (config.provider === 'cpu') {
@@ -21,8 +22,14 @@ export function openDriver(config: ProviderConfig, print: (text: string) => void
   });
 }
 
-/** Retains the primary context, page-locks the slots and the staging area, and reads what the device is. */
-export function openDevice(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): OpenReply {
+export interface OpenedDevice {
+  /** The driver to go on with: where the platform lacks something, with a way round it. */
+  driver: Driver;
+  reply: OpenReply;
+}
+
+/** Retains the primary context, page-locks the slots and the staging area, and finds out what the device is and lacks. */
+export function openDevice(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): OpenedDevice {
   driver.cuInit(0);
   // Every CPU device is a provider instance of its own, with one device in it.
   const device = driver.cuDeviceGet(config.provider === 'cpu' ? 0 : config.ordinal);
@@ -34,7 +41,9 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
   }
-  return {
+  const { slots } = viewShared({ ...buffers, pinnedOffset: pinned.byteOffset });
+  const missing = findMissing(driver, slotsAddress, slots, attributes.memoryPools);
+  const reply: OpenReply = {
     name: driver.cuDeviceGetName(device),
     uuid: driver.cuDeviceGetUuid(device),
     pciBusId: driver.cuDeviceGetPCIBusId(device),
@@ -47,7 +56,9 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     stagingAddress: pinned.address + SLOTS_BYTES,
     pinnedOffset: pinned.byteOffset,
     ...driver.cuCtxGetStreamPriorityRange(),
+    mended: missing.memops || missing.pools,
   };
+  return { driver: mend(driver, missing, slotsAddress, slots), reply };
 }
 
 /** The devices that a provider shows. */

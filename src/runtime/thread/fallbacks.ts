@@ -1,0 +1,158 @@
+/**
+ * What takes the place of driver features that some platforms lack (WSL, MIG, vGPU and Jetson each lack some): events
+ * for stream memory operations, plain allocation for memory pools.
+ *
+ * Each is found out by trying, once, when the device is opened. `ASYNC_CUDA_WITHOUT=memops,pools` takes them away, so
+ * that the ways round are tested where nothing is missing.
+ */
+import type { CUdeviceptr, CUevent, CUstream, Driver, PolledDriver } from '../../driver/driver.js';
+import { isPolled } from '../../driver/driver.js';
+import { CUresult } from '../../driver/result.js';
+
+const CU_EVENT_DISABLE_TIMING = 2;
+const CU_STREAM_NON_BLOCKING = 1;
+
+export interface Missing {
+  memops: boolean;
+  pools: boolean;
+}
+
+/** A driver some of whose calls are made up by others. Its `poll` completes what they put off. */
+export interface MendedDriver extends PolledDriver {
+  /** Whether something is put off that only `poll` completes. */
+  readonly owes: boolean;
+}
+
+/** What this device cannot do, found out by trying. `slot` is a page-locked word, as the device and as the host see it. */
+export function findMissing(driver: Driver, slotAddress: CUdeviceptr, slot: Int32Array, poolsAttribute: number): Missing {
+  const taken = (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(',');
+  if (driver.provider === 'cpu') return { memops: taken.includes('memops'), pools: taken.includes('pools') };
+  return {
+    memops: taken.includes('memops') || !canWriteValues(driver, slotAddress, slot),
+    pools: taken.includes('pools') || poolsAttribute === 0,
+  };
+}
+
+function canWriteValues(driver: Driver, address: CUdeviceptr, slot: Int32Array): boolean {
+  const stream = driver.cuStreamCreateWithPriority(CU_STREAM_NON_BLOCKING, 0);
+  try {
+    driver.cuStreamWriteValue32(stream, address, 1, 0);
+    // The one wait of the runtime thread: at open, for a stream with nothing else in it.
+    driver.cuStreamSynchronize(stream);
+    return Atomics.load(slot, 0) === 1;
+  } catch {
+    return false;
+  } finally {
+    Atomics.store(slot, 0, 0);
+    driver.cuStreamDestroy(stream);
+  }
+}
+
+/** Puts the ways round in the place of what is missing. `slots` are the words behind `slotsAddress`. */
+export function mend(driver: Driver, missing: Missing, slotsAddress: CUdeviceptr, slots: Int32Array): Driver {
+  if (!missing.memops && !missing.pools) return driver;
+  const queue = new AfterStream(driver);
+  const plain = new PlainAllocation(driver);
+  const inner = isPolled(driver) ? driver : undefined;
+  const mended: MendedDriver = Object.assign(Object.create(driver) as Driver, {
+    poll(budgetMicroseconds: number): boolean {
+      const busy = inner?.poll(budgetMicroseconds) ?? false;
+      return queue.settle() || busy;
+    },
+  }) as MendedDriver;
+  Object.defineProperty(mended, 'owes', { get: () => queue.waiting > 0 });
+  if (missing.memops) {
+    mended.cuStreamWriteValue32 = (stream, address, value) => {
+      queue.add(stream, () => Atomics.store(slots, (address - slotsAddress) / 4, value | 0));
+    };
+  }
+  if (missing.pools) {
+    mended.cuMemAllocAsync = (bytesize) => plain.take(bytesize);
+    mended.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
+  }
+  return mended;
+}
+
+/** Runs functions of the host once a stream has got to where they were added. */
+class AfterStream {
+  private readonly driver: Driver;
+  private readonly spare: CUevent[] = [];
+  private readonly entries: { event: CUevent; run: () => void }[] = [];
+
+  constructor(driver: Driver) {
+    this.driver = driver;
+  }
+
+  get waiting(): number {
+    return this.entries.length;
+  }
+
+  add(stream: CUstream, run: () => void): void {
+    const event = this.spare.pop() ?? this.driver.cuEventCreate(CU_EVENT_DISABLE_TIMING);
+    this.driver.cuEventRecord(event, stream);
+    this.entries.push({ event, run });
+  }
+
+  /** Runs what has become due. Returns whether anything had. A stream that met a fault never does; the probe tells of it. */
+  settle(): boolean {
+    let any = false;
+    for (let i = 0; i < this.entries.length; ) {
+      const { event, run } = this.entries[i]!;
+      if (this.driver.cuEventQuery(event) !== CUresult.CUDA_SUCCESS) {
+        i++;
+        continue;
+      }
+      this.entries.splice(i, 1);
+      this.spare.push(event);
+      run();
+      any = true;
+    }
+    return any;
+  }
+}
+
+/**
+ * Plain allocation, with what was freed kept for the next of its size: cuMemFree waits for the whole device, so it is
+ * called only when memory runs out.
+ */
+class PlainAllocation {
+  private readonly driver: Driver;
+  private readonly sizes = new Map<CUdeviceptr, number>();
+  private readonly kept = new Map<number, CUdeviceptr[]>();
+
+  constructor(driver: Driver) {
+    this.driver = driver;
+  }
+
+  take(bytes: number): CUdeviceptr {
+    const kept = this.kept.get(bytes)?.pop();
+    if (kept !== undefined) return kept;
+    const address = this.allocate(bytes);
+    this.sizes.set(address, bytes);
+    return address;
+  }
+
+  give(address: CUdeviceptr): void {
+    const bytes = this.sizes.get(address)!;
+    const kept = this.kept.get(bytes);
+    if (kept === undefined) this.kept.set(bytes, [address]);
+    else kept.push(address);
+  }
+
+  private allocate(bytes: number): CUdeviceptr {
+    try {
+      return this.driver.cuMemAlloc(bytes);
+    } catch (error) {
+      let freed = false;
+      for (const addresses of this.kept.values()) {
+        for (const address of addresses.splice(0)) {
+          this.sizes.delete(address);
+          this.driver.cuMemFree(address);
+          freed = true;
+        }
+      }
+      if (!freed) throw error;
+      return this.driver.cuMemAlloc(bytes);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * The ways round what some platforms lack, forced by taking the features away: events for stream memory operations,
+ * plain allocation for memory pools.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { Device, f32, i32 } from '../../src/core/index.js';
+
+const NAME = process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu';
+
+const PTX = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry add1(.param .u64 p0, .param .u32 p1)
+{
+  .reg .pred %p;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [p0];
+  ld.param.u32 %r1, [p1];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p, %r5, %r1;
+  @%p ret;
+  mul.wide.u32 %rd2, %r5, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3];
+  add.s32 %r2, %r2, 1;
+  st.global.u32 [%rd3], %r2;
+  ret;
+}`;
+
+describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
+  let device: Device;
+
+  beforeAll(async () => {
+    process.env['ASYNC_CUDA_WITHOUT'] = missing;
+    try {
+      // A size of its own, so that a CPU device is opened afresh and not shared with another mode's.
+      device = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 64) << 20 } : {});
+    } finally {
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+    }
+  });
+
+  afterAll(() => device.close());
+
+  test('the device says that it works round something', () => {
+    expect(device.runtime.info.mended).toBe(true);
+  });
+
+  test('work is done and awaited in order', async () => {
+    await using module = await device.loadModule(PTX);
+    const add1 = module.kernel('add1');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 1000, { stream });
+    buffer.fill(stream, 5);
+    for (let i = 0; i < 1500; i++) add1.launch(stream, { grid: 4, block: 256 }, buffer, 1000);
+    const values = await buffer.read(stream);
+    expect(values.every((value) => value === 1505)).toBe(true);
+  });
+
+  test('large copies go through staging', async () => {
+    using stream = device.createStream();
+    using buffer = device.alloc(f32, 3_000_001, { stream });
+    const source = Float32Array.from({ length: buffer.length }, (_, i) => i);
+    await buffer.write(stream, source);
+    expect(Buffer.from((await buffer.read(stream)).buffer).equals(Buffer.from(source.buffer))).toBe(true);
+  });
+
+  test('an idle device is woken by the next command', async () => {
+    using buffer = device.alloc(i32, 4);
+    for (let i = 0; i < 3; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      buffer.fill(device.stream, i);
+      expect(await buffer.read(device.stream)).toEqual(new Int32Array(4).fill(i));
+    }
+  });
+
+  test('memory that is freed is given out again, after the work that used it', async () => {
+    using stream = device.createStream();
+    for (let i = 0; i < 50; i++) {
+      using buffer = device.alloc(i32, 1 << 20, { stream });
+      buffer.fill(stream, i);
+      const first = buffer.slice(0, 1).read(stream);
+      if (i % 10 === 0) expect((await first)[0]).toBe(i);
+    }
+    await stream.sync();
+    const { free, total } = await device.memoryInfo();
+    // Fifty buffers of 4 MiB were alive one after the other, not all at once.
+    if (device.kind === 'cpu') expect(total - free).toBeLessThan(48 << 20);
+  });
+
+  test('memory that runs out is an error, and work goes on', async () => {
+    const { total } = await device.memoryInfo();
+    using large = device.alloc(i32, Math.ceil(total / 4) + 1024);
+    await expect(large.allocated()).rejects.toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    using small = device.alloc(i32, 4);
+    small.fill(device.stream, 7);
+    expect(await small.read(device.stream)).toEqual(new Int32Array(4).fill(7));
+  });
+});

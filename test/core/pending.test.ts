@@ -1,0 +1,218 @@
+/** What eager methods return: work that has been queued, awaited or not. */
+import { f32, i32 } from 'async-cuda/core';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { WAITING } from './kernels/waiting.js';
+import { Gate, failure, onDevice, stillPending, turns } from './test-device.js';
+
+onDevice('Pending', (host) => {
+  let gate: Gate;
+
+  beforeAll(async () => {
+    gate = await Gate.of(await host.load(WAITING));
+  });
+
+  test('resolves to undefined for work that gives nothing', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    expect(await buffer.fill(host.stream, 1)).toBeUndefined();
+  });
+
+  test('makes no fence until it is awaited', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    await buffer.fill(host.stream, 1);
+    const before = host.stream.slot.issued;
+    const pending = buffer.fill(host.stream, 2);
+    await turns(2);
+    expect(host.stream.slot.issued).toBe(before);
+    await pending;
+    expect(host.stream.slot.issued).toBe(before + 1);
+  });
+
+  test('several awaited at once share one fence', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    await buffer.fill(host.stream, 1);
+    const before = host.stream.slot.issued;
+    await Promise.all([buffer.fill(host.stream, 2), buffer.fill(host.stream, 3), buffer.fill(host.stream, 4)].reverse());
+    expect(host.stream.slot.issued).toBe(before + 1);
+  });
+
+  test('awaited again gives the same value', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    buffer.fill(host.stream, 6);
+    const read = buffer.read(host.stream);
+    const first = await read;
+    buffer.fill(host.stream, 7);
+    const second = await read;
+    expect(second).toBe(first);
+    expect(second[0]).toBe(6);
+  });
+
+  test('awaited long after its work is done resolves', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    const pending = buffer.fill(host.stream, 1);
+    await host.stream.sync();
+    await turns(5);
+    await pending;
+  });
+
+  test('then, catch and finally are a promise’s', async () => {
+    using buffer = host.device.alloc(f32, 1);
+    const order: string[] = [];
+    const value = await buffer
+      .fill(host.stream, 1)
+      .finally(() => {
+        order.push('finally');
+      })
+      .then(() => 'value');
+    expect([value, ...order]).toEqual(['value', 'finally']);
+    expect(await buffer.fill(host.stream, 1).catch(() => 'caught')).toBeUndefined();
+  });
+
+  test('catch receives the failure', async () => {
+    const buffer = host.device.alloc(f32, 2 ** 48);
+    const caught = await buffer.fill(host.stream, 1).catch((error: unknown) => error);
+    expect(caught).toBeInstanceOf(Error);
+    buffer.close();
+    await turns(4);
+    host.errors.length = 0;
+  });
+
+  test('works with Promise.all, race and allSettled', async () => {
+    using buffer = host.device.alloc(f32, 2);
+    const [none, values] = await Promise.all([buffer.fill(host.stream, 3), buffer.read(host.stream)]);
+    expect(none).toBeUndefined();
+    expect([...values]).toEqual([3, 3]);
+    expect((await Promise.race([buffer.read(host.stream)]))[0]).toBe(3);
+    expect((await Promise.allSettled([buffer.fill(host.stream, 1)]))[0]!.status).toBe('fulfilled');
+  });
+
+  test('is awaited when an async function returns it', async () => {
+    using buffer = host.device.alloc(f32, 2);
+    buffer.fill(host.stream, 5);
+    const read = (async () => buffer.read(host.stream))();
+    expect([...(await read)]).toEqual([5, 5]);
+  });
+
+  describe('wait', () => {
+    test('without options is as awaiting', async () => {
+      using buffer = host.device.alloc(f32, 2);
+      buffer.fill(host.stream, 5);
+      expect((await buffer.read(host.stream).wait())[1]).toBe(5);
+    });
+
+    test('rejects with the signal’s reason, and the work goes on', async () => {
+      const hold = (await host.load(WAITING)).kernel('hold');
+      using buffer = host.device.alloc(i32, 1);
+      buffer.fill(host.stream, 1);
+      const pending = hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
+      const controller = new AbortController();
+      const waited = pending.wait({ signal: controller.signal });
+      expect(await stillPending(waited)).toBe(true);
+      const reason = new Error('enough');
+      controller.abort(reason);
+      await expect(waited).rejects.toBe(reason);
+      await gate.open();
+      await pending;
+      await gate.shut();
+      expect((await buffer.read(host.stream))[0]).toBe(2);
+    });
+
+    test('rejects at once for a signal that was aborted before', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      const error = await failure(() => buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort() }));
+      expect(error.name).toBe('AbortError');
+    });
+
+    test('rejects with a TimeoutError for AbortSignal.timeout', async () => {
+      const hold = (await host.load(WAITING)).kernel('hold');
+      using buffer = host.device.alloc(i32, 1);
+      const pending = hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
+      const error = await failure(() => pending.wait({ signal: AbortSignal.timeout(10) }));
+      expect(error.name).toBe('TimeoutError');
+      await gate.open();
+      await pending;
+      await gate.shut();
+    });
+
+    test('gives a reason that is no Error as an AbortError', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      const error = await failure(() => buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort('stop') }));
+      expect(error.name).toBe('AbortError');
+      expect(error.message).toContain('stop');
+    });
+
+    test('an abort after the work is done changes nothing', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      const controller = new AbortController();
+      await buffer.fill(host.stream, 1).wait({ signal: controller.signal });
+      controller.abort();
+      await turns(2);
+    });
+
+    test('leaves no listener on the signal', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      const { signal } = new AbortController();
+      let listeners = 0;
+      const add = signal.addEventListener.bind(signal);
+      const remove = signal.removeEventListener.bind(signal);
+      signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args));
+      signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args));
+      for (let i = 0; i < 20; i++) await buffer.fill(host.stream, i).wait({ signal });
+      expect(listeners).toBe(0);
+    });
+
+    test('refuses what is no AbortSignal', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      expect(await failure(() => buffer.fill(host.stream, 1).wait({ signal: {} as never }))).toMatchObject({ argument: 'signal' });
+    });
+
+    test('refuses an option that does not exist', async () => {
+      using buffer = host.device.alloc(f32, 1);
+      expect(await failure(() => buffer.fill(host.stream, 1).wait({ sginal: undefined } as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    });
+  });
+
+  describe('an AbortSignal', () => {
+    test.each(['stream.sync', 'event.sync', 'device.synchronize'] as const)('stops %s', async (what) => {
+      const hold = (await host.load(WAITING)).kernel('hold');
+      using buffer = host.device.alloc(i32, 1);
+      hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
+      using event = host.stream.record();
+      const signal = AbortSignal.timeout(10);
+      const call = { 'stream.sync': host.stream, 'event.sync': event, 'device.synchronize': { sync: host.device.synchronize.bind(host.device) } }[what];
+      expect((await failure(() => call.sync({ signal }))).name).toBe('TimeoutError');
+      await gate.open();
+      await host.stream.sync();
+      await gate.shut();
+    });
+  });
+
+  describe('a failure that nobody awaits', () => {
+    test('goes to the device’s error event, once', async () => {
+      const buffer = host.device.alloc(f32, 2 ** 48, { label: 'huge' });
+      await host.stream.sync();
+      await turns(4);
+      const errors = host.errors.splice(0);
+      expect(errors.map((error) => error.code)).toEqual(['ERR_CUDA_OUT_OF_MEMORY']);
+      expect(errors[0]!.message).toContain('huge');
+      buffer.close();
+    });
+
+    test('that is awaited in time does not', async () => {
+      const buffer = host.device.alloc(f32, 2 ** 48);
+      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      await turns(4);
+      buffer.close();
+      expect(host.errors).toEqual([]);
+    });
+
+    test('that is awaited after it went to the event still rejects', async () => {
+      const buffer = host.device.alloc(f32, 2 ** 48);
+      await host.stream.sync();
+      await turns(4);
+      expect(host.errors.splice(0).length).toBe(1);
+      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      buffer.close();
+    });
+  });
+});

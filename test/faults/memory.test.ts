@@ -1,0 +1,208 @@
+/** Too much memory, none at all, and very much: typed errors, and work goes on. */
+import { f32, i32, u8 } from 'async-cuda/core';
+import { expect, test } from 'vitest';
+
+import { ELEMENTWISE } from '../core/kernels/elementwise.js';
+import { failure, onCpu, onDevice, turns } from '../core/test-device.js';
+
+const TOO_MUCH = 2 ** 48;
+
+onDevice('Out of memory', (host) => {
+  test('is a typed error that names the allocation, its label and the driver’s code', async () => {
+    using buffer = host.device.alloc(u8, TOO_MUCH, { label: 'huge' });
+    const error = await failure(() => buffer.allocated());
+    expect(error).toMatchObject({
+      name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY', driverName: 'CUDA_ERROR_OUT_OF_MEMORY', driverCode: 2,
+    });
+    expect(error.message).toContain(String(TOO_MUCH));
+    expect(error.message).toContain("'huge'");
+  });
+
+  test('rejects what uses the buffer, with the allocation’s error as its cause', async () => {
+    using buffer = host.device.alloc(i32, TOO_MUCH, { label: 'huge' });
+    using good = host.device.alloc(i32, 4);
+    good.fill(host.stream, 1);
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+    const errors = await Promise.all([
+      failure(() => buffer.fill(host.stream, 1)),
+      failure(() => buffer.slice(0, 4).read(host.stream)),
+      failure(() => buffer.slice(0, 4).write(host.stream, new Int32Array(4))),
+      failure(() => buffer.slice(0, 4).copyFrom(host.stream, good)),
+      failure(() => add1.launch(host.stream, { grid: 1, block: 1 }, buffer, 4)),
+      failure(() => buffer.allocated()),
+    ]);
+    for (const error of errors) {
+      const root = error.code === 'ERR_CUDA_OUT_OF_MEMORY' ? error : (error.cause as typeof error);
+      expect(root.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
+      expect(root.message).toContain("'huge'");
+    }
+    expect(errors[0]).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect([...(await good.read(host.stream))]).toEqual([1, 1, 1, 1]);
+  });
+
+  test('of an image is the same error', async () => {
+    using image = host.device.alloc2D(f32, { width: 2 ** 28, height: 2 ** 24 });
+    expect(await failure(() => image.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
+  test('of managed memory is the same error', async () => {
+    expect(await failure(() => host.device.managed(u8, TOO_MUCH))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
+  test('does not disturb work before it, beside it, or behind it', async () => {
+    using stream = host.device.createStream();
+    using before = host.device.alloc(i32, 100, { stream });
+    before.fill(stream, 4);
+    const failed = host.device.alloc(i32, TOO_MUCH, { stream });
+    using after = host.device.alloc(i32, 100, { stream });
+    after.copyFrom(stream, before);
+    expect((await after.read(stream))[99]).toBe(4);
+    expect(await failure(() => failed.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    failed.close();
+  });
+
+  test('a hundred times in a row leaves no handle and no byte behind', async () => {
+    await host.device.synchronize();
+    const handles = host.device.runtime.handles.count;
+    const { used } = await (await host.device.pool()).statistics();
+    for (let i = 0; i < 100; i++) {
+      const buffer = host.device.alloc(u8, TOO_MUCH);
+      await failure(() => buffer.allocated());
+      buffer.close();
+    }
+    await host.device.synchronize();
+    expect(host.device.runtime.handles.count).toBe(handles);
+    expect((await (await host.device.pool()).statistics()).used).toBe(used);
+  });
+
+  test('filling the memory to the brim and freeing it gives all of it back', async () => {
+    if (!onCpu) return;
+    const buffers = [];
+    for (;;) {
+      const buffer = host.device.alloc(u8, 256 << 20);
+      buffers.push(buffer);
+      try {
+        await buffer.allocated();
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+        break;
+      }
+    }
+    expect(buffers.length).toBeGreaterThan(4);
+    for (const buffer of buffers) buffer.close();
+    using again = host.device.alloc(u8, 256 << 20);
+    await again.allocated();
+  });
+});
+
+onDevice('Buffers of 5 GiB', (host) => {
+  const length = 5 * 2 ** 30;
+
+  test('work to their last byte, or are out of memory where the device is smaller', async () => {
+    using buffer = host.device.alloc(u8, length);
+    if (host.device.properties.totalMemory < length) {
+      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      return;
+    }
+    buffer.fill(host.stream, 7);
+    buffer.slice(-3).write(host.stream, Uint8Array.of(1, 2, 3));
+    expect([...(await buffer.slice(-5).read(host.stream))]).toEqual([7, 7, 1, 2, 3]);
+    const middle = 2 ** 32 - 2;
+    buffer.slice(middle, middle + 4).fill(host.stream, 9);
+    expect([...(await buffer.slice(middle - 1, middle + 5).read(host.stream))]).toEqual([7, 9, 9, 9, 9, 7]);
+    using other = host.device.alloc(u8, length);
+    other.copyFrom(host.stream, buffer);
+    expect([...(await other.slice(-5).read(host.stream))]).toEqual([7, 7, 1, 2, 3]);
+  });
+
+  test('a slice far into one is passed to a kernel by its own address', async () => {
+    if (host.device.properties.totalMemory < length) return;
+    using buffer = host.device.alloc(i32, length / 4);
+    const part = buffer.slice(-4);
+    part.fill(host.stream, 41);
+    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 4 }, part, 4);
+    expect([...(await part.read(host.stream))]).toEqual([42, 42, 42, 42]);
+  });
+});
+
+onDevice('Undefined contents', (host) => {
+  const N = 1024;
+
+  /** A buffer whose contents an earlier failure left undefined: its large write was cut short. */
+  async function spoiled(): Promise<ReturnType<typeof host.device.alloc<'u8'>>> {
+    const buffer = host.device.alloc(u8, 8 << 20);
+    buffer.fill(host.stream, 1);
+    const source = new Uint8Array(8 << 20);
+    const written = buffer.write(host.stream, source);
+    structuredClone(source.buffer, { transfer: [source.buffer] });
+    expect(await failure(() => written)).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+    return buffer;
+  }
+
+  test('reject whoever reads them, and say why', async () => {
+    using buffer = await spoiled();
+    const error = await failure(() => buffer.slice(0, 10).read(host.stream));
+    expect(error.code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    expect(error.cause).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+  });
+
+  test('spread to what is made of them, with the first error as cause', async () => {
+    using buffer = await spoiled();
+    using copy = host.device.alloc(u8, 8 << 20);
+    copy.fill(host.stream, 2);
+    const copied = failure(() => copy.copyFrom(host.stream, buffer));
+    const read = await failure(() => copy.slice(0, 4).read(host.stream));
+    expect((await copied).cause).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+    expect(read.cause).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+  });
+
+  test('are healed by a fill of the whole buffer', async () => {
+    using buffer = await spoiled();
+    buffer.fill(host.stream, 5);
+    expect((await buffer.slice(N, N + 1).read(host.stream))[0]).toBe(5);
+  });
+
+  test('are healed by a write of the whole buffer', async () => {
+    using buffer = await spoiled();
+    buffer.write(host.stream, new Uint8Array(8 << 20).fill(6));
+    expect((await buffer.slice(-1).read(host.stream))[0]).toBe(6);
+  });
+
+  test('are healed by a copy of the whole buffer', async () => {
+    using buffer = await spoiled();
+    using good = host.device.alloc(u8, 8 << 20);
+    good.fill(host.stream, 7);
+    buffer.copyFrom(host.stream, good);
+    expect((await buffer.slice(-1).read(host.stream))[0]).toBe(7);
+  });
+
+  test('are not healed by a write of a part', async () => {
+    using buffer = await spoiled();
+    expect((await failure(() => buffer.slice(0, 4).fill(host.stream, 1))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    expect((await failure(() => buffer.slice(0, 4).read(host.stream))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+  });
+
+  test('do not touch other buffers', async () => {
+    using buffer = await spoiled();
+    using good = host.device.alloc(u8, 4);
+    good.fill(host.stream, 3);
+    await failure(() => buffer.slice(0, 4).read(host.stream));
+    expect([...(await good.read(host.stream))]).toEqual([3, 3, 3, 3]);
+  });
+
+  test('of an allocation that failed cannot be healed', async () => {
+    using buffer = host.device.alloc(u8, TOO_MUCH);
+    await failure(() => buffer.allocated());
+    expect((await failure(() => buffer.fill(host.stream, 0))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    expect((await failure(() => buffer.slice(0, 1).read(host.stream))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+  });
+
+  test('nobody’s failure goes to the error event, each once', async () => {
+    using buffer = await spoiled();
+    buffer.slice(0, 4).fill(host.stream, 1);
+    buffer.slice(4, 8).fill(host.stream, 1);
+    await host.stream.sync();
+    await turns(4);
+    expect(host.errors.splice(0).map((error) => error.code)).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS', 'ERR_CUDA_UNDEFINED_CONTENTS']);
+  });
+});
