@@ -66,6 +66,10 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   const possible = benchmark.peers.filter((peer) => setup.programs.possible || !('program' in peer));
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
+  const close = (): Promise<unknown> => {
+    const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
+    return inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
+  };
   try {
     for (const { peer, entrant } of entrants) await entrant.start(peer, setup);
     if (benchmark.warmUp !== false) {
@@ -76,10 +80,12 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
       rounds.push(await inTime(ours.round()));
       for (const { entrant } of entrants) await entrant.round(true);
     }
-  } finally {
-    const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
-    await inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
+  } catch (error) {
+    // The first failure is the one to tell; what cannot be closed after it is no news.
+    await close().catch(() => undefined);
+    throw error;
   }
+  await close();
   return {
     benchmark,
     ours: summarise(rounds, benchmark.statistic),

@@ -1,12 +1,11 @@
 /** Compiles a C peer on the spot: gcc and the toolkit's cuda.h; libcuda itself is loaded by the program. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
+import { scratchFolder } from '../scratch.js';
 import { PeerAbsent } from './program.js';
 
 const run = promisify(execFile);
@@ -16,7 +15,7 @@ export async function compileC(name: string): Promise<string[]> {
   const toolkits = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined);
   const include = toolkits.map((folder) => join(folder, 'include')).find((folder) => existsSync(join(folder, 'cuda.h')));
   if (include === undefined) throw new PeerAbsent(`no include/cuda.h in ${toolkits.join(', ')}; set CUDA_HOME`);
-  const program = join(await mkdtemp(join(tmpdir(), 'async-cuda-bench-')), name);
+  const program = join(scratchFolder(), name);
   const source = fileURLToPath(new URL(`c/${name}.c`, import.meta.url));
   try {
     await run('gcc', ['-O2', '-Wall', `-I${include}`, '-o', program, source, '-ldl']);

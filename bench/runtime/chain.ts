@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark } from '../benchmark.js';
 import { core } from '../library.js';
+import { bitsOfF16, roundToF16 } from './f16.js';
 import { loadKernels } from './tick.js';
 
 const OPERATIONS = 1000;
@@ -16,25 +17,11 @@ const SAMPLES = 31;
 
 const { f16, f32, i32, input, output } = core;
 
-/** `value`, rounded to the nearest f16, ties to even; normal numbers only. */
-function roundToF16(value: number): number {
-  const unit = 2 ** (Math.floor(Math.log2(value)) - 10);
-  const units = value / unit;
-  const below = Math.floor(units);
-  const up = units - below > 0.5 || (units - below === 0.5 && below % 2 === 1);
-  return (below + (up ? 1 : 0)) * unit;
-}
-
 /** What the chain makes of 1. */
-export function chainResult(): number {
+function chainResult(): number {
   let value = 1;
   for (let i = 0; i < OPERATIONS; i++) value = roundToF16(value * G);
   return value;
-}
-
-export function bitsOfF16(value: number): number {
-  const exponent = Math.floor(Math.log2(value));
-  return ((exponent + 15) << 10) | ((value / 2 ** exponent - 1) * 1024);
 }
 
 export const chain: Benchmark = {

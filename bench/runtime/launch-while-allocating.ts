@@ -42,11 +42,11 @@ async function start({ device, count }: Setup, allocating: boolean): Promise<Con
       allocator.catch(() => undefined);
       const times: number[] = [];
       const end = performance.now() + count(MS);
-      for (let last = performance.now(); last < end;) {
+      for (let now = 0; now < end;) {
+        const start = performance.now();
         await tick.launch(QUIET);
-        const now = performance.now();
-        times.push((now - last) * 1e3);
-        last = now;
+        now = performance.now();
+        times.push((now - start) * 1e3);
       }
       stop.now = true;
       const buffers = await allocator;

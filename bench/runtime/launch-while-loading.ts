@@ -2,14 +2,14 @@
  * Launches go on while a module is compiled: the longest time between the ends of back-to-back awaited launches, while
  * PTX whose compilation takes about a second is loaded. The peers load the same PTX on another thread of theirs.
  */
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Setup } from '../benchmark.js';
 import { calibrate, heavyModule } from '../kernels/heavy-module.js';
 import { type Device, core } from '../library.js';
+import { scratchFolder } from '../scratch.js';
 import { QUIET, Tick } from './tick.js';
 
 const LOAD_MS = 1000;
@@ -55,7 +55,7 @@ export const launchWhileLoading: Benchmark = {
     program: name,
     async request(setup) {
       // A driver caches what it has compiled, so each round of each peer needs a file of its own.
-      const folder = await mkdtemp(join(tmpdir(), 'async-cuda-bench-'));
+      const folder = scratchFolder();
       const kernels = await kernelCount(setup);
       for (let round = 0; round < ROUNDS; round++) await writeFile(join(folder, `${round}.ptx`), heavyModule(kernels));
       return `loading ${folder} heavy${kernels - 1}`;

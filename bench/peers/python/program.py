@@ -100,7 +100,10 @@ def launch_and_wait(work, samples):
 
 
 def meanwhile(work, task, least_ms):
-    """ms between the ends of back-to-back launches, while `task(stop)` runs on a thread and for at least `least_ms`"""
+    """Launches and waits, back to back, while `task(stop)` runs on a thread, and for at least `least_ms`.
+
+    Returns µs from each launch to its end, and µs between the ends.
+    """
     warm(work, 1000)
     for _ in range(500):
         work.launch(5)
@@ -114,22 +117,25 @@ def meanwhile(work, task, least_ms):
         except Exception as error:
             failure.append(error)
 
+    times = []
     gaps = []
-    first = last = now()
     thread = threading.Thread(target=run)
+    first = last = now()
     thread.start()
     while thread.is_alive():
+        start = now()
         work.launch(5)
         work.sync()
-        t = now()
-        gaps.append((t - last) / 1e3)
-        last = t
-        if t - first > least_ms * 1e3:
+        end = now()
+        times.append(end - start)
+        gaps.append(end - last)
+        last = end
+        if end - first > least_ms * 1e3:
             stop.set()
     thread.join()
     if failure:
         raise failure[0]
-    return gaps
+    return times, gaps
 
 
 def loading(work, folder, name):
@@ -142,9 +148,9 @@ def loading(work, folder, name):
         work.load(path, name)
         took.append((now() - start) / 1e3)
 
-    gaps = meanwhile(work, task, 0)
+    _, gaps = meanwhile(work, task, 0)
     os.remove(path)
-    return {"samples": gaps, "notes": {"load ms": took[0], "gaps above 1 ms": sum(g > 1 for g in gaps)}}
+    return {"samples": [g / 1e3 for g in gaps], "notes": {"load ms": took[0], "gaps above 1 ms": sum(g > 1e3 for g in gaps)}}
 
 
 def allocating(work, ms, *sizes):
@@ -157,8 +163,8 @@ def allocating(work, ms, *sizes):
                 work.allocate_and_free(int(size))
                 made[0] += 1
 
-    gaps = meanwhile(work, task, int(ms))
-    return {"samples": [g * 1e3 for g in gaps], "notes": {"buffers": made[0]}}
+    times, _ = meanwhile(work, task, int(ms))
+    return {"samples": times, "notes": {"buffers": made[0]}}
 
 
 MEASUREMENTS = {

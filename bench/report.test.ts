@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+
+import { merge } from './report.js';
+import type { Row } from './rows.js';
+
+function row(changes: Partial<Row> = {}): Row {
+  return {
+    area: 'runtime', name: 'launch', device: 'NVIDIA H200', value: 8.123456, unit: 'µs', peer: 'C', peerValue: 8, ratio: 1.015432,
+    bar: '<= 1.05', date: '2026-11-20', versions: {}, ...changes,
+  };
+}
+
+it('keeps the latest row of each area, name, device and peer', () => {
+  const merged = merge([row(), row({ peer: 'CuPy' })], [row({ date: '2026-11-21', value: 7 })]);
+  expect(merged.map(({ peer, value }) => [peer, value])).toEqual([['C', 7], ['CuPy', 8.123]]);
+});
+
+it('does not let an older report replace a newer row', () => {
+  expect(merge([row({ date: '2026-11-21', value: 7 })], [row()])[0]?.value).toBe(7);
+});
+
+it('leaves a peer\'s older row in place where the peer was absent', () => {
+  expect(merge([row()], [row({ date: '2026-11-21', peerValue: null, ratio: null })])).toHaveLength(1);
+  expect(merge([], [row({ peerValue: null, ratio: null })])).toEqual([]);
+});
+
+it('keeps rows without a peer', () => {
+  expect(merge([], [row({ peer: null, peerValue: null, ratio: null })])).toHaveLength(1);
+});
+
+it('drops what only the report needs', () => {
+  const detailed = { ...row(), pass: true, notes: { a: 1 } };
+  expect(Object.keys(merge([], [detailed])[0]!)).toEqual(Object.keys(row()));
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+
+import { meets, quantile, summarise } from './statistics.js';
+
+describe('quantile', () => {
+  it('is a sample, by nearest rank', () => {
+    const samples = [5, 1, 4, 2, 3];
+    expect([0, 0.5, 0.9, 1].map((share) => quantile(samples, share))).toEqual([1, 3, 5, 5]);
+  });
+
+  it('refuses to say anything of no samples', () => {
+    expect(() => quantile([], 0.5)).toThrow('nothing was measured');
+  });
+});
+
+describe('summarise', () => {
+  const rounds = [{ samples: [1, 2, 9] }, { samples: [3, 4, 5] }, { samples: [6, 7, 8] }];
+
+  it('takes the median of the rounds\' medians', () => {
+    expect(summarise(rounds, 'median')).toMatchObject({ value: 4, min: 1, max: 9, rounds: [2, 4, 7], samples: 9 });
+  });
+
+  it('takes the longest of all rounds', () => {
+    expect(summarise(rounds, 'longest').value).toBe(9);
+  });
+
+  it('refuses a round that took no time', () => {
+    expect(() => summarise([{ samples: [0, 0, 1] }], 'median')).toThrow('nothing was measured');
+  });
+});
+
+describe('meets', () => {
+  it('knows both directions, the limit included', () => {
+    expect(meets('<= 1.05', 1.05)).toBe(true);
+    expect(meets('<= 1.05', 1.0501)).toBe(false);
+    expect(meets('>= 0.99', 0.99)).toBe(true);
+    expect(meets('>= 0.99', 0.98)).toBe(false);
+  });
+});
