@@ -89,6 +89,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 
   /** Resolves once the memory is there. */
   async allocated(): Promise<this> {
+    this.device.runtime.expect(this.memory.root);
     await this.memory.stream.passed(this.memory.mark);
     const failure = this.device.runtime.failureOf(this.memory.root);
     if (failure !== undefined) throw failure;

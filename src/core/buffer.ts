@@ -93,6 +93,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    */
   async allocated(): Promise<this> {
     const { memory } = this;
+    this.device.runtime.expect(memory.root);
     await memory.stream.passed(memory.mark);
     const failure = this.device.runtime.failureOf(memory.root);
     if (failure !== undefined) throw failure;

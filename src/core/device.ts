@@ -214,6 +214,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const line = width * channels * dtype.bytes;
     const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
     if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
+    if (pitch * height > Number.MAX_SAFE_INTEGER) throw invalid('size', 'an image of less than 8 PiB', `${height} rows of ${pitch} bytes`);
     const memory = this.allocate(line === 0 ? 0 : pitch * height, options, () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`);
     return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
   }

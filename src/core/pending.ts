@@ -81,6 +81,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   private settle(): Promise<T> {
     const { stream, root, finish } = this;
+    stream.runtime.expect(root);
     return stream.passed(this.mark).then(() => {
       const failure = stream.runtime.failureOf(root);
       if (failure !== undefined) throw failure;

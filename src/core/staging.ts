@@ -67,9 +67,10 @@ export class Staging {
       this.current = undefined;
     }
     if (this.current === undefined) {
-      if (this.free.length === 0) this.reclaim();
-      this.current = this.free.pop();
-      if (this.current === undefined) return undefined;
+      if (this.free.length <= 2) this.reclaim();
+      // Small copies may be queued behind a large one: were all segments theirs, it would wait for them, and they for it.
+      if (this.free.length <= 2) return undefined;
+      this.current = this.free.pop()!;
     }
     const segment = this.current;
     const offset = segment.offset + segment.used;

@@ -47,6 +47,7 @@ export class Stream implements Disposable {
   /** The capture that this stream is part of. @internal */
   capturing: CaptureScope | undefined;
   private readonly shared: SharedDevice;
+  private transfers: CompletionSlot | undefined;
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
@@ -132,18 +133,16 @@ export class Stream implements Disposable {
     this.check();
     if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
     if (this.capturing !== undefined) throw captureError('stream.call()', 'call the function before or after graph.launch()');
-    const { runtime } = this;
-    const slot = runtime.takeSlot();
-    const reached = runtime.fence(slot, this.slot.index);
-    const held = runtime.nextHold(slot);
-    this.hold(slot, held);
+    const { runtime, transferSlot } = this;
+    const before = this.passed(this.mark);
+    const held = runtime.nextHold(transferSlot);
+    this.hold(transferSlot, held);
     const run = async (): Promise<T> => {
       try {
-        await runtime.wait(slot, reached, this.slot.index);
+        await before;
         return await callback();
       } finally {
-        runtime.release(slot, held);
-        runtime.returnSlot(slot);
+        runtime.release(transferSlot, held);
       }
     };
     return pendingOf(this, run());
@@ -260,25 +259,34 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined) {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
-    return this.runtime.wait(this.slot, this.fenceAt(mark), this.slot.index);
+    return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index);
   }
 
   /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return true;
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
-    return this.runtime.passesSoon(this.slot, this.fenceAt(mark)) && this.hasPassed(mark);
+    return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 
   /** The fence behind operation `mark`; writes one where there is none yet. @internal */
-  fenceAt(mark: number): number {
+  fenceAt(mark: number, waitedFor = false): number {
     const { fences } = this;
     let seq = 0;
     for (let i = fences.length - 1; i >= 0 && fences[i]!.mark >= mark; i--) seq = fences[i]!.seq;
     if (seq !== 0) return seq;
-    seq = this.runtime.fence(this.slot, this.slot.index);
+    seq = this.runtime.fence(this.slot, this.slot.index, 0, waitedFor);
     fences.push({ seq, mark: this.mark });
     return seq;
+  }
+
+  /**
+   * Slot of the stream's transfers and calls. One is enough: each begins when the stream has come to its hold, so when
+   * the hold before it was released. @internal
+   */
+  get transferSlot(): CompletionSlot {
+    this.transfers ??= this.runtime.takeSlot();
+    return this.transfers;
   }
 
   /**
@@ -358,6 +366,7 @@ export class Stream implements Disposable {
     runtime.ring.commit();
     this.done = Number.MAX_SAFE_INTEGER;
     for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
+    if (this.transfers !== undefined) runtime.returnSlot(this.transfers);
     runtime.returnSlot(this.slot);
   }
 }

@@ -7,7 +7,7 @@
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaError } from '../runtime/errors.js';
-import { STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
+import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Decoder, Encoder } from './host-codec.js';
@@ -21,6 +21,12 @@ import type { Stream } from './stream.js';
 const SMALL_BYTES = 1 << 16;
 /** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
+
+/**
+ * Segments that one transfer has on their way at a time. Work on a stream may take for ever, and the transfers behind
+ * it must leave segments to those of other streams.
+ */
+const SEGMENTS_UNDERWAY = STAGING_SEGMENTS / 4;
 
 /** A part of device memory, as rows of equal length. One row of everything where it is one-dimensional. */
 export interface Region {
@@ -133,7 +139,7 @@ function pumpBehindHold(
   stream: Stream, staging: Staging, region: Region, source: Encoder | Promise<Encoder>, root: number, access: number,
 ): Pending {
   const { runtime } = stream;
-  const slot = runtime.takeSlot();
+  const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
   const mark = stream.hold(slot, release);
   stream.used(region.resource, ACCESS_WRITE, mark);
@@ -145,12 +151,15 @@ async function pumpIn(
   slot: CompletionSlot, release: number,
 ): Promise<void> {
   const { runtime } = stream;
-  let last: Promise<void> = Promise.resolve();
+  const underway: Promise<void>[] = [];
+  runtime.expect(root);
+  if (origin instanceof Promise) origin.catch(ignore);
   try {
-    const source = origin instanceof Promise ? await origin : origin;
     await runtime.reached(slot, release);
+    const source = origin instanceof Promise ? await origin : origin;
     for (const slice of slices(region, source.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
       const bytes = slice.line * slice.rows;
+      if (underway.length >= SEGMENTS_UNDERWAY) await underway[underway.length - SEGMENTS_UNDERWAY];
       const acquired = staging.acquire();
       const segment = acquired instanceof Promise ? await acquired : acquired;
       try {
@@ -165,18 +174,19 @@ async function pumpIn(
       // Only the whole of the region forgives an earlier failure, so only its first slice does.
       putCopy(stream, root, true, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, segment.offset);
       runtime.ring.commit();
-      last = returnSegment(runtime, stream, staging, segment, slot);
-      last.catch(ignore);
+      const returned = returnSegment(runtime, stream, staging, segment, slot);
+      returned.catch(ignore);
+      underway.push(returned);
     }
-    await last;
+    await underway[underway.length - 1];
     const failure = runtime.failureOf(root);
     if (failure !== undefined) throw failure;
   } catch (error) {
+    runtime.failureOf(root);
     if (runtime.lost === undefined) poison(stream, region, error);
     throw error;
   } finally {
     runtime.release(slot, release);
-    runtime.returnSlot(slot);
   }
 }
 
@@ -219,6 +229,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     putCopy(stream, root, false, false, ACCESS_READ, region, slice!, staging, place.offset);
     const mark = stream.commit();
     const { segment } = place;
+    runtime.expect(root);
     segment.uses.set(stream, mark);
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
@@ -236,7 +247,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     );
     return pendingOf(stream, copied);
   }
-  const slot = runtime.takeSlot();
+  const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
   const mark = stream.hold(slot, release);
   stream.used(region.resource, ACCESS_READ, mark);
@@ -249,9 +260,11 @@ async function pumpOut(
   const { runtime } = stream;
   const copies: Promise<void>[] = [];
   let released = false;
+  runtime.expect(root);
   try {
     await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
+      if (copies.length >= SEGMENTS_UNDERWAY) await copies[copies.length - SEGMENTS_UNDERWAY];
       const acquired = staging.acquire();
       const segment = acquired instanceof Promise ? await acquired : acquired;
       if (runtime.lost !== undefined) throw runtime.lost;
@@ -269,7 +282,7 @@ async function pumpOut(
   } finally {
     if (!released) runtime.release(slot, release);
     await Promise.allSettled(copies);
-    runtime.returnSlot(slot);
+    runtime.failureOf(root);
   }
 }
 
@@ -279,7 +292,7 @@ async function takeOut(
 ): Promise<void> {
   await runtime.completion.wait(slot, seq, stream.slot.index);
   try {
-    const failure = runtime.failureOf(root);
+    const failure = runtime.failureOf(root, true);
     if (failure !== undefined) throw failure;
     const bytes = slice.line * slice.rows;
     if (target.exclusive !== undefined && staging.copyOut !== undefined) {

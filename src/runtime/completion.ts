@@ -142,14 +142,18 @@ export class Completion {
     const { slots } = this.shared;
     const base = slot.index * SLOT_WORDS;
     slots[base + SLOT_STREAM] = stream;
-    Atomics.store(slots, base + SLOT_AWAITED, seq);
+    if (((seq - Atomics.load(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
     let resolve!: () => void;
     let reject!: (reason: unknown) => void;
     const promise = new Promise<void>((yes, no) => {
       resolve = yes;
       reject = no;
     });
-    slot.waiters.push({ seq, resolve, reject, promise });
+    // An earlier point may be waited for again while a later one is.
+    const { waiters } = slot;
+    let at = waiters.length;
+    while (at > 0 && ((waiters[at - 1]!.seq - seq) | 0) > 0) at--;
+    waiters.splice(at, 0, { seq, resolve, reject, promise });
     this.active.add(slot);
     this.start();
     return promise;

@@ -63,14 +63,19 @@ export class RingWriter {
     return at + 4;
   }
 
-  /** Makes the record visible to the decoder. */
+  /** Makes the record visible to the decoder, and sees to it that somebody decodes it. */
   commit(): void {
+    this.show();
+    if (Atomics.load(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
+  }
+
+  /** Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the thread. */
+  show(): void {
     if (this.memory !== this.ring) {
       this.scratch[0] = this.header;
       this.overflow.push(this.scratch.slice(0, this.words));
       this.flush();
     } else this.publish(this.at, this.header, this.words);
-    if (Atomics.load(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 
   /** Moves what waits on this side into the ring as far as there is room. Returns whether all of it is there. */

@@ -64,6 +64,9 @@ export class Runtime {
   private readonly operations = new Map<number, { toString(): string }>();
   private readonly failures = new Map<number, Failed>();
   private readonly failuresById = new Map<number, CudaError>();
+  private readonly failedById = new Map<number, Failed>();
+  /** Operations whose end somebody waits for. */
+  private readonly expected = new Set<number>();
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
   private replyId = 0;
   private root = 0;
@@ -73,6 +76,8 @@ export class Runtime {
   private slotsUsed = 0;
   private readonly holds = new Int32Array(MAX_SLOTS);
   private settleScheduled = false;
+  /** Whether a command of this turn has been carried out on this thread already. */
+  private visited = false;
 
   private constructor(
     config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,
@@ -207,19 +212,21 @@ export class Runtime {
     this.retiring.push(slot);
   }
 
-  /** Writes a fence on `stream` and returns its value. */
-  fence(slot: CompletionSlot, stream: number, flags = 0): number {
+  /** Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to by the wait. */
+  fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
     const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
     memory[body + 1] = slot.issued;
-    this.ring.commit();
+    if (waitedFor) this.ring.show();
+    else this.ring.commit();
     return slot.issued;
   }
 
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
   wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+    this.visited = false;
     this.takeOver();
     return this.completion.wait(slot, seq, stream);
   }
@@ -228,6 +235,7 @@ export class Runtime {
    * As {@link wait}, where the end is near: returns whether the fence has passed already. The caller waits otherwise.
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
+    this.visited = false;
     this.takeOver();
     return this.completion.spin(slot, seq);
   }
@@ -265,15 +273,28 @@ export class Runtime {
     this.failuresById.set(id, error);
   }
 
+  /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
+  expect(root: number): void {
+    this.expected.add(root);
+  }
+
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
-  failureOf(root: number): CudaError | undefined {
+  failureOf(root: number, goingOn = false): CudaError | undefined {
+    if (!goingOn) this.expected.delete(root);
     // A failure is posted before the fence behind it is written; the message may not have been read yet.
     this.completion.catchUp();
     if (this.failures.size === 0) return undefined;
     const failed = this.failures.get(root);
     if (failed === undefined) return undefined;
-    failed.claimed = true;
+    this.claim(failed);
     return this.errorOf(failed);
+  }
+
+  /** Whoever learns of a failure learns of those that it follows from. */
+  private claim(failed: Failed): void {
+    failed.claimed = true;
+    const cause = failed.failure.cause === undefined ? undefined : this.failedById.get(failed.failure.cause);
+    if (cause !== undefined) cause.claimed = true;
   }
 
   private errorOf(failed: Failed): CudaError {
@@ -296,6 +317,9 @@ export class Runtime {
     if (existing !== undefined) return;
     this.failures.set(failure.root, failed);
     if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    this.failedById.set(failure.id, failed);
+    if (this.failedById.size > REMEMBERED_FAILURES) this.failedById.delete(this.failedById.keys().next().value as number);
+    if (this.expected.has(failure.root)) this.claim(failed);
     // Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections.
     setImmediate(() => setImmediate(() => {
       if (!failed.claimed) this.events.error(error);
@@ -411,16 +435,26 @@ export class Runtime {
     if (Atomics.load(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
   }
 
+  /**
+   * A command was written while the thread sleeps. The first one of a turn is carried out here: whoever awaits it waits
+   * the shorter for it. More than a few are a burst, for which the thread is woken.
+   */
   private onSleeping(): void {
-    if (this.inline === undefined || this.ring.pendingWords > INLINE_WORDS || this.ring.waiting !== 0) {
+    if (this.inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS) {
       this.wake();
       return;
+    }
+    if (!this.visited) {
+      this.visited = true;
+      this.takeOver();
+      if (this.ring.drained) return;
     }
     if (this.settleScheduled) return;
     this.settleScheduled = true;
     // The first microtask runs before the one in which `await` asks for the fence, the second after it.
     queueMicrotask(() => queueMicrotask(() => {
       this.settleScheduled = false;
+      this.visited = false;
       if (!this.ring.drained) this.wakeNow();
     }));
   }
@@ -431,12 +465,16 @@ export class Runtime {
       this.completion.pump();
       return;
     }
-    const { inline } = this;
-    if (inline === undefined) return;
     const { control } = this.shared;
     if (Atomics.load(control, WORD.state) !== STATE.sleeping) return;
-    if (this.ring.drained || this.ring.waiting !== 0 || Atomics.load(control, WORD.parked) !== 0) return;
-    if (this.ring.pendingWords > INLINE_WORDS * 2) return;
+    const { inline } = this;
+    if (
+      inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS * 2 ||
+      Atomics.load(control, WORD.parked) !== 0
+    ) {
+      this.wake();
+      return;
+    }
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       inline.drain();

@@ -43,6 +43,25 @@ onDevice('Event', (host) => {
     await gate.shut();
   });
 
+  test('waited for again is not held up by a later point that was waited for in between', async () => {
+    const { device } = host;
+    const hold = (await host.load(WAITING)).kernel('hold');
+    const spin = (await host.load(WAITING)).kernel('spin');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 32, { stream });
+    spin.launch(stream, { grid: 1, block: 32 }, buffer, 1, 200_000);
+    using event = stream.record();
+    const first = event.sync();
+    hold.launch(stream, { grid: 1, block: 1 }, buffer);
+    const end = stream.sync();
+    await event.sync();
+    await first;
+    expect(await stillPending(end)).toBe(true);
+    await gate.open();
+    await end;
+    await gate.shut();
+  });
+
   test('that was never recorded counts as reached', async () => {
     using event = host.device.createEvent();
     expect(event.reached).toBe(true);

@@ -1,5 +1,7 @@
 /** A typed array that is changed, detached, resized or transferred while it is being copied: an error or still safe. */
 import { f16, u8 } from 'async-cuda/core';
+import { MessageChannel } from 'node:worker_threads';
+
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { WAITING } from '../core/kernels/waiting.js';
@@ -67,7 +69,7 @@ onDevice('A source in flight', (host) => {
     const written = failure(() => buffer.write(host.stream, source));
     const { port1, port2 } = new MessageChannel();
     const received = new Promise<Uint8Array>((resolve) => {
-      port2.onmessage = (event: { data: Uint8Array }) => resolve(event.data);
+      port2.on('message', resolve);
     });
     port1.postMessage(source, [source.buffer]);
     expect(await written).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
@@ -178,6 +180,41 @@ onDevice('A target in flight', (host) => {
     buffer.fill(host.stream, 4);
     for (let i = 0; i < 2000; i++) buffer.read(host.stream);
     expect((await buffer.read(host.stream))[59_999]).toBe(4);
+  });
+
+  test('many large transfers that nobody awaits are done one after the other', async () => {
+    using buffer = host.device.alloc(u8, 100_000);
+    for (let i = 0; i < 1500; i++) {
+      buffer.write(host.stream, new Uint8Array(100_000).fill(i & 255));
+      if (i % 3 === 0) buffer.read(host.stream);
+    }
+    expect((await buffer.read(host.stream))[99_999]).toBe(1499 & 255);
+  });
+
+  test('small copies behind a large one do not take its staging', async () => {
+    using large = host.device.alloc(u8, 8 << 20);
+    using small = host.device.alloc(u8, 60_000);
+    const written = large.write(host.stream, new Uint8Array(8 << 20).fill(1));
+    for (let i = 0; i < 1000; i++) small.write(host.stream, new Uint8Array(60_000).fill(i & 255));
+    await written;
+    expect((await small.read(host.stream))[0]).toBe(999 & 255);
+    expect((await large.read(host.stream)).every((value) => value === 1)).toBe(true);
+  });
+
+  test('large transfers behind work that does not end leave staging to other streams', async () => {
+    const hold = (await host.load(WAITING)).kernel('hold');
+    using stream = host.device.createStream();
+    using stuck = host.device.alloc(u8, 64 << 20, { stream });
+    stuck.slice(0, 4).fill(stream, 0);
+    hold.launch(stream, { grid: 1, block: 1 }, stuck);
+    stuck.write(stream, new Uint8Array(64 << 20));
+    stuck.read(stream);
+    using buffer = host.device.alloc(u8, 8 << 20);
+    buffer.write(host.stream, new Uint8Array(8 << 20).fill(5));
+    expect((await buffer.read(host.stream)).every((value) => value === 5)).toBe(true);
+    await gate.open();
+    await stream.sync();
+    await gate.shut();
   });
 
   test('more small writes than staging holds, behind work that does not end, all arrive', async () => {
