@@ -21,6 +21,7 @@ import type { Region } from './transfer.js';
 /** Rows begin at multiples of this, as cuMemAllocPitch makes them: loads of whole rows are aligned for every dtype. */
 export const PITCH_ALIGN = 512;
 
+/** Shape of an image: `height × width × channels` elements. */
 export interface Size2D {
   /** Pixels of a row. */
   width: number;
@@ -79,15 +80,21 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return this.height === 0 ? 0 : (this.height - 1) * this.pitch + this.lineBytes;
   }
 
+  /** The name given at allocation; shown in errors. */
   get label(): string | undefined {
     return this.memory.label;
   }
 
+  /** Whether the memory was given back, by {@link close} of the image that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
 
-  /** Resolves once the memory is there. */
+  /**
+   * Resolves once the memory is there.
+   *
+   * @throws CudaOutOfMemoryError where there is not enough
+   */
   async allocated(): Promise<this> {
     this.device.runtime.expect(this.memory.root);
     await this.memory.stream.passed(this.memory.mark);
@@ -96,7 +103,12 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return this;
   }
 
-  /** Copies a dense host image in: `height × width × channels` elements. cuMemcpy2DAsync */
+  /**
+   * Copies a dense host image in: `height × width × channels` elements, rows first, channels innermost. As for
+   * {@link DeviceBuffer.write}, more than 64 KiB must be left alone until the write resolves. cuMemcpy2DAsync
+   *
+   * @throws CudaArgumentError for a wrong dtype or length
+   */
   write(stream: Stream, source: HostArray<D> | ArrayBuffer | SharedArrayBuffer): Pending {
     this.check(stream);
     const encoder = encoderFor(this.dtype, source, false, 'source');
@@ -106,7 +118,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.name()}.write`);
   }
 
-  /** Copies to a dense host image. cuMemcpy2DAsync */
+  /** Copies to a dense host image, `height × width × channels` elements; gives the dtype's host array. cuMemcpy2DAsync */
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
@@ -167,7 +179,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return new Pending(stream, root, mark);
   }
 
-  /** A view of a rectangle, in pixels. */
+  /** A view of a rectangle, in pixels, with the same pitch; it frees nothing. */
   crop(area: { x: number; y: number; width: number; height: number }): DeviceBuffer2D<D> {
     this.checkAlive();
     checkOptions('area', area, ['x', 'y', 'width', 'height']);
@@ -186,6 +198,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     this.memory.dispose();
   }
 
+  /** {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -23,16 +23,19 @@ import { Stream } from './stream.js';
 /** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
 export type WriteSource<D extends DTypeName> = HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
 
+/** What {@link DeviceBuffer.read} takes. */
 export interface ReadOptions<D extends DTypeName> {
   /** Array to read into, of the buffer's length. A new one where none is given. */
   into?: HostArray<D> | undefined;
 }
 
+/** What {@link DeviceBuffer.readBits} takes. */
 export interface ReadBitsOptions<D extends DTypeName> {
   /** Array to read the raw words into, of the buffer's length. */
   into?: BitArray<D> | undefined;
 }
 
+/** What {@link DeviceBuffer.chunks} and {@link DeviceBuffer.readable} take. */
 export interface ChunkOptions {
   /** Elements of one chunk. Default: what makes a megabyte. */
   length?: number;
@@ -69,10 +72,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.memory.device;
   }
 
+  /** Bytes: {@link length} times the dtype's. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
 
+  /** The name given at allocation; shown in errors. */
   get label(): string | undefined {
     return this.memory.label;
   }
@@ -82,6 +87,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.owner !== undefined;
   }
 
+  /** Whether the memory was given back, by {@link close} of the buffer that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
@@ -101,11 +107,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Copies host data in. A small array is copied at the call; a large one must be left alone until the write resolves.
+   * Copies host data in. An array of up to 64 KiB is copied at the call; a larger one goes through staging piece by piece
+   * and must be left alone until the write resolves, while the stream's later work waits for it.
    * `source.length` must be this buffer's; write part of it with `buffer.slice(from, to).write(…)`.
    * cuMemcpyHtoDAsync
    *
-   * @throws CudaArgumentError for a wrong dtype or length
+   * @throws CudaArgumentError for a wrong dtype or length; CudaError with code ERR_CUDA_CAPTURE for a plain array inside a
+   * capture. Rejects with ERR_CUDA_SOURCE_DETACHED where the array was detached or resized meanwhile
    */
   write(stream: Stream, source: WriteSource<D>): Pending {
     this.check(stream);
@@ -113,7 +121,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.writeArray(stream, source, false);
   }
 
-  /** As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8. */
+  /** As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8. cuMemcpyHtoDAsync */
   writeBits(stream: Stream, source: BitArray<D>): Pending {
     this.check(stream);
     return this.writeArray(stream, source, true);
@@ -121,7 +129,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
   /** Copies into page-locked memory of the same dtype and length. cuMemcpyDtoHAsync */
   read(stream: Stream, target: PinnedBuffer<D>): Pending;
-  /** Copies to the host; gives the dtype's host array. cuMemcpyDtoHAsync */
+  /**
+   * Copies to the host; gives the dtype's host array, of the buffer's length. cuMemcpyDtoHAsync
+   *
+   * @throws CudaArgumentError for an `into` of another type or length. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an
+   * earlier failure left the contents undefined, with ERR_CUDA_SOURCE_DETACHED where `into` was detached meanwhile
+   */
   read(stream: Stream, options?: ReadOptions<D>): Pending<HostArray<D>>;
   read(stream: Stream, target: PinnedBuffer<D> | ReadOptions<D> = {}): Pending | Pending<HostArray<D>> {
     this.check(stream);
@@ -130,14 +143,18 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.readArray<HostArray<D>>(stream, target.into, false);
   }
 
-  /** As {@link read}, of raw words. */
+  /** As {@link read}, of raw words. cuMemcpyDtoHAsync */
   readBits(stream: Stream, options: ReadBitsOptions<D> = {}): Pending<BitArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
     return this.readArray<BitArray<D>>(stream, options.into, true);
   }
 
-  /** Sets every element to `value`. cuMemsetD8Async, D16, D32 */
+  /**
+   * Sets every element to `value`. cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async
+   *
+   * @throws CudaArgumentError for a value that the dtype cannot hold
+   */
   fill(stream: Stream, value: Scalar<D>): Pending {
     this.check(stream);
     const pattern = fillPattern(this.dtype, value);
@@ -153,7 +170,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
   /**
    * Copies from another buffer of the same dtype and length. On one device: cuMemcpyDtoDAsync. From another device:
-   * through the host.
+   * through the host, from what `source.device.stream` has come to.
+   *
+   * @throws CudaArgumentError for another dtype or length, or where the two overlap
    */
   copyFrom(stream: Stream, source: DeviceBuffer<D>): Pending {
     this.check(stream);
@@ -195,7 +214,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return new DeviceBuffer(this.memory, this.dtype, this.byteOffset + first * this.dtype.bytes, last - first, this.owner ?? this);
   }
 
-  /** The same bytes as elements of another dtype. */
+  /**
+   * A view of the same bytes as elements of another dtype.
+   *
+   * @throws CudaArgumentError where the buffer's bytes, or its offset, are no multiple of the dtype's
+   */
   reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
     this.checkAlive();
     if (this.byteLength % dtype.bytes !== 0 || this.byteOffset % dtype.bytes !== 0) {
@@ -204,7 +227,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return new DeviceBuffer(this.memory, dtype, this.byteOffset, this.byteLength / dtype.bytes, this.owner ?? this);
   }
 
-  /** Reads the buffer in pieces, the next one on its way while the present one is looked at. */
+  /**
+   * Reads the buffer in pieces of {@link ChunkOptions.length} elements, the last one shorter; the next one is on its way
+   * while the present one is looked at. Each is read in stream order when it is asked for: what is queued in between
+   * shows. cuMemcpyDtoHAsync
+   */
   async *chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
     checkOptions('options', options, ['length']);
     const length = options.length ?? Math.max(1, Math.floor((1 << 20) / this.dtype.bytes));
@@ -237,6 +264,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   writable(stream: Stream): WritableStream<HostArray<D>> {
     let at = 0;
     const write = async (chunk: HostArray<D>): Promise<void> => {
+      if (!ArrayBuffer.isView(chunk)) throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
       const count = elementsOf(this.dtype, chunk, false);
       if (at + count > this.length) {
         throw invalid('chunk', `at most ${this.length - at} more elements`, chunk, 'Make the buffer as long as what is written.');
@@ -255,6 +283,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.memory.dispose();
   }
 
+  /** {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -40,6 +40,7 @@ import type { StreamOptions } from './stream.js';
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
 
+/** What {@link Device.open} takes beside the name. */
 export interface OpenOptions {
   /** `worker` (default) drives the device from a thread of its own; `inline` runs everything on the calling thread. */
   thread?: 'worker' | 'inline';
@@ -47,6 +48,7 @@ export interface OpenOptions {
   memoryBytes?: number;
 }
 
+/** What {@link Device.alloc} and {@link Device.alloc2D} take. */
 export interface AllocOptions {
   /** The stream in whose order the memory is allocated, and freed. Default `device.stream`. */
   stream?: Stream;
@@ -67,8 +69,10 @@ const LIMITS = {
   persistingL2CacheSize: 6,
 } as const;
 
+/** What {@link Device.limit} and {@link Device.setLimit} know: CUlimit. */
 export type LimitName = keyof typeof LIMITS;
 
+/** Events of a {@link Device}, and what their listeners are given. */
 export interface DeviceEvents {
   /** A failure that nobody awaits. Without a listener it becomes a process warning. */
   error: [error: CudaError];
@@ -84,11 +88,13 @@ interface Closable {
 
 /** An open device. Made by {@link Device.open}. */
 export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposable {
+  /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   readonly kind: 'cuda' | 'cpu';
   /** Number of the device among those of its kind. */
   readonly ordinal: number;
   /** e.g. `NVIDIA H200` */
   readonly name: string;
+  /** Read once, when the device was opened. cuDeviceGetAttribute */
   readonly properties: Readonly<DeviceProperties>;
   /** The stream that is used where none is named: for allocation, and as good as any other. */
   readonly stream: Stream;
@@ -154,11 +160,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.runtime.lost;
   }
 
+  /** Whether {@link close} has ended the device. */
   get isClosed(): boolean {
     return this.closed;
   }
 
-  /** Free and total memory, bytes. cuMemGetInfo */
+  /** Free and total memory of the device, bytes, at some moment after the call. cuMemGetInfo */
   memoryInfo(): Promise<{ free: number; total: number }> {
     this.check();
     return this.runtime.call('memoryInfo');
@@ -202,7 +209,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
-  /** Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes. */
+  /**
+   * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes; as
+   * {@link alloc} in all else. cuMemAllocAsync
+   */
   alloc2D<D extends DTypeName>(dtype: DType<D>, size: Size2D, options: AllocOptions = {}): DeviceBuffer2D<D> {
     this.check();
     checkDType(dtype);
@@ -219,7 +229,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
   }
 
-  /** Makes page-locked host memory: a SharedArrayBuffer that copies run from and to at full speed. cuMemHostRegister */
+  /**
+   * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run from and to at full
+   * speed. cuMemHostRegister
+   *
+   * @throws CudaError with code ERR_CUDA_OUT_OF_MEMORY
+   */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
     checkDType(dtype);
@@ -236,7 +251,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
-  /** Makes managed memory. cuMemAllocManaged */
+  /**
+   * Makes managed memory of `length` elements, which kernels and JavaScript see at one place. cuMemAllocManaged
+   *
+   * @throws CudaOutOfMemoryError where there is not enough
+   */
   async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
     this.check();
     checkDType(dtype);
@@ -255,7 +274,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.defaultPool;
   }
 
-  /** Makes a pool. cuMemPoolCreate */
+  /** Makes a pool, for {@link AllocOptions.pool}. cuMemPoolCreate */
   async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
     this.check();
     checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
@@ -290,7 +309,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
   async synchronize(options: WaitOptions = {}): Promise<void> {
     this.check();
-    await Promise.all([...this.streams].map((stream) => stream.sync(options)));
+    // Each in a function of its own: inline the device may be lost while one of them looks, and the next call throws.
+    await Promise.all([...this.streams].map(async (stream) => stream.sync(options)));
   }
 
   /**
@@ -311,6 +331,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     );
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -332,10 +353,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (lost !== undefined) throw lost;
   }
 
-  /** Driver handles of the streams that exist on the device. @internal */
-  streamHandles(): number[] {
+  /** Driver handles of the streams whose work has been seen to be over. @internal */
+  idleStreams(): number[] {
     const { streams } = this.runtime.shared;
-    return [...this.streams].map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
+    const idle = [...this.streams].filter((stream) => stream.capturing === undefined && stream.hasPassed(stream.mark));
+    return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
   }
 
   /** @internal */

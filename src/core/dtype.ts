@@ -43,17 +43,22 @@ export interface BitArrays {
   bool: Uint8Array;
 }
 
+/** Names of the dtypes. */
 export type DTypeName = keyof HostArrays;
+/** The JavaScript array that holds elements of a dtype on the host. */
 export type HostArray<D extends DTypeName> = HostArrays[D];
+/** The JavaScript array that holds the raw words of a dtype. */
 export type BitArray<D extends DTypeName> = BitArrays[D];
 /** One element as JavaScript gives it. */
 export type Scalar<D extends DTypeName> = D extends 'u64' | 'i64' ? bigint : number;
 
 /** An element type. */
 export interface DType<D extends DTypeName = DTypeName> {
+  /** The dtype's name, as it is exported. */
   readonly name: D;
   /** Bytes of one element. */
   readonly bytes: number;
+  /** What the bits of an element are read as. */
   readonly kind: 'unsigned' | 'signed' | 'float' | 'bool';
   /** Whether the host array holds the words as they are in memory. */
   readonly direct: boolean;
@@ -63,22 +68,35 @@ function dtype<D extends DTypeName>(name: D, bytes: number, kind: DType['kind'],
   return Object.freeze({ name, bytes, kind, direct });
 }
 
+/** Unsigned 8-bit integer; `Uint8Array`. */
 export const u8 = dtype('u8', 1, 'unsigned', true);
+/** Signed 8-bit integer; `Int8Array`. */
 export const i8 = dtype('i8', 1, 'signed', true);
+/** Unsigned 16-bit integer; `Uint16Array`. */
 export const u16 = dtype('u16', 2, 'unsigned', true);
+/** Signed 16-bit integer; `Int16Array`. */
 export const i16 = dtype('i16', 2, 'signed', true);
+/** Unsigned 32-bit integer; `Uint32Array`. */
 export const u32 = dtype('u32', 4, 'unsigned', true);
+/** Signed 32-bit integer; `Int32Array`. */
 export const i32 = dtype('i32', 4, 'signed', true);
+/** Unsigned 64-bit integer; `BigUint64Array`. */
 export const u64 = dtype('u64', 8, 'unsigned', true);
+/** Signed 64-bit integer; `BigInt64Array`. */
 export const i64 = dtype('i64', 8, 'signed', true);
+/** IEEE half: 1 sign, 5 exponent and 10 fraction bits; `Float32Array`, exact when read, rounded to nearest even when written. */
 export const f16 = dtype('f16', 2, 'float', false);
+/** bfloat16: 1 sign, 8 exponent and 7 fraction bits; `Float32Array`, exact when read, rounded to nearest even when written. */
 export const bf16 = dtype('bf16', 2, 'float', false);
+/** IEEE single; `Float32Array`. */
 export const f32 = dtype('f32', 4, 'float', true);
+/** IEEE double; `Float64Array`. */
 export const f64 = dtype('f64', 8, 'float', true);
-/** 1 sign, 4 exponent and 3 fraction bits; no infinity, NaN is 0x7f. */
+/** 1 sign, 4 exponent and 3 fraction bits; no infinity, NaN is 0x7f; `Float32Array`. */
 export const f8e4m3 = dtype('f8e4m3', 1, 'float', false);
-/** 1 sign, 5 exponent and 2 fraction bits. */
+/** 1 sign, 5 exponent and 2 fraction bits; `Float32Array`. */
 export const f8e5m2 = dtype('f8e5m2', 1, 'float', false);
+/** One byte, 0 or 1; `Uint8Array`. */
 export const bool = dtype('bool', 1, 'bool', true);
 
 /** Every dtype by its name. */

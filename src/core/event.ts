@@ -10,6 +10,7 @@ import type { WaitOptions } from './pending.js';
 import { createEvent, destroyEvent } from './stream.js';
 import type { Stream } from './stream.js';
 
+/** What {@link Device.createEvent} takes. */
 export interface EventOptions {
   /** Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default true. */
   timing?: boolean;
@@ -20,6 +21,7 @@ const CU_EVENT_DISABLE_TIMING = 2;
 /** A point in a stream. Made by {@link Device.createEvent} or {@link Stream.record}. cuEventCreate */
 export class Event implements Disposable {
   readonly device: Device;
+  /** Whether {@link elapsed} can be asked of it. */
   readonly timing: boolean;
   /** @internal */
   readonly handle: number;
@@ -70,7 +72,7 @@ export class Event implements Disposable {
         throw new CudaError('ERR_CUDA_CAPTURE', `${name} was recorded inside a capture and has no time of its own`);
       }
     }
-    await Promise.all([this.sync(), end.sync()]);
+    await Promise.all([this, end].map(async (event) => event.sync()));
     const { values } = this.device.runtime.shared;
     return this.device.runtime.call('elapsed', values[this.handle]!, values[end.handle]!);
   }
@@ -89,6 +91,7 @@ export class Event implements Disposable {
     );
   }
 
+  /** {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

@@ -25,6 +25,7 @@ const NODE_TYPES = [
   'memAlloc', 'memFree', 'batchMemOp', 'conditional',
 ] as const;
 
+/** CUgraphNodeType; `unknown` for what a later CUDA has added. */
 export type GraphNodeType = (typeof NODE_TYPES)[number] | 'unknown';
 
 /** A recorded piece of work. Made by {@link Stream.capture}. */
@@ -158,6 +159,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     return types.map((type) => NODE_TYPES[type] ?? 'unknown');
   }
 
+  /** Number of the graph's nodes. cuGraphGetNodes */
   async nodeCount(): Promise<number> {
     return (await this.nodeTypes()).length;
   }
@@ -190,6 +192,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     await this.runtime.call('destroyGraph', graph, exec);
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -22,6 +22,7 @@ import { Stream } from './stream.js';
 /** One number for x, or up to three for x, y and z. */
 export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
 
+/** How {@link Kernel.launch} launches. The same object may be passed again and again. */
 export interface LaunchOptions {
   /** Blocks. */
   grid: Dimensions;
@@ -46,14 +47,19 @@ export type KernelArgument = KernelMemory | number | bigint | boolean | ArrayBuf
 
 /** cuFuncGetAttribute */
 export interface KernelAttributes {
+  /** Threads of one block that this kernel can have. */
   maxThreadsPerBlock: number;
   /** Static shared memory, bytes. */
   sharedBytes: number;
+  /** Constant memory, bytes. */
   constantBytes: number;
   /** Local memory of one thread, bytes. */
   localBytes: number;
+  /** 32-bit registers of one thread. */
   registers: number;
+  /** e.g. 70 for PTX of version 7.0's virtual architecture */
   ptxVersion: number;
+  /** e.g. 90 for machine code of compute capability 9.0 */
   binaryVersion: number;
   /** Dynamic shared memory that a launch may ask for, bytes. */
   maxDynamicSharedBytes: number;
@@ -74,6 +80,7 @@ const scratchU64 = new BigUint64Array(scratch);
 export class Kernel {
   readonly name: string;
   readonly module: Module;
+  /** Read once, when the module was loaded. cuFuncGetAttribute */
   readonly attributes: Readonly<KernelAttributes>;
   /** @internal */
   readonly func: number;
@@ -112,9 +119,12 @@ export class Kernel {
   }
 
   /**
-   * Queues the kernel. Buffers whose access is not declared count as read and written. cuLaunchKernel, cuLaunchKernelEx
+   * Queues the kernel, behind what `stream` has queued and, on the device, behind work of other streams that uses the same
+   * memory. Buffers whose access is not declared count as read and written. cuLaunchKernel, cuLaunchKernelEx
    *
-   * @throws CudaArgumentError for a wrong number, type or size of arguments, or a launch beyond the device's limits
+   * @throws CudaArgumentError for a wrong number, type or size of arguments, or a launch beyond the device's limits;
+   * CudaDisposedError for a closed module, stream or buffer. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an earlier
+   * failure left one of the buffers undefined
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
     const { layout, pointers, memories } = this;

@@ -3,11 +3,15 @@
  */
 import { enumerateCuda } from '../runtime/providers.js';
 
+/** A device that {@link Device.list} found. */
 export interface DeviceInfo {
+  /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
   kind: 'cuda' | 'cpu';
   /** What {@link Device.open} takes: `cuda:0`. */
   id: `${'cuda' | 'cpu'}:${number}`;
+  /** cuDeviceGetName */
   name: string;
+  /** Major and minor. */
   computeCapability: readonly [number, number];
   /** bytes */
   totalMemory: number;

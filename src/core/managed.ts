@@ -82,6 +82,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   readonly dtype: DType<D>;
   /** Elements. */
   readonly length: number;
+  /** Bytes; always 0. */
   readonly byteOffset = 0;
   /** @internal */
   readonly memory: ManagedMemory;
@@ -98,10 +99,12 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     return this.memory.device;
   }
 
+  /** Bytes: {@link length} times the dtype's. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
 
+  /** Whether {@link close} was called. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
@@ -147,6 +150,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     await this.memory.free();
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -12,10 +12,12 @@ import { Kernel } from './kernel.js';
 import type { KernelAttributes } from './kernel.js';
 import { Allocation } from './memory.js';
 import { Resource } from './resource.js';
+import type { Use } from './resource.js';
 import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signature.js';
 import type { ParamDeclaration, ParamLayout } from './signature.js';
 import type { Stream } from './stream.js';
 
+/** What {@link Device.loadModule} takes; all of it is for PTX. Default: the JIT's own. */
 export interface ModuleOptions {
   /** CU_JIT_MAX_REGISTERS */
   maxRegisters?: number;
@@ -43,6 +45,8 @@ export class Module implements AsyncDisposable {
   private readonly globals = new Map<string, ModuleMemory>();
   /** Who launched its kernels, so that it is not unloaded under them. */
   private readonly uses = new Resource(0);
+  /** The entry of the stream that launched last. */
+  private lastUse: Use | undefined;
   private closed = false;
 
   /** @internal */
@@ -58,6 +62,7 @@ export class Module implements AsyncDisposable {
     return [...this.loaded.keys()];
   }
 
+  /** Whether {@link close} was called. */
   get isClosed(): boolean {
     return this.closed;
   }
@@ -94,7 +99,12 @@ export class Module implements AsyncDisposable {
     return new Kernel(this, name, loaded.function, handle, layout, attributes);
   }
 
-  /** A `__device__` or `__constant__` variable, as bytes. cuLibraryGetGlobal */
+  /**
+   * A `__device__` or `__constant__` variable, as its bytes; `reinterpret(dtype)` gives its elements. Work on the buffer is
+   * tracked; a kernel that uses the variable by its name is not. cuLibraryGetGlobal
+   *
+   * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such variable
+   */
   async global(name: string): Promise<DeviceBuffer<'u8'>> {
     this.check();
     let memory = this.globals.get(name);
@@ -122,13 +132,20 @@ export class Module implements AsyncDisposable {
     await runtime.call('unloadLibrary', this.library);
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
   /** @internal */
   used(stream: Stream, mark: number): void {
+    const { lastUse } = this;
+    if (lastUse?.stream === stream) {
+      lastUse.mark = mark;
+      return;
+    }
     this.uses.used(stream, ACCESS_READ, mark);
+    this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
   private check(): void {

@@ -8,6 +8,7 @@ import { CudaError } from '../runtime/errors.js';
 import { checkOptions, checkSignal } from './arguments.js';
 import type { Stream } from './stream.js';
 
+/** Options of everything that waits. */
 export interface WaitOptions {
   /** Stops the wait, never the work. The wait then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -33,7 +34,10 @@ export class Pending<T = void> implements PromiseLike<T> {
     this.finish = finish;
   }
 
-  /** Waits for the work: a fence on its stream, cuStreamWriteValue32. */
+  /**
+   * Waits for the work, and for what its stream had queued before the call: a fence, cuStreamWriteValue32. Rejects with
+   * the operation's error; an error of other work on the stream is no reason to.
+   */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
@@ -44,13 +48,20 @@ export class Pending<T = void> implements PromiseLike<T> {
       this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
     }
     this.promise ??= this.settle();
-    return this.promise.then(onFulfilled, onRejected);
+    if (typeof onRejected === 'function') return this.promise.then(onFulfilled, onRejected);
+    const chained: Promise<A | B> = this.promise.then(onFulfilled, (error: unknown) => {
+      if (this.isQuiet(error)) chained.catch(ignore);
+      throw error;
+    });
+    return chained;
   }
 
+  /** As {@link then}, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.then(undefined, onRejected);
   }
 
+  /** As {@link then}, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.then().finally(onFinally);
   }
@@ -81,12 +92,28 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   private settle(): Promise<T> {
     const { stream, root, finish } = this;
-    stream.runtime.expect(root);
-    return stream.passed(this.mark).then(() => {
-      const failure = stream.runtime.failureOf(root);
-      if (failure !== undefined) throw failure;
-      return finish === undefined ? (undefined as T) : finish();
-    });
+    const { runtime } = stream;
+    runtime.expect(root);
+    const passed = stream.passed(this.mark);
+    const promise = passed.then(
+      () => {
+        const failure = runtime.failureOf(root);
+        if (failure !== undefined) throw failure;
+        return finish === undefined ? (undefined as T) : finish();
+      },
+      (error: unknown) => {
+        if (passed === runtime.completion.loud) runtime.loud ??= this;
+        if (this.isQuiet(error)) promise.catch(ignore);
+        throw error;
+      },
+    );
+    return promise;
+  }
+
+  /** When a device is lost everything in flight rejects, and one unhandled rejection says it all. */
+  private isQuiet(error: unknown): boolean {
+    const { runtime } = this.stream;
+    return error === runtime.lost && runtime.loud !== this;
   }
 }
 
@@ -124,6 +151,10 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
       },
     );
   });
+}
+
+function ignore(): void {
+  // Its twin was rejected with the same error.
 }
 
 function reasonOf(signal: AbortSignal): Error {

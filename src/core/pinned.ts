@@ -70,10 +70,12 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     return this.memory.device;
   }
 
+  /** Bytes: {@link length} times the dtype's. */
   get byteLength(): number {
     return this.length * this.dtype.bytes;
   }
 
+  /** Whether the page lock was ended, by {@link close} of the buffer that owns it. */
   get isClosed(): boolean {
     return this.memory.disposed;
   }
@@ -125,6 +127,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     await this.memory.dispose();
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

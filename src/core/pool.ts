@@ -5,6 +5,7 @@ import { CudaDisposedError } from '../runtime/errors.js';
 import { checkInteger } from './arguments.js';
 import type { Device } from './device.js';
 
+/** What {@link Device.createPool} takes. */
 export interface PoolOptions {
   /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
   maxBytes?: number;
@@ -14,9 +15,13 @@ export interface PoolOptions {
 
 /** cuMemPoolGetAttribute; bytes */
 export interface PoolStatistics {
+  /** Bytes that the pool holds, used or not. */
   reserved: number;
+  /** The most that it held. */
   reservedHigh: number;
+  /** Bytes in use by allocations. */
   used: number;
+  /** The most that was in use. */
   usedHigh: number;
 }
 
@@ -60,7 +65,7 @@ export class MemoryPool implements AsyncDisposable {
   async trim(keepBytes = 0): Promise<void> {
     this.check();
     checkInteger('keepBytes', keepBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.streamHandles());
+    await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
   /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
@@ -82,6 +87,7 @@ export class MemoryPool implements AsyncDisposable {
     await runtime.call('destroyPool', this.pool);
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -5,18 +5,26 @@ import type { OpenReply } from '../runtime/messages.js';
 
 /** cuDeviceGetAttribute, with units in the names. */
 export interface DeviceProperties {
+  /** Major and minor. */
   computeCapability: readonly [major: number, minor: number];
   /** The CUDA version that the driver supports, e.g. `13.0`. */
   driverVersion: string;
+  /** `GPU-` and 16 bytes in hexadecimal. cuDeviceGetUuid */
   uuid: string;
+  /** `domain:bus:device.function`. cuDeviceGetPCIBusId */
   pciBusId: string;
   /** bytes */
   totalMemory: number;
   multiprocessorCount: number;
+  /** threads */
   warpSize: number;
+  /** threads */
   maxThreadsPerBlock: number;
+  /** threads */
   maxThreadsPerMultiprocessor: number;
+  /** threads, in x, y and z */
   maxBlock: readonly [number, number, number];
+  /** blocks, in x, y and z */
   maxGrid: readonly [number, number, number];
   /** bytes */
   sharedMemoryPerBlock: number;
@@ -24,6 +32,7 @@ export interface DeviceProperties {
   sharedMemoryPerBlockOptin: number;
   /** bytes */
   sharedMemoryPerMultiprocessor: number;
+  /** 32-bit registers */
   registersPerBlock: number;
   /** bytes */
   totalConstantMemory: number;
@@ -35,10 +44,15 @@ export interface DeviceProperties {
   integrated: boolean;
   eccEnabled: boolean;
   concurrentKernels: boolean;
+  /** Whether a launch may be {@link LaunchOptions.cooperative}. */
   cooperativeLaunch: boolean;
+  /** Whether a launch may have {@link LaunchOptions.cluster}. */
   clusterLaunch: boolean;
+  /** Whether there is {@link Device.managed} memory. */
   managedMemory: boolean;
+  /** Whether host and device may use managed memory at the same time. */
   concurrentManagedAccess: boolean;
+  /** Whether the device has stream-ordered memory pools of its own; where not, allocations are plain ones. */
   memoryPools: boolean;
 }
 

@@ -15,11 +15,13 @@ export interface PointerParam<D extends DTypeName = DTypeName, A extends Access 
   readonly access: A;
 }
 
+/** What a kernel does through a pointer. */
 export type Access = 'input' | 'output' | 'inout';
 
 /** A parameter passed by value as bytes. */
 export interface BytesParam {
   readonly struct: true;
+  /** Bytes of the structure, as the kernel's parameter space has them. */
   readonly bytes: number;
 }
 

@@ -19,6 +19,7 @@ import { abortable, pendingOf } from './pending.js';
 import type { WaitOptions , Pending} from './pending.js';
 import type { Resource } from './resource.js';
 
+/** What {@link Device.createStream} takes. */
 export interface StreamOptions {
   /** Lower numbers come first; `device.streamPriorities` gives the range. Default 0. cuStreamCreateWithPriority */
   priority?: number;
@@ -36,7 +37,9 @@ const CU_STREAM_NON_BLOCKING = 1;
 /** A queue of device work, in order. Made by {@link Device.createStream}. */
 export class Stream implements Disposable {
   readonly device: Device;
+  /** As asked for; the driver keeps it within {@link Device.streamPriorities}. */
   readonly priority: number;
+  /** Shown in errors. */
   readonly label: string | undefined;
   /** @internal */
   readonly runtime: Runtime;
@@ -76,7 +79,13 @@ export class Stream implements Disposable {
     this.runtime.ring.commit();
   }
 
-  /** Waits, without blocking, until everything queued so far is done. A fence: cuStreamWriteValue32. */
+  /**
+   * Waits, without blocking, until everything queued so far is done, whether it succeeded or not. A fence:
+   * cuStreamWriteValue32.
+   *
+   * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured. Rejects where the device is lost or closed,
+   * or with the signal's reason
+   */
   sync(options: WaitOptions = {}): Promise<void> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
@@ -127,7 +136,10 @@ export class Stream implements Disposable {
 
   /**
    * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
-   * waits until it has returned or its promise has settled. Refused in capture.
+   * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
+   * the stream goes on either way.
+   *
+   * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
   call<T>(callback: () => T | Promise<T>): Pending<T> {
     this.check();
@@ -148,15 +160,23 @@ export class Stream implements Disposable {
     return pendingOf(this, run());
   }
 
-  /** Resolves when the queue to the runtime thread has room: back-pressure for producers without awaits. */
+  /**
+   * Resolves when all that was queued on any stream is in the ring of the runtime thread, which has a fixed size:
+   * back-pressure for producers without awaits.
+   */
   ready(): Promise<void> {
     this.check();
     return this.runtime.completion.until(() => this.runtime.ring.flush());
   }
 
   /**
-   * Records the work that `body` queues on this stream as a graph instead of running it. Other streams join through
-   * events. `body` is synchronous. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture, cuGraphInstantiate
+   * Records the work that `body` queues on this stream as a graph instead of running it. Another stream joins by waiting,
+   * with {@link wait}, for one that is captured or for an event recorded there; what is queued on one that has not joined
+   * runs at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
+   * cuGraphInstantiate
+   *
+   * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be recorded: allocation, copies
+   * from and to plain arrays, {@link call}, waiting.
    */
   capture(body: (stream: Stream) => void): Promise<Graph> {
     this.check();
@@ -177,10 +197,12 @@ export class Stream implements Disposable {
     if (this.runtime.lost === undefined) void this.retire();
   }
 
+  /** {@link close}, for `using`. */
   [Symbol.dispose](): void {
     this.close();
   }
 
+  /** Whether {@link close} was called. */
   get isClosed(): boolean {
     return this.closed;
   }
@@ -255,7 +277,7 @@ export class Stream implements Disposable {
 
   /** Resolves when everything up to `mark` is over. @internal */
   passed(mark: number): Promise<void> {
-    if (this.hasPassed(mark)) return Promise.resolve();
+    if (this.hasPassed(mark)) return this.runtime.completion.end();
     if (this.capturing !== undefined) {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
@@ -264,7 +286,7 @@ export class Stream implements Disposable {
 
   /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
   passesSoon(mark: number): boolean {
-    if (this.hasPassed(mark)) return true;
+    if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }

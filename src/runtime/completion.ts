@@ -13,8 +13,13 @@ import type { SharedState } from './layout.js';
 
 /** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
 const SPIN_MS = 0.02;
-/** Spinning in one turn of the event loop, all of it together: a chain of short awaits must not starve the loop. */
-const SPIN_PER_TURN_MS = 0.2;
+/**
+ * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs from microtask to
+ * microtask, and timers, sockets and replies would never get their turn.
+ */
+const TURN_MS = 0.3;
+/** Between two looks at the clock for that. */
+const TURN_LOOKS = 8;
 /** After a spin that was in vain, this many waits don't spin. */
 const SPIN_PAUSE = 32;
 /** After this long without a completion the runtime thread watches. */
@@ -63,6 +68,8 @@ export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
   private readonly active = new Set<CompletionSlot>();
+  /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
+  loud: Promise<void> | undefined;
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
   private readonly tickBound = (): void => this.tick();
   private scheduled = false;
@@ -72,11 +79,14 @@ export class Completion {
   private backstop: ReturnType<typeof setTimeout> | undefined;
   private pumping = false;
   private spinPause = 0;
-  private spunThisTurn = 0;
   private turnMarked = false;
+  private turnStart = 0;
+  private turnWaits = 0;
+  private turnOver = false;
   private readonly newTurn = (): void => {
     this.turnMarked = false;
-    this.spunThisTurn = 0;
+    this.turnOver = false;
+    this.turnWaits = 0;
   };
 
   constructor(shared: SharedState, host: CompletionHost) {
@@ -101,11 +111,7 @@ export class Completion {
       this.spinPause--;
       return false;
     }
-    if (this.spunThisTurn >= SPIN_PER_TURN_MS || slot.waiters.length !== 0) return false;
-    if (!this.turnMarked) {
-      this.turnMarked = true;
-      setImmediate(this.newTurn);
-    }
+    if (slot.waiters.length !== 0) return false;
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
     const start = performance.now();
@@ -115,13 +121,32 @@ export class Completion {
       for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
       now = performance.now();
     } while (!passed && now - start < SPIN_MS);
-    this.spunThisTurn += now - start;
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
       return false;
     }
     slot.seen = Atomics.load(slots, at);
     return true;
+  }
+
+  /** Whether an await may still end within this turn of the event loop. */
+  mayEndNow(): boolean {
+    if (!this.turnMarked) {
+      this.turnMarked = true;
+      this.turnStart = performance.now();
+      setImmediate(this.newTurn);
+      return true;
+    }
+    if (!this.turnOver && ++this.turnWaits % TURN_LOOKS === 0) this.turnOver = performance.now() - this.turnStart >= TURN_MS;
+    return !this.turnOver;
+  }
+
+  /** Resolved where the await may end within this turn, else with the next. */
+  end(): Promise<void> {
+    if (this.mayEndNow()) return Promise.resolve();
+    return new Promise((resolve) => {
+      setImmediate(resolve);
+    });
   }
 
   /** Takes in failures that were posted before the fence that has just been seen. */
@@ -135,7 +160,7 @@ export class Completion {
     if (last !== undefined && last.seq === seq) return last.promise;
     if (this.spin(slot, seq)) {
       this.readMessages();
-      return Promise.resolve();
+      return this.end();
     }
     const lost = this.host.lost();
     if (lost !== undefined) return Promise.reject(lost);
@@ -193,7 +218,8 @@ export class Completion {
       this.settle(slot);
       for (const waiter of slot.waiters) {
         // One unhandled rejection says it all.
-        if (!first) waiter.promise.catch(ignore);
+        if (first) this.loud = waiter.promise;
+        else waiter.promise.catch(ignore);
         first = false;
         waiter.reject(error);
       }

@@ -660,9 +660,10 @@ export class Decoder {
       this.failedRoots.add(root);
       if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.values().next().value as number);
     }
+    // Told before it shows: whoever meets the poison finds the reason.
+    this.host.failed(failure);
     // What the command would have written is undefined from here on, for the first reason in the chain.
     this.poison(op, memory, at, failure.cause ?? id);
-    this.host.failed(failure);
   }
 
   /** A failure of something that writes no memory. */

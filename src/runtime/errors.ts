@@ -5,6 +5,7 @@ import type { CUresult } from '../driver/result.js';
 import { CUresult as RESULT } from '../driver/result.js';
 import type { Failure } from './failure.js';
 
+/** Why: stable from version to version. docs/errors.md tells when each arises and what to do. */
 export type CudaErrorCode =
   | 'ERR_CUDA_INVALID_ARGUMENT'
   | 'ERR_CUDA_DISPOSED'
@@ -32,6 +33,7 @@ export interface CudaErrorOptions {
 /** Base of every error of this library. */
 export class CudaError extends Error {
   override name = 'CudaError';
+  /** Stable; tell errors apart by it, not by the message. */
   readonly code: CudaErrorCode;
   /** NVIDIA's name of the driver's result, where the driver was asked. */
   readonly driverName: string | undefined;

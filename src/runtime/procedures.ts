@@ -102,9 +102,12 @@ export const PROCEDURES = {
     return pool;
   },
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
-  /** A pool learns that a free is over when its stream is asked; nothing here synchronises, so they are asked now. */
-  trimPool: (driver: Driver, pool: number, keepBytes: number, streams: readonly number[]) => {
-    for (const stream of streams) driver.cuStreamQuery(stream);
+  /**
+   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Nothing else
+   * here synchronises, so it is done now, with streams that are known to be idle.
+   */
+  trimPool: (driver: Driver, pool: number, keepBytes: number, idle: readonly number[]) => {
+    for (const stream of idle) driver.cuStreamSynchronize(stream);
     driver.cuMemPoolTrimTo(pool, keepBytes);
   },
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),

@@ -54,6 +54,8 @@ export class Runtime {
   readonly ring: RingWriter;
   readonly handles: HandleAllocator;
   readonly completion: Completion;
+  /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
+  loud: object | undefined;
   events: RuntimeEvents;
   private readonly thread: ThreadWorker | undefined;
   private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
@@ -237,7 +239,7 @@ export class Runtime {
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visited = false;
     this.takeOver();
-    return this.completion.spin(slot, seq);
+    return this.completion.spin(slot, seq) && this.completion.mayEndNow();
   }
 
   /** The value of the slot's next hold. Counted here: the release of the one before may still be in the ring. */
@@ -311,6 +313,8 @@ export class Runtime {
   }
 
   private onFailed(failure: Failure): void {
+    // Met on this thread, it may follow from one that the other thread has posted and nobody has read yet.
+    if (failure.cause !== undefined && !this.failuresById.has(failure.cause)) this.thread?.drain();
     const failed: Failed = { failure, error: undefined, claimed: false };
     const existing = this.failures.get(failure.root);
     const error = this.errorOf(failed);

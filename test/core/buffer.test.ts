@@ -1,6 +1,6 @@
 /** Device buffers: what goes in comes out, of every dtype, whole and in parts. */
-import { DTYPES, DeviceBuffer, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
-import type { DTypeName, HostArray } from 'async-cuda/core';
+import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
+import type { DTypeName, DeviceBuffer, HostArray } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { failure, onDevice, openTestDevice, range } from './test-device.js';

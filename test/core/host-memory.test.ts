@@ -85,9 +85,9 @@ onDevice('PinnedBuffer', (host) => {
     const gate = await Gate.of(module);
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 4, { stream });
+    const pinned = await host.device.pinned(i32, 4);
     buffer.fill(stream, 1);
     module.kernel('hold').launch(stream, { grid: 1, block: 1 }, buffer);
-    const pinned = await host.device.pinned(i32, 4);
     buffer.read(stream, pinned);
     const closed = pinned.close();
     expect(await stillPending(closed)).toBe(true);

@@ -1,5 +1,6 @@
 /** Streams: in order each, independent of one another, made and ended without waiting. */
-import { Stream, i32 } from 'async-cuda/core';
+import { i32 } from 'async-cuda/core';
+import type { Stream } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';

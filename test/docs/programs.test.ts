@@ -1,0 +1,60 @@
+/**
+ * The pages in docs/ tell the truth: each TypeScript block compiles against the sources and prints what it says, in a
+ * process of its own that ends by itself.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import ts from 'typescript';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ProgramFolder, documentedPrograms, repository } from './programs.js';
+
+const { programs, ptx } = await documentedPrograms();
+
+let folder: ProgramFolder;
+beforeAll(async () => {
+  folder = await ProgramFolder.create();
+  await folder.write('kernels.ptx', ptx);
+  const sources = await Promise.all(programs.map(({ file, text }) => folder.write(`${file}.mts`, text)));
+  await build({
+    entryPoints: sources, outdir: folder.path, outExtension: { '.js': '.mjs' }, bundle: true, splitting: true, format: 'esm',
+    platform: 'node', target: 'node20.19', external: ['koffi'], logLevel: 'silent',
+    alias: { 'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts` },
+  });
+});
+afterAll(() => folder?.remove());
+
+test('the guide has programs', () => {
+  expect(programs.filter(({ file }) => file.startsWith('guide-')).length).toBeGreaterThan(6);
+});
+
+test.each(programs)('$title: says what it prints', ({ text, prints }) => {
+  expect(prints.length).toBe(text.match(/console\.log\(/g)?.length ?? 0);
+});
+
+test.each(programs)('$title: runs', async ({ file, prints }) => {
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [`${folder.path}/${file}.mjs`], {
+    env: { ...process.env, ASYNC_CUDA_DEVICE: process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu', NODE_OPTIONS: '' },
+    timeout: 20_000,
+  });
+  expect(stdout.trimEnd().split('\n')).toEqual(prints.length === 0 ? [''] : prints);
+  expect(stderr).toBe('');
+});
+
+test('all of them compile', () => {
+  const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) => ts.sys.readFile(path)) as { config: object };
+  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [] }, ts.sys, repository);
+  const program = ts.createProgram(
+    programs.map(({ file }) => `${folder.path}/${file}.mts`),
+    { ...options, typeRoots: [`${repository}node_modules/@types`] },
+  );
+  const wrong = programs.flatMap(({ file }) => {
+    const source = program.getSourceFile(`${folder.path}/${file}.mts`);
+    return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].map(
+      ({ messageText, start = 0 }) =>
+        `${file}:${(source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+    );
+  });
+  expect(wrong).toEqual([]);
+}, 60_000);

@@ -1,0 +1,96 @@
+/** A kernel that breaks the rules ends its context: everything rejects, nothing hangs, the process lives. */
+import { describe, expect, test } from 'vitest';
+
+import { allModes, onCpu } from '../core/test-device.js';
+import { runProgram } from './program.js';
+
+interface Said {
+  code: string;
+  message: string;
+  driverName: string | undefined;
+  cause: string | undefined;
+}
+
+interface Report {
+  inFlight: Said[];
+  later: Said[];
+  lost: Said[];
+  errors: Said[];
+  unhandled: string[];
+  waited: number;
+  atOnce: number;
+  disposal: unknown;
+  reopened: unknown;
+  closed: unknown;
+}
+
+async function lose(kernel: string, mode: string, listen = 'all'): Promise<Report> {
+  const ended = await runProgram('lost', { args: [kernel, mode, listen] });
+  expect(ended.stderr).toBe('');
+  expect(ended.code).toBe(0);
+  return ended.result as Report;
+}
+
+const FAULTS = [
+  ['read_far', ['CUDA_ERROR_ILLEGAL_ADDRESS']],
+  ['write_null', ['CUDA_ERROR_ILLEGAL_ADDRESS']],
+  ['misaligned', ['CUDA_ERROR_MISALIGNED_ADDRESS']],
+  ['trapped', ['CUDA_ERROR_LAUNCH_FAILED', 'CUDA_ERROR_ILLEGAL_INSTRUCTION']],
+] as const;
+
+describe.each(allModes)('A device that met a fault (%s)', (mode) => {
+  test.each(FAULTS)('%s: everything in flight rejects with the fault as its cause', async (kernel, names) => {
+    const { inFlight, waited } = await lose(kernel, mode);
+    expect(inFlight.length).toBe(27);
+    for (const each of inFlight) {
+      expect(each.code).toBe('ERR_CUDA_DEVICE_LOST');
+      expect(names).toContain(each.driverName);
+      expect(each.cause).toBe(each.driverName);
+    }
+    expect(waited).toBeLessThan(5000);
+  });
+
+  test('later calls reject at once', async () => {
+    const { later, atOnce } = await lose('read_far', mode);
+    expect(later.length).toBe(10);
+    for (const each of later) expect(each).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST', cause: 'CUDA_ERROR_ILLEGAL_ADDRESS' });
+    expect(atOnce).toBeLessThan(500);
+  });
+
+  test('says so once, in the lost event, and nothing in the error event', async () => {
+    const { lost, errors } = await lose('read_far', mode);
+    expect(lost.map((each) => each.code)).toEqual(['ERR_CUDA_DEVICE_LOST']);
+    expect(errors).toEqual([]);
+  });
+
+  test('is no unhandled rejection where everyone listens', async () => {
+    expect((await lose('read_far', mode)).unhandled).toEqual([]);
+  });
+
+  test('is one unhandled rejection where nobody listens', async () => {
+    expect((await lose('read_far', mode, 'nobody')).unhandled).toEqual(['ERR_CUDA_DEVICE_LOST']);
+  });
+
+  test('lets everything be closed', async () => {
+    const { disposal, closed } = await lose('read_far', mode);
+    expect(disposal).toBe('resolved');
+    expect(closed).toBe('resolved');
+  });
+
+  test.runIf(onCpu)('can be opened again, and says so', async () => {
+    const { reopened, lost } = await lose('read_far', mode);
+    expect(reopened).toBe('resolved');
+    expect(lost[0]!.message).toContain('Open the device again');
+  });
+
+  test.skipIf(onCpu)('cannot be used again by the process, and says so', async () => {
+    const { reopened, lost } = await lose('read_far', mode);
+    expect(reopened).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST' });
+    expect(lost[0]!.message).toContain('restart');
+  });
+
+  test.runIf(onCpu)('the message tells the kernel and the thread', async () => {
+    const { lost } = await lose('read_far', mode);
+    expect(lost[0]!.message).toContain('read_far');
+  });
+});

@@ -1,0 +1,38 @@
+/**
+ * process.exit at any point: no crash, and not late. ASYNC_CUDA_TEST_EXITS is the number of runs, ten by default;
+ * ASYNC_CUDA_TEST_EXIT_MS what counts as late, more than the half second that is promised since CI machines are shared.
+ */
+import { describe, expect, test } from 'vitest';
+
+import { runProgram } from './program.js';
+
+const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 10);
+const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
+const POINTS = ['opening', 'idle', 'long-kernel', 'endless-kernel', 'launches', 'copies', 'loading', 'allocating', 'closing', 'call'];
+const seed = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+
+describe('process.exit', () => {
+  test.each(Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })))(
+    'while $point ($run)', async ({ point, run }) => {
+      const ended = await runProgram('exit', { args: [point, run] });
+      expect({ code: ended.code, signal: ended.signal, stdout: ended.stdout, stderr: ended.stderr }).toEqual({
+        code: 7, signal: null, stdout: 'leaving\n', stderr: '',
+      });
+      expect(ended.afterFirstLine).toBeLessThan(late);
+    },
+  );
+});
+
+describe('a process', () => {
+  test('ends by itself while a device is open and idle', async () => {
+    expect(await runProgram('idle', { args: ['open'] })).toMatchObject({ code: 0, signal: null, stderr: '' });
+  });
+
+  test('stays until work that is awaited is done', async () => {
+    expect(await runProgram('idle', { args: ['work'] })).toMatchObject({ code: 0, stderr: '', result: { value: 5 } });
+  });
+
+  test('stays until the work is done also with fake timers', async () => {
+    expect(await runProgram('idle', { args: ['fake-timers'] })).toMatchObject({ code: 0, stderr: '', result: { value: 5 } });
+  });
+});

@@ -1,0 +1,97 @@
+/** Calls process.exit at a point that the seed picks, whatever is going on. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Device, i32, u8 } from 'async-cuda/core';
+
+import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
+import { WAITING } from '../../core/kernels/waiting.js';
+
+const [point = '0', seed = '1'] = process.argv.slice(2);
+let state = Number(seed) * 2654435761;
+const random = (): number => {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+  return state / 2 ** 32;
+};
+
+function leave(): never {
+  process.stdout.write('leaving\n');
+  process.exit(7);
+}
+
+/** Leaves a random moment from now, up to `ms` milliseconds. */
+function leaveSoon(ms: number): void {
+  setTimeout(leave, random() * ms);
+}
+
+const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
+const idle = (): Promise<void> => sleep(60_000);
+
+if (point === 'opening') {
+  leaveSoon(150);
+  await Device.open(name);
+  await idle();
+}
+const device = await Device.open(name);
+const waiting = await device.loadModule(WAITING);
+const elementwise = await device.loadModule(ELEMENTWISE);
+const buffer = device.alloc(i32, 1 << 20);
+const add1 = elementwise.kernel('add1');
+
+switch (point) {
+  case 'idle':
+    await buffer.fill(device.stream, 1);
+    leaveSoon(20);
+    break;
+  case 'long-kernel':
+    // Some seconds on a GPU, more on the CPU device.
+    waiting.kernel('spin').launch(device.stream, { grid: 1, block: 32 }, buffer, 1, 1_000_000_000).then(undefined, () => undefined);
+    await sleep(random() * 100);
+    leave();
+    break;
+  case 'endless-kernel':
+    waiting.kernel('forever').launch(device.stream, { grid: 1, block: 1 }, buffer);
+    for (let i = 0; i < 3000; i++) add1.launch(device.stream, { grid: 1, block: 256 }, buffer, 256);
+    void device.stream.sync();
+    await sleep(random() * 100);
+    leave();
+    break;
+  case 'launches':
+    leaveSoon(30);
+    for (;;) {
+      for (let i = 0; i < 200; i++) add1.launch(device.stream, { grid: 16, block: 256 }, buffer, 4096);
+      await device.stream.ready();
+      await sleep(0);
+    }
+  case 'copies': {
+    leaveSoon(60);
+    const large = device.alloc(u8, 64 << 20);
+    for (;;) {
+      await large.write(device.stream, new Uint8Array(64 << 20));
+      await large.read(device.stream);
+    }
+  }
+  case 'loading':
+    leaveSoon(30);
+    for (;;) await (await device.loadModule(ELEMENTWISE)).close();
+  case 'allocating':
+    leaveSoon(40);
+    for (;;) {
+      const pinned = await device.pinned(u8, 1 << 20);
+      const managed = await device.managed(u8, 1 << 20);
+      const stream = device.createStream();
+      device.alloc(u8, 1 << 20, { stream }).close();
+      stream.close();
+      await Promise.all([pinned.close(), managed.close()]);
+    }
+  case 'closing':
+    for (let i = 0; i < 1000; i++) add1.launch(device.stream, { grid: 1, block: 256 }, buffer, 256);
+    leaveSoon(10);
+    await device.close();
+    break;
+  case 'call':
+    device.stream.call(() => leave());
+    break;
+  default:
+    throw new Error(`no point '${point}'`);
+}
+await idle();

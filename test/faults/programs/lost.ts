@@ -1,0 +1,107 @@
+/** Loses the device to the kernel that is named, and prints what everyone learned of it. */
+import { Device, i32, u8 } from 'async-cuda/core';
+import type { CudaError } from 'async-cuda/core';
+
+import { FAULTING } from '../../core/kernels/faulting.js';
+
+const [kernelName = 'read_far', thread = 'worker', listen = 'all'] = process.argv.slice(2);
+const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
+
+const unhandled: string[] = [];
+process.on('unhandledRejection', (reason) => unhandled.push((reason as CudaError).code));
+
+const said = (error: unknown): unknown => {
+  const { code, message, driverName, cause } = error as CudaError;
+  return { code, message, driverName, cause: (cause as CudaError | undefined)?.driverName };
+};
+const outcome = (work: () => unknown): Promise<unknown> =>
+  (async () => work())().then(
+    () => 'resolved',
+    (error: unknown) => said(error),
+  );
+
+const device = await Device.open(name, { thread: thread as 'worker' });
+const lost: unknown[] = [];
+const errors: unknown[] = [];
+device.on('lost', (error) => lost.push(said(error)));
+device.on('error', (error) => errors.push(said(error)));
+const module = await device.loadModule(FAULTING);
+const other = device.createStream();
+const buffer = device.alloc(i32, 4);
+const elsewhere = device.alloc(i32, 4, { stream: other });
+const large = device.alloc(u8, 16 << 20, { stream: other });
+buffer.fill(device.stream, 1);
+elsewhere.fill(other, 2);
+await device.synchronize();
+
+const kernel = module.kernel(kernelName);
+const faulting = kernel.launch(device.stream, { grid: 1, block: 1 }, ...Array.from({ length: kernel.parameterCount }, () => buffer));
+const event = device.stream.record();
+other.wait(device.stream);
+const behind = Array.from({ length: 20 }, () => module.kernel('harmless').launch(other, { grid: 1, block: 1 }, elsewhere));
+
+const began = performance.now();
+let inFlight: unknown[] = [];
+if (listen === 'nobody') {
+  // Chains without an end: each would be an unhandled rejection of its own.
+  const careless = (work: () => unknown): void => {
+    try {
+      work();
+    } catch {
+      // Inline the device may be lost by now.
+    }
+  };
+  for (const pending of [faulting, ...behind]) careless(() => pending.then());
+  careless(() => large.write(other, new Uint8Array(16 << 20)).then());
+  careless(() => faulting.wait());
+  careless(() => device.stream.sync());
+  careless(() => other.sync());
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+} else {
+  inFlight = await Promise.all([
+    outcome(() => faulting),
+    ...behind.map((pending) => outcome(() => pending)),
+    outcome(() => event.sync()),
+    outcome(() => device.synchronize()),
+    outcome(() => buffer.read(device.stream)),
+    outcome(() => large.write(other, new Uint8Array(16 << 20))),
+    outcome(() => large.read(other)),
+    outcome(() => other.call(() => 1)),
+  ]);
+}
+const waited = performance.now() - began;
+
+const before = performance.now();
+const later = await Promise.all([
+  outcome(() => buffer.fill(device.stream, 1)),
+  outcome(() => buffer.read(device.stream)),
+  outcome(() => module.kernel('harmless')),
+  outcome(() => device.alloc(i32, 1)),
+  outcome(() => device.createStream()),
+  outcome(() => device.stream.sync()),
+  outcome(() => device.memoryInfo()),
+  outcome(() => device.loadModule(FAULTING)),
+  outcome(() => device.pinned(i32, 1)),
+  outcome(() => device.stream.capture(() => undefined)),
+]);
+const atOnce = performance.now() - before;
+
+// Disposal is still allowed, and quiet.
+const disposal = await outcome(async () => {
+  buffer.close();
+  elsewhere.close();
+  event.close();
+  other.close();
+  await module.close();
+});
+const reopened = await outcome(async () => {
+  const again = await Device.open(name, { thread: thread as 'worker' });
+  const fresh = again.alloc(i32, 2);
+  fresh.fill(again.stream, 6);
+  const values = await fresh.read(again.stream);
+  await again.close();
+  if (values[1] !== 6) throw new Error('the new device gives wrong results');
+});
+const closed = await outcome(() => device.close());
+await new Promise((resolve) => setTimeout(resolve, 20));
+console.log(JSON.stringify({ inFlight, later, lost, errors, unhandled, waited, atOnce, disposal, reopened, closed }));
