@@ -111,6 +111,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
   private readonly pools = new Map<Allocation, MemoryPool>();
+  private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
   private warned = false;
 
@@ -247,6 +248,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', `device.pinned: the host has no ${bytes} bytes for a SharedArrayBuffer`, { cause: error });
     }
     const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
+    this.runtime.pinned.add(address);
     const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
@@ -281,7 +283,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { maxBytes = 0, releaseThreshold = Number.MAX_SAFE_INTEGER } = options;
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
     checkInteger('options.releaseThreshold', releaseThreshold, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    return new MemoryPool(this, await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold), false);
+    const pool = new MemoryPool(this, await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold), false);
+    this.createdPools.add(pool);
+    return pool;
   }
 
   /**
@@ -303,7 +307,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
     };
     const loaded = await this.runtime.call('loadModule', image, jit, this.properties.sharedMemoryPerBlockOptin);
-    return new Module(this, loaded.library, loaded.kernels);
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed);
   }
 
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
@@ -364,6 +368,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   forget(stream: Stream): void {
     this.streams.delete(stream);
     if (stream.mark > 0) this.shared.streamEnded();
+  }
+
+  /** @internal */
+  poolClosed(pool: MemoryPool): void {
+    this.createdPools.delete(pool);
   }
 
   /** @internal */
@@ -466,6 +475,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const passed = [...streams].map((stream) => stream.passed(stream.mark));
       for (const stream of [...streams]) stream.close();
       await Promise.all([...managed, ...passed]);
+      await Promise.all([...this.createdPools].map((pool) => pool.close()));
       await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
       return true;
     };

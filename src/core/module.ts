@@ -2,8 +2,8 @@
  * Modules: PTX, cubin or fatbin, loaded on the device off the JS thread.
  */
 import { ACCESS_READ } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import type { LoadedKernel } from '../runtime/load-module.js';
+import { CudaDisposedError, CudaError, errorFromFailure } from '../runtime/errors.js';
+import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
 import { invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
@@ -41,6 +41,8 @@ export class Module implements AsyncDisposable {
   readonly device: Device;
   private readonly library: number;
   private readonly loaded: ReadonlyMap<string, LoadedKernel>;
+  /** Kernels that use something this device does not have; the others can be used all the same. */
+  private readonly failed: ReadonlyMap<string, FailedKernel>;
   private readonly handles = new Map<string, number>();
   private readonly globals = new Map<string, ModuleMemory>();
   /** Who launched its kernels, so that it is not unloaded under them. */
@@ -50,9 +52,10 @@ export class Module implements AsyncDisposable {
   private closed = false;
 
   /** @internal */
-  constructor(device: Device, library: number, kernels: readonly LoadedKernel[]) {
+  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[]) {
     this.device = device;
     this.library = library;
+    this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.own(this);
   }
@@ -75,6 +78,8 @@ export class Module implements AsyncDisposable {
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
     this.check();
+    const failed = this.failed.get(name);
+    if (failed !== undefined) throw errorFromFailure(failed.failure, `module.kernel('${name}')`);
     const loaded = this.loaded.get(name);
     if (loaded === undefined) {
       throw new CudaError(

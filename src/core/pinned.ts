@@ -34,6 +34,7 @@ export class PinnedMemory extends Resource {
     await this.settled();
     runtime.handles.drop(this.handle);
     await runtime.call('unregisterPinned', this.address);
+    runtime.pinned.delete(this.address);
   }
 }
 

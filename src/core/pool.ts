@@ -79,6 +79,7 @@ export class MemoryPool implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.closed || this.ownedByDevice) return;
     this.closed = true;
+    this.device.poolClosed(this);
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));

@@ -23,10 +23,12 @@ import {
   SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
+import { RecordQueue } from './record-queue.js';
 
 /**
- * Launches between two markers, and markers that may be outstanding: together the number of unfinished launches a
- * stream may have. The driver blocks at 1,021 (measured, driver 580), so half of that leaves room for copies and waits.
+ * Launches between two markers, and markers that may be outstanding: a stream may have 639 unfinished launches (four
+ * intervals and all but one of the next). The driver blocks at 1,021 (measured, driver 580), so there is room for
+ * copies and waits.
  */
 const MARKER_INTERVAL = 128;
 const MARKERS_OUTSTANDING = 4;
@@ -47,13 +49,19 @@ export interface DecoderHost {
   call(): void;
 }
 
-interface Parked {
-  reason: 'hold' | 'event' | 'launches';
+/** What a stream waits for. */
+interface Wait {
+  readonly reason: 'hold' | 'event' | 'launches';
   /** slot of the hold, or handle of the event */
-  on: number;
-  value: number;
-  readonly records: Int32Array[];
-  next: number;
+  readonly on: number;
+  readonly value: number;
+  /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
+  readonly consumed: boolean;
+}
+
+interface Parked {
+  readonly wait: Wait;
+  readonly records: RecordQueue;
 }
 
 export class Decoder {
@@ -197,23 +205,20 @@ export class Decoder {
       if (!this.mayResume(queue, stream)) continue;
       progress = true;
       this.parked.delete(stream);
-      while (queue.next < queue.records.length) {
-        const record = queue.records[queue.next++]!;
-        const event = this.eventOf(record, 0);
-        this.dispatch(record, 0, record.length);
-        const again = this.parked.get(stream);
-        // A hold is consumed when it parks the stream; any other command that parks it is set aside once more.
-        const aside = again !== undefined && again.records.length > 0;
-        if (event !== 0) this.recordResumed(event, aside);
-        if ((record[0]! & 0xff) === OP.wait) this.waitResumed(record[RECORD_BODY]!);
+      const { records } = queue;
+      while (records.length > 0) {
+        const { memory, at } = records;
+        const event = this.eventOf(memory, at);
+        const waited = (memory[at]! & 0xff) === OP.wait ? memory[at + RECORD_BODY]! : 0;
+        const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
+        // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
+        if (again === undefined || again.consumed) {
+          records.shift();
+          if (event !== 0) this.recordResumed(event);
+          if (waited !== 0) this.waitResumed(waited);
+        }
         if (again === undefined) continue;
-        if (aside) queue.next--;
-        if (queue.next > 4096) queue.records.splice(0, queue.next);
-        if (queue.next > 4096) queue.next = 0;
-        queue.reason = again.reason;
-        queue.on = again.on;
-        queue.value = again.value;
-        this.parked.set(stream, queue);
+        this.parked.set(stream, { wait: again, records });
         break;
       }
     }
@@ -238,10 +243,10 @@ export class Decoder {
     return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
   }
 
-  private mayResume(queue: Parked, stream: number): boolean {
+  private mayResume({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
-    if (queue.reason === 'hold') return this.held(queue.on, queue.value) <= 0;
-    if (queue.reason === 'event') return (this.parkedEvents.get(queue.on)?.resumed ?? queue.value) >= queue.value;
+    if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
+    if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
   }
 
@@ -264,11 +269,9 @@ export class Decoder {
     else parked.aside++;
   }
 
-  private recordResumed(event: number, asideAgain: boolean): void {
+  private recordResumed(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked === undefined) return;
-    if (asideAgain) parked.aside--;
-    else if (++parked.resumed === parked.aside) this.parkedEvents.delete(event);
+    if (parked !== undefined && ++parked.resumed === parked.aside) this.parkedEvents.delete(event);
   }
 
   private waitResumed(event: number): void {
@@ -290,11 +293,6 @@ export class Decoder {
     this.driver.cuEventDestroy(event);
   }
 
-  private park(stream: number, reason: Parked['reason'], on: number, value: number): void {
-    this.parked.set(stream, { reason, on, value, records: [], next: 0 });
-    Atomics.store(this.shared.control, WORD.parked, this.parked.size);
-  }
-
   private setAside(queue: Parked, memory: Int32Array, at: number, length: number): void {
     const event = this.eventOf(memory, at);
     if (event !== 0) this.recordAside(event);
@@ -302,27 +300,35 @@ export class Decoder {
       const waited = memory[at + RECORD_BODY]!;
       this.asideWaits.set(waited, (this.asideWaits.get(waited) ?? 0) + 1);
     }
-    queue.records.push(memory.slice(at, at + length));
+    queue.records.push(memory, at, length, memory[at]!);
   }
 
-  private dispatch(memory: Int32Array, at: number, length: number): void {
+  /**
+   * Carries out one command, or parks its stream. `resumed` says that the command comes from its stream's queue and is
+   * kept there by the caller. Returns why the stream was parked, if it was.
+   */
+  private dispatch(memory: Int32Array, at: number, length: number, resumed = false): Wait | undefined {
     const word = memory[at]!;
     const op = word & 0xff;
-    if (op === OP.pad) return;
+    if (op === OP.pad) return undefined;
     const stream = memory[at + RECORD_STREAM]!;
-    const bypass = (word & (FLAG_BYPASS << 8)) !== 0;
-    if (this.parked.size !== 0 && stream >= 0 && !bypass) {
+    const ordered = stream >= 0 && (word & (FLAG_BYPASS << 8)) === 0;
+    if (ordered && this.parked.size !== 0) {
       const queue = this.parked.get(stream);
       if (queue !== undefined) {
         this.setAside(queue, memory, at, length);
-        return;
+        return undefined;
       }
     }
-    if (this.isLost && op !== OP.call) return;
-    if (stream >= 0 && !bypass && this.mustPark(op, memory, at, stream)) {
-      const queue = this.parked.get(stream);
-      if (queue !== undefined) this.setAside(queue, memory, at, length);
-      return;
+    if (this.isLost && op !== OP.call) return undefined;
+    const wait = ordered ? this.mustWait(op, memory, at, stream) : undefined;
+    if (wait !== undefined) {
+      if (resumed) return wait;
+      const queue: Parked = { wait, records: new RecordQueue() };
+      this.parked.set(stream, queue);
+      Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+      if (!wait.consumed) this.setAside(queue, memory, at, length);
+      return wait;
     }
     const root = memory[at + RECORD_ROOT]!;
     if (this.failedRoots.size === 0 || !this.failedRoots.has(root) || op === OP.fence || op === OP.free || op === OP.captureEnd) {
@@ -330,11 +336,12 @@ export class Decoder {
         this.execute(op, memory, at, stream);
       } catch (error) {
         this.fail(error, op, memory, at, stream, root);
-        if (this.isLost) return;
+        if (this.isLost) return undefined;
       }
     }
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
+    return undefined;
   }
 
   private recordEvent(event: number, stream: number, root: number): void {
@@ -345,25 +352,23 @@ export class Decoder {
     }
   }
 
-  /** Parks the stream where this command has to wait; a hold itself is consumed, anything else goes into the queue. */
-  private mustPark(op: number, memory: Int32Array, at: number, stream: number): boolean {
+  /** What this command has to wait for; undefined where it may be carried out. */
+  private mustWait(op: number, memory: Int32Array, at: number, stream: number): Wait | undefined {
     if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const launches = issued[base + ISSUED_LAUNCHES]!;
-      if ((launches & (MARKER_INTERVAL - 1)) !== MARKER_INTERVAL - 1) return false;
-      if (!this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return false;
-      if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return false;
-      this.park(stream, 'launches', 0, 0);
-      return true;
+      if ((launches & (MARKER_INTERVAL - 1)) !== MARKER_INTERVAL - 1) return undefined;
+      if (!this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return undefined;
+      if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return undefined;
+      return { reason: 'launches', on: 0, value: 0, consumed: false };
     }
     if (op === OP.wait) {
       const event = memory[at + RECORD_BODY]!;
       const parked = this.parkedEvents.size === 0 ? undefined : this.parkedEvents.get(event);
-      if (parked === undefined) return false;
+      if (parked === undefined) return undefined;
       // Only the records set aside before this wait: a later one may itself depend on this stream.
-      this.park(stream, 'event', event, parked.aside);
-      return true;
+      return { reason: 'event', on: event, value: parked.aside, consumed: false };
     }
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
@@ -371,11 +376,10 @@ export class Decoder {
       // Whoever holds the stream sends its commands past the hold from here on, not past what is in front of it.
       Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_REACHED, value);
       wakeJs(this.shared.control);
-      if (this.held(slot, value) <= 0) return false;
-      this.park(stream, 'hold', slot, value);
-      return true;
+      if (this.held(slot, value) <= 0) return undefined;
+      return { reason: 'hold', on: slot, value, consumed: true };
     }
-    return false;
+    return undefined;
   }
 
   /** Address of an operand; throws where an earlier failure poisons it. */
@@ -452,6 +456,8 @@ export class Decoder {
       case OP.fence: {
         const slot = memory[body]!;
         if (this.limitLaunches) {
+          // The ring's loop sees to the fence before; a parked stream's commands come here without it.
+          if (this.lazySlot !== -1) this.writeFence();
           this.lazySlot = slot;
           this.lazyStream = stream;
           this.lazyValue = memory[body + 1]!;

@@ -9,13 +9,19 @@ import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
 import type { Runtime } from './runtime.js';
 
 const GRACE_MS = 50;
+/** A worker_thread's device work is waited for this long, so that its memory can be given back. */
+const WORKER_GRACE_MS = 1000;
 
 const live = new Set<Runtime>();
 
 function atExit(code: number): void {
   let stopped = true;
   for (const runtime of live) if (!runtime.stopNow(GRACE_MS)) stopped = false;
-  if (stopped || !isMainThread) return;
+  if (!isMainThread) {
+    for (const runtime of live) runtime.releasePinned(WORKER_GRACE_MS);
+    return;
+  }
+  if (stopped) return;
   const cuda = [...live].find((runtime) => runtime.config.provider === 'libcuda');
   // A CPU device's thread runs JavaScript and WebAssembly only, which Node can end.
   if (cuda === undefined) return;

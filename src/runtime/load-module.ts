@@ -6,6 +6,7 @@ import type { Driver, JitOptions } from '../driver/driver.js';
 import { MissingSymbolError } from '../driver/error.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
+import { describeFailure } from './failure.js';
 
 export interface LoadedKernel {
   name: string;
@@ -26,9 +27,16 @@ export interface LoadedKernel {
   };
 }
 
+/** A kernel that did not compile, in a module some of whose kernels did. */
+export interface FailedKernel {
+  name: string;
+  failure: ReturnType<typeof describeFailure>;
+}
+
 export interface LoadedModule {
   library: number;
   kernels: LoadedKernel[];
+  failed: FailedKernel[];
 }
 
 /** CUfunction_attribute, in the order of LoadedKernel's attributes. */
@@ -64,7 +72,17 @@ export function loadModule(driver: Driver, image: string | Uint8Array, options: 
     const names = signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
       : [...signatures.keys()];
-    return { library, kernels: names.map((name) => loadKernel(driver, library, name, signatures?.get(name), optin)) };
+    const kernels: LoadedKernel[] = [];
+    const failed: FailedKernel[] = [];
+    for (const name of names) {
+      try {
+        kernels.push(loadKernel(driver, library, name, signatures?.get(name), optin));
+      } catch (error) {
+        failed.push({ name, failure: describeFailure(error, 'cuLibraryGetKernel') });
+        if (failed.length === names.length) throw error;
+      }
+    }
+    return { library, kernels, failed };
   } catch (error) {
     driver.cuLibraryUnload(library);
     throw error;

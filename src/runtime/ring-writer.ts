@@ -9,8 +9,11 @@
 import { OP, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
+import { RecordQueue } from './record-queue.js';
 
 const MASK = RING_WORDS - 1;
+/** Records moved in one go. */
+const FLUSH_LIMIT = 2000;
 /** The length of a record is 16 bits. */
 export const MAX_RECORD_WORDS = 0xffff;
 
@@ -21,23 +24,27 @@ export class RingWriter {
   private readonly control: Int32Array;
   private readonly scratch = new Int32Array(MAX_RECORD_WORDS);
   private readonly onSleeping: () => void;
+  private readonly onOverflow: () => void;
   /** Position behind the last record, in words, ever growing, wrapping at 2^32. */
   private head: number;
   private knownTail: number;
   private at = 0;
   private header = 0;
   private words = 0;
-  private overflow: Int32Array[] = [];
-  private overflowNext = 0;
+  private readonly overflow = new RecordQueue();
 
-  /** `onSleeping` is called after a commit that finds the runtime thread asleep. */
-  constructor(shared: SharedState, onSleeping: () => void) {
+  /**
+   * `onSleeping` is called after a commit that finds the runtime thread asleep, `onOverflow` when a record has to wait
+   * on this side; whoever is called then sees to it that {@link flush} is called until nothing waits.
+   */
+  constructor(shared: SharedState, onSleeping: () => void, onOverflow: () => void) {
     this.ring = shared.ring;
     this.control = shared.control;
     this.memory = shared.ring;
     this.head = Atomics.load(this.control, WORD.tail);
     this.knownTail = this.head;
     this.onSleeping = onSleeping;
+    this.onOverflow = onOverflow;
   }
 
   /** Begins a record of `words` words and writes its first four. Returns where its body begins in {@link memory}. */
@@ -72,44 +79,40 @@ export class RingWriter {
   /** Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the thread. */
   show(): void {
     if (this.memory !== this.ring) {
-      this.scratch[0] = this.header;
-      this.overflow.push(this.scratch.slice(0, this.words));
-      this.flush();
+      this.overflow.push(this.scratch, 0, this.words, this.header);
+      if (this.overflow.length === 1) this.onOverflow();
     } else this.publish(this.at, this.header, this.words);
   }
 
-  /** Moves what waits on this side into the ring as far as there is room. Returns whether all of it is there. */
+  /**
+   * Moves what waits on this side into the ring as far as there is room, and no more at a time than takes a fraction of
+   * a millisecond. Returns whether all of it is there.
+   */
   flush(): boolean {
-    while (this.overflowNext < this.overflow.length) {
-      const record = this.overflow[this.overflowNext]!;
+    const { overflow, ring } = this;
+    for (let moved = 0; overflow.length > 0; moved++) {
+      if (moved === FLUSH_LIMIT) return false;
+      const { memory, at: from } = overflow;
+      const header = memory[from]!;
+      const words = header >>> 16;
       const start = this.head & MASK;
       const room = RING_WORDS - start;
-      if (!this.fits(room < record.length ? record.length + room : record.length)) {
-        if (this.overflowNext > 4096) {
-          this.overflow = this.overflow.slice(this.overflowNext);
-          this.overflowNext = 0;
-        }
-        return false;
-      }
+      if (!this.fits(room < words ? words + room : words)) return false;
       let at = start;
-      if (room < record.length) {
+      if (room < words) {
         this.pad(start, room);
         at = 0;
       }
-      const header = record[0]!;
-      record[0] = 0;
-      this.ring.set(record, at);
-      this.publish(at, header, record.length);
-      this.overflowNext++;
+      for (let i = 1; i < words; i++) ring[at + i] = memory[from + i]!;
+      overflow.shift();
+      this.publish(at, header, words);
     }
-    this.overflow = [];
-    this.overflowNext = 0;
     return true;
   }
 
   /** Records that wait on this side. */
   get waiting(): number {
-    return this.overflow.length - this.overflowNext;
+    return this.overflow.length;
   }
 
   /** Whether everything written so far has been decoded. */

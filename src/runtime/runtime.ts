@@ -7,6 +7,7 @@
  */
 import { setImmediate } from 'node:timers';
 
+import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
@@ -16,7 +17,7 @@ import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import {
-  MAX_SLOTS, PINNED_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
@@ -57,6 +58,8 @@ export class Runtime {
   /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
   loud: object | undefined;
   events: RuntimeEvents;
+  /** Host ranges that are page-locked and not yet released, beside the runtime's own. */
+  readonly pinned = new Set<number>();
   private readonly thread: ThreadWorker | undefined;
   private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
   private calls: ThreadWorker | undefined;
@@ -91,12 +94,17 @@ export class Runtime {
     this.events = events;
     this.thread = thread;
     this.local = local;
-    this.ring = new RingWriter(shared, () => this.onSleeping());
+    this.ring = new RingWriter(shared, () => this.onSleeping(), () => this.completion.kick());
     this.handles = new HandleAllocator(shared);
     this.completion = new Completion(shared, {
       turn: local === undefined ? undefined : () => this.localTurn(),
       messages: () => this.thread?.drain(),
-      flush: () => this.ring.flush(),
+      flush: () => {
+        if (this.ring.waiting === 0) return true;
+        const all = this.ring.flush();
+        this.wakeNow();
+        return all;
+      },
       wake: () => this.wake(),
       lost: () => this.lostError,
     });
@@ -524,6 +532,34 @@ export class Runtime {
     Atomics.notify(control, WORD.doorbell);
     Atomics.wait(control, WORD.stop, 1, ms);
     return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /**
+   * Ends the page locks, blocking: for a worker_thread that ends while the process goes on. Its memory is unmapped with
+   * it, and neither may the device write there any more nor the driver keep the range. Waits for the device at most
+   * `ms` milliseconds.
+   */
+  releasePinned(ms: number): void {
+    const driver = this.ownDriver;
+    if (driver === undefined || this.lostError !== undefined) return;
+    const { streams } = this.shared;
+    const until = performance.now() + ms;
+    const busy = (): boolean =>
+      streams.some((stream) => {
+        try {
+          return stream !== 0 && driver.cuStreamQuery(stream) === CUresult.CUDA_ERROR_NOT_READY;
+        } catch {
+          return false;
+        }
+      });
+    while (busy()) if (performance.now() > until) return;
+    for (const address of [...this.pinned, this.info.stagingAddress - SLOTS_BYTES]) {
+      try {
+        driver.cuMemHostUnregister(address);
+      } catch {
+        // It was released already.
+      }
+    }
   }
 
   /** Ends the workers. What is in flight rejects with `error`. */

@@ -1,6 +1,7 @@
 // Lays basic blocks out as structured WebAssembly. Forward branches leave nested blocks, back edges continue
 // loops, and a thread that resumes in the middle is led there by the dispatch at the head of each region on its way.
 
+import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -159,7 +160,7 @@ export abstract class ControlFlowEmitter extends Emitter {
   protected emitInst(inst: Inst): void {
     this.inst = inst;
     const rule = this.rules.get(inst.mnemonic);
-    if (!rule) throw this.unsupported();
+    if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
     if (inst.predicate) {
       this.code.get(this.registerLocal(inst.predicate.register));
       if (inst.predicate.negated) this.code.op('i32.eqz');

@@ -30,7 +30,7 @@ describe('errors point at the place', () => {
     ['.reg .f32 %f<2>; xor.f32 %f1, %f0, %f1;', 'semantic', "'xor' does not take .f32"],
     ['.reg .b32 %r<2>; add.wobble.s32 %r1, %r0, 1;', 'unsupported', "modifier '.wobble'"],
     ['wgmma.fence.sync.aligned;', 'unsupported', "instruction 'wgmma.fence.sync.aligned' is not covered yet"],
-    ['frobnicate.u32 1;', 'unsupported', "instruction 'frobnicate.u32' is not covered yet"],
+    ['frobnicate.u32 1;', 'semantic', "'frobnicate' is no instruction of PTX"],
     ['mov.u32 %r1, 0f3F;', 'syntax', 'malformed number'],
     ['call missing;', 'semantic', "undefined function 'missing'"],
     ['.reg .quad %q;', 'syntax', "'.quad' is not a type"],
