@@ -16,6 +16,8 @@ export default defineConfig({
     globalSetup: ['./scripts/vitest-setup.mjs'],
     // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own file with it.
     pool: 'forks',
+    // One GPU has one memory: a test that fills it would fail those beside it.
+    fileParallelism: !(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu').startsWith('cuda'),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 10_000,

@@ -22,6 +22,8 @@ export class CaptureScope {
   /** Events made for the capture; destroyed with the graph. */
   readonly events: number[] = [];
   ended = false;
+  /** What was closed while the graph was made of it: freed once it is made, or has failed to be. */
+  private deferred: (() => void)[] | undefined = [];
   private readonly streams = new Set<Stream>();
   private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
 
@@ -53,6 +55,7 @@ export class CaptureScope {
 
   used(stream: Stream, resource: Resource, access: number): void {
     this.uses.set(resource, (this.uses.get(resource) ?? 0) | access);
+    resource.scope = this;
     let last = this.last.get(resource);
     if (last === undefined) {
       last = { writer: undefined, readers: new Set() };
@@ -78,6 +81,20 @@ export class CaptureScope {
   /** Joins every stream back into the first one, as the driver demands, and lets them go. */
   end(): void {
     for (const stream of this.streams) if (stream !== this.origin) this.depend(this.origin, stream);
+  }
+
+  /** Puts off the freeing of something that is being captured. Returns false where the graph is made already. */
+  defer(free: () => void): boolean {
+    if (this.deferred === undefined) return false;
+    this.deferred.push(free);
+    return true;
+  }
+
+  /** The graph is made, or has failed to be. */
+  settle(): void {
+    const { deferred } = this;
+    this.deferred = undefined;
+    for (const free of deferred ?? []) free();
   }
 
   release(): void {

@@ -82,6 +82,18 @@ export class Graph<T = unknown> implements AsyncDisposable {
     } finally {
       scope.release();
     }
+    try {
+      return await Graph.finish(device, scope, handle, output!, thrown);
+    } finally {
+      scope.settle();
+    }
+  }
+
+  /** Waits for the captured graph and makes it executable. */
+  private static async finish<T>(
+    device: Device, scope: CaptureScope, handle: number, output: T, thrown: { error: unknown } | undefined,
+  ): Promise<Graph<T>> {
+    const { runtime } = device;
     const { status, values } = runtime.shared;
     await runtime.completion.until(() => Atomics.load(status, handle) !== HANDLE.pending);
     const failed = Atomics.load(status, handle) === HANDLE.failed;
@@ -90,12 +102,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (thrown !== undefined || failed) {
       for (const event of scope.events) destroyEvent(runtime, event);
       if (!failed) await runtime.call('destroyGraph', graph, 0);
-      const failure = runtime.failureOf(root);
+      const failure = runtime.failureOf(scope.root);
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
     const exec = await runtime.call('instantiate', graph);
-    return new Graph<T>(device, output!, scope, graph, exec);
+    return new Graph<T>(device, output, scope, graph, exec);
   }
 
   /**

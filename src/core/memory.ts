@@ -32,8 +32,12 @@ export class Allocation extends Resource {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
+    this.device.freed(this);
+    if (this.scope?.defer(() => this.queueFree()) !== true) this.queueFree();
+  }
+
+  private queueFree(): void {
     const { device } = this;
-    device.freed(this);
     if (device.runtime.lost !== undefined) return;
     const stream = this.stream.isClosed || this.stream.capturing !== undefined ? device.stream : this.stream;
     // As a writer: behind the last writer and every reader.

@@ -3,6 +3,7 @@
  * for the last writer, a write for the last writer and for every reader since. All readers are kept, not only the last.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
+import type { CaptureScope } from './capture.js';
 import type { Stream } from './stream.js';
 
 /** One stream's latest use: all that it had queued up to operation `mark`. */
@@ -19,6 +20,8 @@ export class Resource {
   /** Streams that have read since the last write. */
   readonly readers: Use[] = [];
   disposed = false;
+  /** The capture that used it last. */
+  scope: CaptureScope | undefined;
 
   constructor(handle: number) {
     this.handle = handle;
