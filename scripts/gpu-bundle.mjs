@@ -27,7 +27,7 @@ const projectPaths = [
   'dist', 'src', 'test', 'demo', 'bench',
   'scripts/build.mjs', 'scripts/vitest-setup.mjs',
 ];
-const leftOut = [/^test\/(packaging|project)(\/|$)/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/];
+const leftOut = [/^test\/(packaging|project|docs)(\/|$)/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/];
 
 /** Packages that running takes; what they depend on follows. */
 const packages = ['vitest', 'tsx', 'fast-check', 'esbuild', 'koffi', 'jpeg-js', 'pngjs'];

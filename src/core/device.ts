@@ -263,7 +263,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
     const bytes = length * dtype.bytes;
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', bytes, 1);
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
     const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);

@@ -4,6 +4,8 @@
  * (where its state lives), in inline mode where they are called.
  */
 import type { Driver, JitOptions, LaunchConfig } from '../driver/driver.js';
+import { DriverError } from '../driver/error.js';
+import { CUresult } from '../driver/result.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
 import { loadModule } from './load-module.js';
 
@@ -75,11 +77,11 @@ export const PROCEDURES = {
   maxActiveClusters: (driver: Driver, func: number, config: LaunchConfig) => driver.cuOccupancyMaxActiveClusters(func, config),
 
   /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
-  allocManaged: (driver: Driver, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
-    const address = driver.cuMemAllocManaged(bytes, flags);
+  allocManaged: (driver: Driver, device: number, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
+    const address = afterTrimming(driver, device, () => driver.cuMemAllocManaged(bytes, flags));
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
-  allocPlain: (driver: Driver, bytes: number) => driver.cuMemAlloc(bytes),
+  allocPlain: (driver: Driver, device: number, bytes: number) => afterTrimming(driver, device, () => driver.cuMemAlloc(bytes)),
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
   registerPinned: (driver: Driver, buffer: SharedArrayBuffer, bytes: number): PinnedInfo => {
     const start = driver.hostAddress(buffer);
@@ -130,6 +132,17 @@ export const PROCEDURES = {
   canAccessPeer: (driver: Driver, device: number, peer: number) => driver.cuDeviceCanAccessPeer(device, peer),
   enablePeer: (driver: Driver, peerContext: number) => driver.cuCtxEnablePeerAccess(peerContext, 0),
 } as const;
+
+/** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */
+function afterTrimming(driver: Driver, device: number, allocate: () => number): number {
+  try {
+    return allocate();
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) throw error;
+    driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
+    return allocate();
+  }
+}
 
 export type Procedures = typeof PROCEDURES;
 export type ProcedureName = keyof Procedures;

@@ -2,7 +2,7 @@
  * Runs a program of `programs/` in a process of its own: for what ends a process, or leaves a GPU unusable to it.
  */
 import { spawn } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rename } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 import { build } from 'esbuild';
@@ -38,11 +38,14 @@ function bundle(name: string): Promise<string> {
   if (path === undefined) {
     path = (async () => {
       await mkdir(output, { recursive: true });
-      const outfile = `${output}${name}-${process.pid}.mjs`;
+      const outfile = `${output}${name}.mjs`;
+      const unfinished = `${outfile}.${process.pid}`;
       await build({
-        entryPoints: [`${root}test/faults/programs/${name}.ts`], outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20',
+        entryPoints: [`${root}test/faults/programs/${name}.ts`], outfile: unfinished, bundle: true, platform: 'node', format: 'esm', target: 'node20',
         external: ['koffi'], alias: { 'async-cuda/core': `${root}src/core/index.ts` }, logLevel: 'error',
       });
+      // In one step: another run of the suite may be starting the same program.
+      await rename(unfinished, outfile);
       return outfile;
     })();
     built.set(name, path);

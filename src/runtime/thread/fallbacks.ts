@@ -63,7 +63,11 @@ export function mend(driver: Driver, missing: Missing, slotsAddress: CUdeviceptr
   Object.defineProperty(mended, 'owes', { get: () => queue.waiting > 0 });
   if (missing.memops) {
     mended.cuStreamWriteValue32 = (stream, address, value) => {
-      queue.add(stream, () => Atomics.store(slots, (address - slotsAddress) / 4, value | 0));
+      const at = (address - slotsAddress) / 4;
+      // Of two fences that became due between two looks the later may be seen first; a slot never goes back.
+      queue.add(stream, () => {
+        if (((value - Atomics.load(slots, at)) | 0) > 0) Atomics.store(slots, at, value | 0);
+      });
     };
   }
   if (missing.pools) {
