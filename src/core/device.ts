@@ -24,6 +24,7 @@ import type { DeviceInfo } from './list-devices.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
+import { shareImage } from './module-image.js';
 import type { ModuleOptions } from './module.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
@@ -306,7 +307,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       ...(options.debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: options.debug }),
       ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
     };
-    const loaded = await this.runtime.call('loadModule', image, jit, this.properties.sharedMemoryPerBlockOptin);
+    const shared = await shareImage(image, this.staging.turns);
+    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
     return new Module(this, loaded.library, loaded.kernels, loaded.failed);
   }
 

@@ -61,7 +61,9 @@ const JIT_INPUT_PTX = 1;
  * PTX stops every one until it is done), and the linker gives its errors at once, where cuLibraryLoadData puts off
  * compiling until a kernel is asked for. `optin` is the device's shared memory limit for one block, bytes.
  */
-export function loadModule(driver: Driver, image: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
+export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
+  // A large image comes in shared memory; nobody can change this copy while it is read.
+  const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
   const ptx = ptxOf(image);
   const library =
     ptx !== undefined && driver.provider === 'libcuda'

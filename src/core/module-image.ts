@@ -1,0 +1,35 @@
+/**
+ * Module images on their way to the thread that loads them. Posting a text of several megabytes clones it in one go,
+ * which holds up the event loop for milliseconds; so a large one is copied, slice by slice, into shared memory.
+ */
+import { Buffer } from 'node:buffer';
+
+import type { TurnBudget } from './turn-budget.js';
+
+/** Up to this size an image is posted as it is. */
+const SMALL = 1 << 16;
+const SLICE = 1 << 18;
+/** Turning text into bytes takes about four times as long as copying them. */
+const ENCODING_COST = 4;
+
+export async function shareImage(image: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
+  if (image.length <= SMALL) return image;
+  // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
+  const shared = new Uint8Array(new SharedArrayBuffer(typeof image === 'string' ? image.length * 3 : image.length));
+  let written = 0;
+  for (let from = 0; from < image.length; ) {
+    let to = Math.min(image.length, from + SLICE);
+    if (typeof image === 'string' && to < image.length && isLeadSurrogate(image.charCodeAt(to - 1))) to++;
+    const turn = turns.take((to - from) * ENCODING_COST);
+    if (turn !== undefined) await turn;
+    const bytes = typeof image === 'string' ? Buffer.from(image.slice(from, to), 'utf8') : image.subarray(from, to);
+    shared.set(bytes, written);
+    written += bytes.length;
+    from = to;
+  }
+  return shared.subarray(0, written);
+}
+
+function isLeadSurrogate(code: number): boolean {
+  return code >= 0xd800 && code < 0xdc00;
+}
