@@ -9,7 +9,8 @@ const HOST = 1;
 const DEVICE = 2;
 const TWO32 = 4294967296;
 
-function int64(memory: Int32Array, at: number): number {
+/** A 64-bit integer of a command, low half first. */
+export function int64(memory: Int32Array, at: number): number {
   return (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
 }
 

@@ -15,7 +15,7 @@ import {
   LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
   LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
-import { copy2D, copy3D } from './copy-shapes.js';
+import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
@@ -710,9 +710,5 @@ export class Decoder {
       if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
     } else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
   }
-}
-
-function int64(memory: Int32Array, at: number): number {
-  return (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
 }
 
