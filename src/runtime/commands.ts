@@ -74,14 +74,6 @@ export const OP = {
   copy2D: 19,
   /** handle, offset (i64), bytes (i64), device (-1: host) */
   prefetch: 20,
-  /** dst, dst offset (i64), dst context handle, src, src offset (i64), src context handle, bytes (i64) */
-  copyPeer: 21,
-  /** dst, dst offset, dst pitch, dst height, src, src offset, src pitch, src height, width, height, depth, kind */
-  copy3D: 22,
-  /** handle, offset (i64), value */
-  writeValue: 23,
-  /** handle, offset (i64), value, flags */
-  waitValue: 24,
   /** handle, failure: the JS thread could not bring the contents that it promised */
   poison: 25,
   /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */

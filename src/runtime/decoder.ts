@@ -15,7 +15,7 @@ import {
   LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
   LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
-import { copy2D, copy3D, int64 } from './copy-shapes.js';
+import { copy2D, int64 } from './copy-shapes.js';
 import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
@@ -579,32 +579,9 @@ export class Decoder {
           copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)), streams[stream]!,
         );
         return;
-      case OP.copy3D:
-        driver.cuMemcpy3DAsync(
-          copy3D(memory, body, this.address(memory[body]!), this.address(memory[body + 5]!)), streams[stream]!,
-        );
-        return;
       case OP.prefetch:
         driver.cuMemPrefetchAsync(
           this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
-        );
-        return;
-      case OP.copyPeer: {
-        const dst = this.address(memory[body]!) + int64(memory, body + 1);
-        const src = this.address(memory[body + 4]!) + int64(memory, body + 5);
-        driver.cuMemcpyPeerAsync(
-          dst, values[memory[body + 3]!]!, src, values[memory[body + 7]!]!, int64(memory, body + 8), streams[stream]!,
-        );
-        return;
-      }
-      case OP.writeValue:
-        driver.cuStreamWriteValue32(
-          streams[stream]!, this.address(memory[body]!) + int64(memory, body + 1), memory[body + 3]! >>> 0, 0,
-        );
-        return;
-      case OP.waitValue:
-        driver.cuStreamWaitValue32(
-          streams[stream]!, this.address(memory[body]!) + int64(memory, body + 1), memory[body + 3]! >>> 0, memory[body + 4]!,
         );
         return;
       case OP.release:
@@ -704,7 +681,7 @@ export class Decoder {
         const word = memory[head + 1 + i * 2]!;
         if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
       }
-    } else if (op === OP.copy || op === OP.memset || op === OP.copy2D || op === OP.copy3D || op === OP.copyPeer) {
+    } else if (op === OP.copy || op === OP.memset || op === OP.copy2D) {
       // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
       const word = memory[body]!;
       if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;

@@ -3,7 +3,7 @@
  * loses its fields on the way through a message port.
  */
 import { DriverError } from '../driver/error.js';
-import { CUresult, resultName } from '../driver/result.js';
+import { CUresult } from '../driver/result.js';
 
 export interface Failure {
   /** Number of this failure; handles poisoned by it carry the same number. */
@@ -77,5 +77,3 @@ const STICKY: ReadonlySet<number> = new Set([
 export function isSticky(result: CUresult): boolean {
   return STICKY.has(result);
 }
-
-export { resultName };

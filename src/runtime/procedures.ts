@@ -3,7 +3,7 @@
  * a row with plain data in and out. On a GPU they run on the second worker, on the CPU device in the runtime thread
  * (where its state lives), in inline mode where they are called.
  */
-import type { Driver, JitOptions, LaunchConfig } from '../driver/driver.js';
+import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
@@ -61,27 +61,22 @@ export const PROCEDURES = {
   memoryInfo: (driver: Driver) => driver.cuMemGetInfo(),
   getLimit: (driver: Driver, limit: number) => driver.cuCtxGetLimit(limit),
   setLimit: (driver: Driver, limit: number, value: number) => driver.cuCtxSetLimit(limit, value),
-  priorityRange: (driver: Driver) => driver.cuCtxGetStreamPriorityRange(),
 
   loadModule,
   unloadLibrary: (driver: Driver, library: number) => driver.cuLibraryUnload(library),
   getGlobal: (driver: Driver, library: number, name: string) => driver.cuLibraryGetGlobal(library, name),
-  linkCubin: (driver: Driver, inputs: { type: number; data: string | Uint8Array; name: string }[], options: JitOptions) =>
-    driver.cuLink(inputs, options),
   maxActiveBlocks: (driver: Driver, func: number, blockSize: number, sharedBytes: number) =>
     driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, blockSize, sharedBytes),
   maxPotentialBlockSize: (driver: Driver, func: number, sharedBytes: number, limit: number) =>
     driver.cuOccupancyMaxPotentialBlockSize(func, sharedBytes, limit),
   availableShared: (driver: Driver, func: number, blocks: number, blockSize: number) =>
     driver.cuOccupancyAvailableDynamicSMemPerBlock(func, blocks, blockSize),
-  maxActiveClusters: (driver: Driver, func: number, config: LaunchConfig) => driver.cuOccupancyMaxActiveClusters(func, config),
 
   /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
   allocManaged: (driver: Driver, device: number, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
     const address = afterTrimming(driver, device, () => driver.cuMemAllocManaged(bytes, flags));
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
-  allocPlain: (driver: Driver, device: number, bytes: number) => afterTrimming(driver, device, () => driver.cuMemAlloc(bytes)),
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
   registerPinned: (driver: Driver, buffer: SharedArrayBuffer, bytes: number): PinnedInfo => {
     const start = driver.hostAddress(buffer);
@@ -122,15 +117,12 @@ export const PROCEDURES = {
     if (exec !== 0) driver.cuGraphExecDestroy(exec);
     if (graph !== 0) driver.cuGraphDestroy(graph);
   },
-  cloneGraph: (driver: Driver, graph: number) => driver.cuGraphClone(graph),
   uploadGraph: (driver: Driver, exec: number, stream: number) => driver.cuGraphUpload(exec, stream),
   graphNodeTypes: (driver: Driver, graph: number) =>
     driver.cuGraphGetNodes(graph).map((node) => driver.cuGraphNodeGetType(node)),
   graphDot: (driver: Driver, graph: number, path: string, flags: number) => driver.cuGraphDebugDotPrint(graph, path, flags),
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
-  canAccessPeer: (driver: Driver, device: number, peer: number) => driver.cuDeviceCanAccessPeer(device, peer),
-  enablePeer: (driver: Driver, peerContext: number) => driver.cuCtxEnablePeerAccess(peerContext, 0),
 } as const;
 
 /** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */
