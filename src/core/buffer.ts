@@ -164,7 +164,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       return this.set(stream, root, pattern.bits, pattern.value, this.byteLength / (pattern.bits / 8), 0, 0, 0, this.wholeAccess());
     }
     // No memset has 64 bits: two of 32, each touching every other word.
-    this.set(stream, root, 32, pattern.words[0], 1, this.length, 8, 0, ACCESS_WRITE);
+    this.set(stream, root, 32, pattern.words[0], 1, this.length, 8, 0, this.wholeAccess());
     return this.set(stream, root, 32, pattern.words[1], 1, this.length, 8, 4, ACCESS_WRITE);
   }
 
@@ -200,7 +200,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     memory[body + 8] = COPY_DEVICE_TO_DEVICE;
     const mark = stream.commit();
     stream.used(source.memory, ACCESS_READ, mark);
-    stream.used(this.memory, ACCESS_WRITE, mark);
+    stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
@@ -365,7 +365,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     const access = toDevice ? this.wholeAccess() : ACCESS_READ;
-    const hostAccess = toDevice ? ACCESS_READ : ACCESS_WRITE;
+    const hostAccess = toDevice ? ACCESS_READ : host.wholeAccess();
     stream.order(this.memory, access);
     stream.order(host.memory, hostAccess);
     const body = stream.begin(OP.copy, 13, root);
@@ -398,7 +398,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     memory[body + 7] = height;
     memory[body + 8] = pitch;
     const mark = stream.commit();
-    stream.used(this.memory, ACCESS_WRITE, mark);
+    stream.used(this.memory, access, mark);
     return new Pending(stream, root, mark);
   }
 

@@ -35,7 +35,7 @@ import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
-import { Stream } from './stream.js';
+import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
@@ -359,6 +359,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (lost !== undefined) throw lost;
   }
 
+  /** @internal */
+  get openStreams(): ReadonlySet<Stream> {
+    return this.streams;
+  }
+
   /** Driver handles of the streams whose work has been seen to be over. @internal */
   idleStreams(): number[] {
     const { streams } = this.runtime.shared;
@@ -430,9 +435,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { stream = this.stream, pool, label } = options;
     if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
     stream.check();
-    if (stream.capturing !== undefined) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'device.alloc is not possible while the stream is being captured: allocate before the capture; the graph keeps the addresses.');
-    }
+    // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
+    if (stream.captureScope !== undefined) throw captureError('device.alloc', 'allocate before the capture; the graph keeps the addresses');
     if (pool !== undefined) {
       if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.name}`, pool);
       pool.check();

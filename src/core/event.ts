@@ -110,6 +110,6 @@ export class Event implements Disposable {
   recorded(stream: Stream, mark: number): void {
     this.stream = stream;
     this.mark = mark;
-    this.scope = stream.capturing;
+    this.scope = stream.captureScope;
   }
 }

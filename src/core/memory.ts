@@ -2,6 +2,7 @@
  * Allocations: what buffers and their views stand on. A buffer that is forgotten without being closed is freed when it
  * is collected, in stream order like any other, and a warning says once that it leaked.
  */
+import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';
@@ -33,7 +34,9 @@ export class Allocation extends Resource {
     if (this.disposed) return;
     this.disposed = true;
     this.device.freed(this);
-    if (this.scope?.defer(() => this.queueFree()) !== true) this.queueFree();
+    // Within a capture the free would be recorded, or refused.
+    const scope = this.scope?.ended === false ? this.scope : scopeOf(this.stream) ?? scopeOf(this.device.stream) ?? this.scope;
+    if (scope?.defer(() => this.queueFree()) !== true) this.queueFree();
   }
 
   private queueFree(): void {
@@ -49,6 +52,11 @@ export class Allocation extends Resource {
   override toString(): string {
     return this.describe();
   }
+}
+
+/** The capture that a stream is part of, or kept out of. */
+function scopeOf({ capturing }: Stream): CaptureScope | undefined {
+  return capturing?.outside === true ? capturing.scope : capturing;
 }
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */

@@ -8,8 +8,10 @@ import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
+import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Staging } from './staging.js';
+import type { Stream } from './stream.js';
 
 const open = new Map<string, Promise<SharedDevice>>();
 
@@ -18,6 +20,8 @@ export class SharedDevice {
   readonly runtime: Runtime;
   readonly staging: Staging;
   readonly devices: Set<Device>;
+  /** The capture whose function is running and that refuses work on streams outside of it. */
+  capture: CaptureScope | undefined;
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
   private readonly key: string;
@@ -35,6 +39,11 @@ export class SharedDevice {
 
   retain(): void {
     this.users++;
+  }
+
+  /** Every open stream. */
+  streams(): Stream[] {
+    return [...this.devices].flatMap((device) => [...device.openStreams]);
   }
 
   /** Called with a stream's first operation. */

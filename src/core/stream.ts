@@ -10,10 +10,11 @@ import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
-import type { CaptureScope } from './capture.js';
+import type { CaptureScope, OutsideCapture } from './capture.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
+import type { CaptureOptions } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
 import { abortable, pendingOf } from './pending.js';
 import type { WaitOptions , Pending} from './pending.js';
@@ -47,9 +48,10 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
-  /** The capture that this stream is part of. @internal */
-  capturing: CaptureScope | undefined;
-  private readonly shared: SharedDevice;
+  /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
+  capturing: CaptureScope | OutsideCapture | undefined;
+  /** @internal */
+  readonly shared: SharedDevice;
   private transfers: CompletionSlot | undefined;
   private closed = false;
   private done = 0;
@@ -70,7 +72,8 @@ export class Stream implements Disposable {
     this.label = label;
     this.slot = this.runtime.takeSlot();
     const root = this.runtime.nextRoot();
-    this.runtime.name(root, 'createStream');
+    this.runtime.name(root, `createStream (${this.title})`);
+    this.shared.capture?.keepOut(this);
     const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
     const { memory } = this.runtime.ring;
     memory[body] = this.slot.index;
@@ -91,7 +94,7 @@ export class Stream implements Disposable {
     const { signal } = options;
     checkSignal(signal);
     this.check();
-    if (this.capturing !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
+    if (this.captureScope !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
     const passed = this.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
   }
@@ -122,15 +125,17 @@ export class Stream implements Disposable {
     if (on instanceof Stream) {
       if (on.device.runtime !== this.runtime) throw invalid('on', `a stream of ${this.device.name}`, on, 'Use an event, or await stream.sync().');
       if (on === this) return;
-      if (on.capturing !== undefined && this.capturing === undefined) on.capturing.join(this);
-      if (this.capturing !== on.capturing) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      if (on.captureScope !== undefined && this.captureScope === undefined) on.captureScope.join(this);
+      if (this.captureScope !== on.captureScope) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      this.checkInside();
       this.waitFor(on, on.mark);
       return;
     }
     if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);
     on.check();
     if (on.device.runtime !== this.runtime) throw invalid('on', `an event of ${this.device.name}`, on);
-    if (on.scope !== undefined && this.capturing === undefined) on.scope.join(this);
+    if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
+    this.checkInside();
     this.waitEvent(on.handle);
   }
 
@@ -144,14 +149,17 @@ export class Stream implements Disposable {
   call<T>(callback: () => T | Promise<T>): Pending<T> {
     this.check();
     if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
-    if (this.capturing !== undefined) throw captureError('stream.call()', 'call the function before or after graph.launch()');
+    this.checkNotCaptured('stream.call()', 'call the function before or after graph.launch()');
     const { runtime, transferSlot } = this;
-    const before = this.passed(this.mark);
+    // A fence in any case: behind it is known whether the stream could be made.
+    const before = this.mark === 0 ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index) : this.passed(this.mark);
     const held = runtime.nextHold(transferSlot);
     this.hold(transferSlot, held);
     const run = async (): Promise<T> => {
       try {
         await before;
+        const unmade = runtime.whyUnmade(this.slot, 'stream.call');
+        if (unmade !== undefined) throw unmade;
         return await callback();
       } finally {
         runtime.release(transferSlot, held);
@@ -171,16 +179,16 @@ export class Stream implements Disposable {
 
   /**
    * Records the work that `body` queues on this stream as a graph instead of running it. Another stream joins by waiting,
-   * with {@link wait}, for one that is captured or for an event recorded there; what is queued on one that has not joined
-   * runs at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
+   * with {@link wait}, for one that is captured or for an event recorded there; to queue something on one of the same
+   * device that has not joined is an error, unless `options.unjoined` says that it is meant to run at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
    * cuGraphInstantiate
    *
    * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be recorded: allocation, copies
    * from and to plain arrays, {@link call}, waiting.
    */
-  capture(body: (stream: Stream) => void): Promise<Graph> {
+  capture(body: (stream: Stream) => void, options: CaptureOptions = {}): Promise<Graph> {
     this.check();
-    return Graph.capture(this, body);
+    return Graph.capture(this, body, options);
   }
 
   /** Queues the stream's end; never waits. Work already queued is done first. cuStreamDestroy */
@@ -189,7 +197,7 @@ export class Stream implements Disposable {
     if (this === this.device.stream && !this.device.closing) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'device.stream belongs to its device: close the device instead');
     }
-    if (this.capturing !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
+    if (this.captureScope !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
     // Later users of what this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
@@ -207,7 +215,37 @@ export class Stream implements Disposable {
     return this.closed;
   }
 
+  toString(): string {
+    const title = this.label === undefined ? `Stream ${this.slot.index}` : `Stream '${this.label}'`;
+    return `${title} on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   // For the rest of core
+
+  /** What it is called in errors. @internal */
+  get title(): string {
+    return this.label === undefined ? `stream ${this.slot.index}` : `stream '${this.label}'`;
+  }
+
+  /** The capture that this stream is part of. @internal */
+  get captureScope(): CaptureScope | undefined {
+    return this.capturing === undefined || this.capturing.outside ? undefined : this.capturing;
+  }
+
+  /** Refuses what cannot be recorded. @internal */
+  checkNotCaptured(what: string, fix: string): void {
+    this.checkInside();
+    if (this.capturing !== undefined) throw captureError(what, fix);
+  }
+
+  /** Refuses what is queued beside a capture. */
+  private checkInside(): void {
+    if (this.capturing?.outside === true) throw this.capturing.refusal();
+  }
 
   /** @internal */
   check(): void {
@@ -231,7 +269,7 @@ export class Stream implements Disposable {
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
   waitFor(other: Stream, mark: number): void {
     if (this.capturing !== undefined || other.capturing !== undefined) {
-      if (this.capturing !== undefined && this.capturing === other.capturing) this.capturing.depend(this, other);
+      if (this.captureScope !== undefined && this.capturing === other.capturing) this.captureScope.depend(this, other);
       return;
     }
     const waited = this.waited.get(other);
@@ -278,7 +316,7 @@ export class Stream implements Disposable {
   /** Resolves when everything up to `mark` is over. @internal */
   passed(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
-    if (this.capturing !== undefined) {
+    if (this.capturing !== undefined && !this.capturing.outside) {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index);

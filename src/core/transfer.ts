@@ -14,7 +14,6 @@ import type { Decoder, Encoder } from './host-codec.js';
 import { Pending, pendingOf } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Segment, Staging } from './staging.js';
-import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
 
 /** Up to this size a write is copied at the call: 16 KiB take under 2 µs. */
@@ -103,9 +102,7 @@ function putCopy(
 
 /** Queues the copy of a host array into a region. */
 export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, label: string): Pending {
-  if (stream.capturing !== undefined) {
-    throw captureError(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
-  }
+  stream.checkNotCaptured(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
   const { runtime } = stream;
   const bytes = region.line * region.rows;
   const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
@@ -128,7 +125,7 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
 
 /** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
 export function writeRegionLater(stream: Stream, staging: Staging, region: Region, source: Promise<Encoder>, label: string): Pending {
-  if (stream.capturing !== undefined) throw captureError(label, 'copy before the capture');
+  stream.checkNotCaptured(label, 'copy before the capture');
   const root = stream.runtime.nextRoot();
   stream.runtime.name(root, label);
   stream.order(region.resource, ACCESS_WRITE);
@@ -214,9 +211,7 @@ async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging,
 
 /** Queues the copy of a region into a host array; `finish` gives the value once it is there. */
 export function readRegion<T>(stream: Stream, staging: Staging, region: Region, target: Decoder, label: string, finish: () => T): Pending<T> {
-  if (stream.capturing !== undefined) {
-    throw captureError(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
-  }
+  stream.checkNotCaptured(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
   const { runtime } = stream;
   const bytes = region.line * region.rows;
   const root = runtime.nextRoot();

@@ -63,7 +63,7 @@ export const OP = {
   eventDestroy: 13,
   /** slot whose hold word releases the stream, value */
   hold: 14,
-  /** executable graph */
+  /** executable graph, references; then (handle | access) of each */
   graphLaunch: 15,
   captureBegin: 16,
   /** handle that takes the graph */
@@ -74,6 +74,8 @@ export const OP = {
   copy2D: 19,
   /** handle, offset (i64), bytes (i64), device (-1: host) */
   prefetch: 20,
+  /** 1 where the stream has become part of a capture by waiting, 0 where it is no longer */
+  captureJoin: 21,
   /** handle, failure: the JS thread could not bring the contents that it promised */
   poison: 25,
   /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */
@@ -104,10 +106,14 @@ export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.launchEx]: 'cuLaunchKernelEx',
   [OP.fence]: 'cuStreamWriteValue32',
   [OP.copy]: 'cuMemcpyAsync',
+  [OP.copy2D]: 'cuMemcpy2DAsync',
+  [OP.prefetch]: 'cuMemPrefetchAsync',
   [OP.memset]: 'cuMemsetAsync',
   [OP.alloc]: 'cuMemAllocAsync',
   [OP.free]: 'cuMemFreeAsync',
   [OP.record]: 'cuEventRecord',
   [OP.wait]: 'cuStreamWaitEvent',
+  [OP.captureBegin]: 'cuStreamBeginCapture',
+  [OP.captureEnd]: 'cuStreamEndCapture',
   [OP.graphLaunch]: 'cuGraphLaunch',
 };

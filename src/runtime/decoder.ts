@@ -16,10 +16,10 @@ import {
   LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
 import { copy2D, int64 } from './copy-shapes.js';
-import { PoisonedError, describeFailure, isSticky } from './failure.js';
+import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
-  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
+  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
   SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
@@ -79,7 +79,10 @@ export class Decoder {
   /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
-  private readonly failedRoots = new Set<number>();
+  /** Operations of which a command failed, and the failure that poisons what they would have written. */
+  private readonly failedRoots = new Map<number, number>();
+  /** Whether the command being carried out is only recorded: what its operands hold at present does not matter. */
+  private recording = false;
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
   /** Keeps the look-ahead from being optimised away. */
@@ -290,7 +293,7 @@ export class Decoder {
     values[handle] = 0;
     failure[handle] = 0;
     Atomics.store(status, handle, HANDLE.released);
-    this.driver.cuEventDestroy(event);
+    if (event !== 0) this.driver.cuEventDestroy(event);
   }
 
   private setAside(queue: Parked, memory: Int32Array, at: number, length: number): void {
@@ -331,20 +334,25 @@ export class Decoder {
       return wait;
     }
     const root = memory[at + RECORD_ROOT]!;
-    if (this.failedRoots.size === 0 || !this.failedRoots.has(root) || op === OP.fence || op === OP.free || op === OP.captureEnd) {
+    const failed = this.failedRoots.size === 0 ? undefined : this.failedRoots.get(root);
+    if (failed === undefined || op === OP.fence || op === OP.free || op === OP.captureEnd) {
       try {
-        this.execute(op, memory, at, stream);
+        this.recording = this.isCapturing(stream);
+        const unmade = this.unmade(stream);
+        if (unmade === 0) this.execute(op, memory, at, stream);
+        else this.refuse(op, memory, at, stream, unmade);
       } catch (error) {
         this.fail(error, op, memory, at, stream, root);
         if (this.isLost) return undefined;
       }
-    }
+    } else if (!this.isCapturing(stream)) this.poison(op, memory, at, failed);
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
     return undefined;
   }
 
   private recordEvent(event: number, stream: number, root: number): void {
+    if (this.unmade(stream) !== 0) return;
     try {
       this.driver.cuEventRecord(this.shared.values[event]!, this.shared.streams[stream]!);
     } catch (error) {
@@ -388,6 +396,7 @@ export class Decoder {
     const handle = word & HANDLE_MASK;
     const poison = failure[handle]!;
     if (poison !== 0) {
+      if (this.recording && status[handle] !== HANDLE.failed) return values[handle]!;
       if ((word >>> ACCESS_SHIFT & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed) throw new PoisonedError(poison);
       failure[handle] = 0;
     }
@@ -523,12 +532,18 @@ export class Decoder {
         return;
       case OP.hold:
         return;
-      case OP.graphLaunch:
-        driver.cuGraphLaunch(this.address(memory[body]!), streams[stream]!);
+      case OP.graphLaunch: {
+        const end = body + 2 + memory[body + 1]!;
+        for (let ref = body + 2; ref < end; ref++) this.address(memory[ref]!);
+        driver.cuGraphLaunch(values[memory[body]!]!, streams[stream]!);
         this.countLaunch(stream);
         return;
+      }
       case OP.streamCreate: {
         const slot = memory[body]!;
+        const base = slot * ISSUED_STRIDE;
+        if (issued[base + ISSUED_UNMADE] !== 0) issued[base + ISSUED_LAUNCHES] = 0;
+        issued[base + ISSUED_UNMADE] = 0;
         streams[slot] = 0;
         streams[slot] = driver.cuStreamCreateWithPriority(memory[body + 1]!, memory[body + 2]!);
         return;
@@ -542,6 +557,7 @@ export class Decoder {
       }
       case OP.eventCreate: {
         const handle = memory[body]!;
+        status[handle] = HANDLE.failed;
         values[handle] = driver.cuEventCreate(memory[body + 1]!);
         status[handle] = HANDLE.live;
         return;
@@ -553,9 +569,13 @@ export class Decoder {
         return;
       }
       case OP.captureBegin:
+        // Also where it fails: what is queued until the end of the capture is not meant to run.
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
         // Relaxed: the second worker and other streams go on making their calls meanwhile.
         driver.cuStreamBeginCapture(streams[stream]!, 2);
-        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
+        return;
+      case OP.captureJoin:
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = memory[body]!;
         return;
       case OP.captureEnd: {
         const handle = memory[body]!;
@@ -595,6 +615,58 @@ export class Decoder {
     }
   }
 
+  private isCapturing(stream: number): boolean {
+    return stream >= 0 && this.shared.issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1;
+  }
+
+  /** The failure of the stream's making; 0 where it was made. */
+  private unmade(stream: number): number {
+    return stream < 0 ? 0 : this.shared.issued[stream * ISSUED_STRIDE + ISSUED_UNMADE]!;
+  }
+
+  /**
+   * A command of a stream that could not be made. Nothing of it may reach the driver, for which stream 0 is the default
+   * stream. Its operation fails; fences pass at once, since nothing is ever in flight there.
+   */
+  private refuse(op: number, memory: Int32Array, at: number, stream: number, unmade: number): void {
+    const { status, slots, issued } = this.shared;
+    const body = at + RECORD_BODY;
+    switch (op) {
+      case OP.fence:
+        Atomics.store(slots, memory[body]! * SLOT_WORDS + SLOT_FENCE, memory[body + 1]!);
+        return;
+      case OP.free:
+        // Rather lost than freed in no order at all; what this stream allocated is not there anyway.
+        if (status[memory[body]!] === HANDLE.live) status[memory[body]!] = HANDLE.failed;
+        this.execute(op, memory, at, stream);
+        return;
+      case OP.hold:
+      case OP.poison:
+      case OP.captureJoin:
+        this.execute(op, memory, at, stream);
+        return;
+      case OP.streamDestroy:
+        return;
+      case OP.alloc:
+        status[memory[body]!] = HANDLE.failed;
+        break;
+      case OP.captureBegin:
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
+        break;
+      case OP.captureEnd:
+        issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 0;
+        status[memory[body]!] = HANDLE.failed;
+        break;
+      case OP.record:
+      case OP.wait:
+        // The library's own: whoever waits for what failed has nothing to wait for.
+        if (memory[at + RECORD_ROOT] === 0) return;
+        break;
+      default:
+    }
+    throw new UnmadeStreamError(unmade);
+  }
+
   private launchConfig(memory: Int32Array, body: number, stream: number): LaunchConfig {
     const ex = body + 8;
     const flags = memory[ex + LAUNCH_EX.flags]!;
@@ -632,21 +704,30 @@ export class Decoder {
   private fail(error: unknown, op: number, memory: Int32Array, at: number, stream: number, root: number): void {
     const id = this.nextFailure();
     const failure: Failure =
-      error instanceof PoisonedError
-        ? { id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: 'an operand is undefined', cause: error.failure }
+      error instanceof PoisonedError || error instanceof UnmadeStreamError
+        ? {
+            id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: error.message, cause: error.failure,
+            ...(error instanceof UnmadeStreamError ? { unmade: true } : {}),
+          }
         : { id, root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
     if (isSticky(failure.result)) {
       this.lose(failure);
       return;
     }
     if (root !== 0) {
-      this.failedRoots.add(root);
-      if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.values().next().value as number);
+      this.failedRoots.set(root, failure.cause ?? id);
+      if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.keys().next().value as number);
+    }
+    if (op === OP.streamCreate) {
+      const base = memory[at + RECORD_BODY]! * ISSUED_STRIDE;
+      this.shared.issued[base + ISSUED_UNMADE] = id;
+      // The launch that would be the last of its block is one that the short way leaves to dispatch; so is each of these.
+      this.shared.issued[base + ISSUED_LAUNCHES] = MARKER_INTERVAL - 1;
     }
     // Told before it shows: whoever meets the poison finds the reason.
     this.host.failed(failure);
     // What the command would have written is undefined from here on, for the first reason in the chain.
-    this.poison(op, memory, at, failure.cause ?? id);
+    if (!this.isCapturing(stream)) this.poison(op, memory, at, failure.cause ?? id);
   }
 
   /** A failure of something that writes no memory. */
@@ -679,6 +760,12 @@ export class Decoder {
       const count = memory[head]! & 0xffff;
       for (let i = 0; i < count; i++) {
         const word = memory[head + 1 + i * 2]!;
+        if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
+      }
+    } else if (op === OP.graphLaunch) {
+      const count = memory[body + 1]!;
+      for (let i = 0; i < count; i++) {
+        const word = memory[body + 2 + i]!;
         if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
       }
     } else if (op === OP.copy || op === OP.memset || op === OP.copy2D) {

@@ -118,6 +118,11 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
     operation: what,
     cause,
   };
+  if (cause !== undefined && failure.unmade === true) {
+    const message = `${what}: the stream that it was queued on could not be made: ${cause.message}`;
+    const inherited = { ...options, driverName: cause.driverName, driverCode: cause.driverCode };
+    return cause.code === 'ERR_CUDA_OUT_OF_MEMORY' ? new CudaOutOfMemoryError(message, inherited) : new CudaError(cause.code, message, inherited);
+  }
   if (cause !== undefined && failure.result === 0) {
     return new CudaError(
       'ERR_CUDA_UNDEFINED_CONTENTS',

@@ -25,13 +25,24 @@ export interface Failure {
   cause?: number;
   /** Class of the error where it was no driver error. */
   thrown?: string;
+  /** The command's stream could not be made: `cause` says why. */
+  unmade?: true;
 }
 
 /** A command used a handle whose contents an earlier failure left undefined. */
 export class PoisonedError extends Error {
   readonly failure: number;
   constructor(failure: number) {
-    super('poisoned');
+    super('an operand is undefined');
+    this.failure = failure;
+  }
+}
+
+/** A command of a stream whose making failed. */
+export class UnmadeStreamError extends Error {
+  readonly failure: number;
+  constructor(failure: number) {
+    super('its stream could not be made');
     this.failure = failure;
   }
 }

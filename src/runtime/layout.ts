@@ -90,11 +90,12 @@ export const HANDLE = {
   released: 4,
 } as const;
 
-/** Per stream: launches issued, markers issued, 1 while it is being captured. */
+/** Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its making or 0. */
 export const ISSUED_STRIDE = 4;
 export const ISSUED_LAUNCHES = 0;
 export const ISSUED_MARKERS = 1;
 export const ISSUED_CAPTURING = 2;
+export const ISSUED_UNMADE = 3;
 
 export interface SharedBuffers {
   control: SharedArrayBuffer;

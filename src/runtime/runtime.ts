@@ -17,7 +17,7 @@ import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import {
-  MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
@@ -278,6 +278,17 @@ export class Runtime {
 
   // Failures
 
+  /** Why the stream of this slot could not be made, as far as is known by now. */
+  whyUnmade(slot: CompletionSlot, operation: string): CudaError | undefined {
+    const id = this.shared.issued[slot.index * ISSUED_STRIDE + ISSUED_UNMADE]!;
+    if (id === 0) return undefined;
+    this.completion.catchUp();
+    const failed = this.failedById.get(id);
+    if (failed !== undefined) failed.claimed = true;
+    const failure = { result: 0 as const, resultName: '', call: operation, message: 'its stream could not be made', unmade: true as const };
+    return errorFromFailure(failure, operation, this.failuresById.get(id));
+  }
+
   /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
   rememberFailure(id: number, error: CudaError): void {
     this.failuresById.set(id, error);
@@ -324,11 +335,13 @@ export class Runtime {
     // Met on this thread, it may follow from one that the other thread has posted and nobody has read yet.
     if (failure.cause !== undefined && !this.failuresById.has(failure.cause)) this.thread?.drain();
     const failed: Failed = { failure, error: undefined, claimed: false };
-    const existing = this.failures.get(failure.root);
     const error = this.errorOf(failed);
-    if (existing !== undefined) return;
-    this.failures.set(failure.root, failed);
-    if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    // Of an operation the first failure counts; what belongs to none is told each time.
+    if (failure.root !== 0) {
+      if (this.failures.has(failure.root)) return;
+      this.failures.set(failure.root, failed);
+      if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    }
     this.failedById.set(failure.id, failed);
     if (this.failedById.size > REMEMBERED_FAILURES) this.failedById.delete(this.failedById.keys().next().value as number);
     if (this.expected.has(failure.root)) this.claim(failed);
