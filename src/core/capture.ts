@@ -5,7 +5,7 @@
  * Tracking forks here. What a captured stream does is ordered against the other captured streams only, with events of
  * the capture's own; hazards from outside become waits ahead of each launch of the graph.
  */
-import { ACCESS_READ, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
 import type { Resource } from './resource.js';
 import { createEvent } from './stream.js';

@@ -41,6 +41,8 @@ interface Failed {
   failure: Failure;
   error: CudaError | undefined;
   claimed: boolean;
+  /** Claimed by somebody who waits and has not been told yet. */
+  expected: boolean;
 }
 
 /** A failed operation is remembered for whoever awaits it later, but not for ever. */
@@ -297,6 +299,25 @@ export class Runtime {
   /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
   expect(root: number): void {
     this.expected.add(root);
+    const failed = this.failures.size === 0 ? undefined : this.failures.get(root);
+    if (failed !== undefined && !failed.claimed) this.reserve(failed);
+  }
+
+  /** The wait was given up before it ended: a failure is nobody's again. */
+  unexpect(root: number): void {
+    this.expected.delete(root);
+    const failed = this.failures.get(root);
+    if (failed?.expected !== true) return;
+    failed.expected = false;
+    failed.claimed = false;
+    this.tellUnclaimed(failed);
+  }
+
+  /** As {@link failureOf}, where nobody learns of it. */
+  unclaimedFailureOf(root: number): CudaError | undefined {
+    this.completion.catchUp();
+    const failed = this.failures.get(root);
+    return failed === undefined ? undefined : this.errorOf(failed);
   }
 
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
@@ -314,8 +335,22 @@ export class Runtime {
   /** Whoever learns of a failure learns of those that it follows from. */
   private claim(failed: Failed): void {
     failed.claimed = true;
+    failed.expected = false;
     const cause = failed.failure.cause === undefined ? undefined : this.failedById.get(failed.failure.cause);
     if (cause !== undefined) cause.claimed = true;
+  }
+
+  /** Somebody waits for the operation and will be told. */
+  private reserve(failed: Failed): void {
+    this.claim(failed);
+    failed.expected = true;
+  }
+
+  /** Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. */
+  private tellUnclaimed(failed: Failed): void {
+    setImmediate(() => setImmediate(() => {
+      if (!failed.claimed) this.events.error(this.errorOf(failed));
+    }));
   }
 
   private errorOf(failed: Failed): CudaError {
@@ -334,8 +369,8 @@ export class Runtime {
   private onFailed(failure: Failure): void {
     // Met on this thread, it may follow from one that the other thread has posted and nobody has read yet.
     if (failure.cause !== undefined && !this.failuresById.has(failure.cause)) this.thread?.drain();
-    const failed: Failed = { failure, error: undefined, claimed: false };
-    const error = this.errorOf(failed);
+    const failed: Failed = { failure, error: undefined, claimed: false, expected: false };
+    this.errorOf(failed);
     // Of an operation the first failure counts; what belongs to none is told each time.
     if (failure.root !== 0) {
       if (this.failures.has(failure.root)) return;
@@ -344,11 +379,8 @@ export class Runtime {
     }
     this.failedById.set(failure.id, failed);
     if (this.failedById.size > REMEMBERED_FAILURES) this.failedById.delete(this.failedById.keys().next().value as number);
-    if (this.expected.has(failure.root)) this.claim(failed);
-    // Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections.
-    setImmediate(() => setImmediate(() => {
-      if (!failed.claimed) this.events.error(error);
-    }));
+    if (this.expected.has(failure.root)) this.reserve(failed);
+    this.tellUnclaimed(failed);
   }
 
   private onLost(failure: Failure): void {
