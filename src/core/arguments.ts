@@ -22,7 +22,7 @@ export function invalid(argument: string, expected: string, value: unknown, fix 
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
-  const range = high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
+  const range = high >= Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
   throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value);
 }
 

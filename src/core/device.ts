@@ -5,8 +5,9 @@ import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
 import { OP } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import type { CudaDeviceLostError } from '../runtime/errors.js';
+import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
@@ -206,7 +207,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions = {}): DeviceBuffer<D> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    checkLength('device.alloc', dtype, length);
     const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
@@ -226,7 +227,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const line = width * channels * dtype.bytes;
     const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
     if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
-    if (pitch * height > Number.MAX_SAFE_INTEGER) throw invalid('size', 'an image of less than 8 PiB', `${height} rows of ${pitch} bytes`);
+    if (pitch * height > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`);
     const memory = this.allocate(line === 0 ? 0 : pitch * height, options, () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`);
     return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
   }
@@ -235,19 +236,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run from and to at full
    * speed. cuMemHostRegister
    *
-   * @throws CudaError with code ERR_CUDA_OUT_OF_MEMORY
+   * @throws CudaOutOfMemoryError where there is not enough
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    checkLength('device.pinned', dtype, length);
     const bytes = Math.max(1, length * dtype.bytes);
-    let buffer: SharedArrayBuffer;
-    try {
-      buffer = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
-    } catch (error) {
-      throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', `device.pinned: the host has no ${bytes} bytes for a SharedArrayBuffer`, { cause: error });
-    }
+    const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
+      const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
+      // There can be more bytes in it than a typed array can show.
+      return new Uint8Array(shared).buffer;
+    });
     const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
     this.runtime.pinned.add(address);
     const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
@@ -262,7 +262,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
     const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
     const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
@@ -497,6 +497,13 @@ function checkDType(dtype: unknown): asserts dtype is DType {
   if (typeof dtype === 'object' && dtype !== null && DTYPES[(dtype as DType).name] === dtype) return;
   const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
   throw invalid('dtype', `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
+}
+
+/** A whole number of elements. More bytes than a number counts exactly are more than there is anywhere. */
+function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
+  checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
+  const bytes = length * dtype.bytes;
+  if (bytes > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`);
 }
 
 function limitNumber(name: LimitName): number {

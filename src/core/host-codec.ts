@@ -3,6 +3,7 @@
  * in and out.
  */
 import { CudaError } from '../runtime/errors.js';
+import { allocateHost } from '../runtime/host-allocation.js';
 import { invalid } from './arguments.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
 import type { DType, DTypeName, HostView } from './dtype.js';
@@ -121,8 +122,9 @@ export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
 
 /** A new host array for `length` elements. */
 export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostView {
-  const constructor: new (length: number) => HostView = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
-  return new constructor(length);
+  const constructor = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
+  const fix = 'Read it in pieces: buffer.chunks(stream), or buffer.slice(from, to).read(stream).';
+  return allocateHost(`a ${constructor.name} to read into`, length * constructor.BYTES_PER_ELEMENT, fix, () => new constructor(length));
 }
 
 /** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */

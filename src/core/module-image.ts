@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer';
 
+import { allocateHost } from '../runtime/host-allocation.js';
 import type { TurnBudget } from './turn-budget.js';
 
 /** Up to this size an image is posted as it is. */
@@ -15,7 +16,8 @@ const ENCODING_COST = 4;
 export async function shareImage(image: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
   if (image.length <= SMALL) return image;
   // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
-  const shared = new Uint8Array(new SharedArrayBuffer(typeof image === 'string' ? image.length * 3 : image.length));
+  const room = typeof image === 'string' ? image.length * 3 : image.length;
+  const shared = allocateHost('device.loadModule', room, '', () => new Uint8Array(new SharedArrayBuffer(room)));
   let written = 0;
   for (let from = 0; from < image.length; ) {
     let to = Math.min(image.length, from + SLICE);

@@ -18,6 +18,7 @@ import {
 import { copy2D, int64 } from './copy-shapes.js';
 import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
+import { asOutOfMemory } from './host-allocation.js';
 import {
   HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
   SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
@@ -510,7 +511,7 @@ export class Decoder {
           status[handle] = HANDLE.live;
         } catch (error) {
           status[handle] = HANDLE.failed;
-          throw error;
+          throw asOutOfMemory(error, bytes);
         }
         return;
       }

@@ -132,6 +132,10 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   }
   if (failure.thrown === 'LibraryNotFoundError') return new CudaError('ERR_CUDA_NO_DRIVER', failure.message, options);
   if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
+  // What the engine says where it has no memory for a buffer or for WebAssembly.
+  if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {
+    return new CudaOutOfMemoryError(`${what}: the host has not enough memory: ${failure.message}`, options);
+  }
   if (failure.thrown !== undefined) return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
   const said = `${what}: ${failure.message}`;
   switch (failure.result) {

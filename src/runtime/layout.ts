@@ -78,6 +78,9 @@ export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
 /** Slots first, then staging. */
 export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;
 
+/** All that an open device shares between its threads. */
+export const SHARED_BYTES = CONTROL_BYTES + RING_WORDS * 4 + PINNED_BYTES;
+
 /** What a handle stands for, in the status table. */
 export const HANDLE = {
   free: 0,

@@ -6,6 +6,7 @@
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
+import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
 import { loadModule } from './load-module.js';
 
@@ -74,7 +75,7 @@ export const PROCEDURES = {
 
   /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
   allocManaged: (driver: Driver, device: number, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
-    const address = afterTrimming(driver, device, () => driver.cuMemAllocManaged(bytes, flags));
+    const address = afterTrimming(driver, device, bytes, () => driver.cuMemAllocManaged(bytes, flags));
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
@@ -126,13 +127,23 @@ export const PROCEDURES = {
 } as const;
 
 /** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */
-function afterTrimming(driver: Driver, device: number, allocate: () => number): number {
+function afterTrimming(driver: Driver, device: number, bytes: number, allocate: () => number): number {
   try {
     return allocate();
-  } catch (error) {
+  } catch (thrown) {
+    const error = asOutOfMemory(thrown, bytes);
     if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) throw error;
-    driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
-    return allocate();
+    try {
+      driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
+    } catch {
+      // There is no pool that could give anything back.
+      throw error;
+    }
+    try {
+      return allocate();
+    } catch (again) {
+      throw asOutOfMemory(again, bytes);
+    }
   }
 }
 

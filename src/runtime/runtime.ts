@@ -12,12 +12,13 @@ import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost } from './decoder.js';
-import { CudaDeviceLostError, CudaError, errorFromFailure } from './errors.js';
+import { CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
+import { allocateHost } from './host-allocation.js';
 import {
-  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
@@ -113,7 +114,8 @@ export class Runtime {
   }
 
   static async open(config: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
-    const buffers = createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 });
+    const buffers = allocateHost('Device.open', SHARED_BYTES, '', () =>
+      createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 }));
     if (inline) {
       let runtime: Runtime | undefined;
       try {
@@ -208,8 +210,7 @@ export class Runtime {
     let index = this.freeSlots.pop();
     if (index === undefined) {
       if (this.slotsUsed >= MAX_SLOTS) {
-        throw new CudaError(
-          'ERR_CUDA_OUT_OF_MEMORY',
+        throw new CudaOutOfMemoryError(
           `more than ${MAX_SLOTS} streams and transfers are open on ${this.info.name}; close streams that are no longer needed`,
         );
       }
