@@ -249,7 +249,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       return new Uint8Array(shared).buffer;
     });
     const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
-    this.runtime.pinned.add(address);
+    this.runtime.pinned.set(address, buffer);
     const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
@@ -329,11 +329,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { timeout = 5000 } = options;
     this.closing = true;
     const { runtime } = this;
-    const graceful = runtime.lost === undefined && (await this.finish(timeout));
+    const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
     this.shared.devices.delete(this);
     await this.shared.release(
-      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), graceful,
+      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
     );
   }
 

@@ -26,6 +26,8 @@ export class SharedDevice {
   multi = false;
   private readonly key: string;
   private readonly forget: () => void;
+  /** Whether somebody who closed his device has left work behind that does not end. */
+  private abandoned = false;
   private used = 0;
   private users = 0;
 
@@ -55,19 +57,25 @@ export class SharedDevice {
     this.multi = --this.used > 1;
   }
 
-  /** The last one to release ends the runtime. */
-  async release(error: CudaError, graceful: boolean): Promise<void> {
+  /**
+   * The last one to release ends the runtime. `ended` says whether all work is over; where it is not, a GPU goes on with
+   * it, and the process leaves the device as it is when it ends.
+   */
+  async release(error: CudaError, ended: boolean): Promise<void> {
+    if (!ended) this.abandoned = true;
     if (--this.users > 0) return;
     open.delete(this.key);
-    this.forget();
-    if (graceful) {
+    const { runtime, abandoned } = this;
+    if (!abandoned && runtime.lost === undefined) {
       try {
-        await this.runtime.call('closeContext', this.runtime.info.device, this.runtime.info.stagingAddress);
+        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress);
       } catch {
         // The context ends with the process at the latest.
       }
     }
-    await this.runtime.terminate(error);
+    const over = await runtime.terminate(error, abandoned);
+    // A CPU device ends with its thread, whatever it was doing.
+    if (over || runtime.config.provider === 'cpu') this.forget();
   }
 
   /** A CPU device that was lost can be opened again: the next one starts afresh. */

@@ -5,7 +5,7 @@
  * Ordering: commands of one stream run in the order in which they are enqueued; commands of different streams in any
  * order that events allow. Nothing here blocks.
  */
-import { setImmediate } from 'node:timers';
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
@@ -51,6 +51,9 @@ const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
 
+/** A worker that does not end within this time is inside a call of the driver. */
+const TERMINATE_MS = 1000;
+
 export class Runtime {
   readonly config: ProviderConfig;
   readonly info: OpenReply;
@@ -61,8 +64,8 @@ export class Runtime {
   /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
   loud: object | undefined;
   events: RuntimeEvents;
-  /** Host ranges that are page-locked and not yet released, beside the runtime's own. */
-  readonly pinned = new Set<number>();
+  /** Host ranges that are page-locked and not yet released, beside the runtime's own: the device may write there. */
+  readonly pinned = new Map<number, SharedArrayBuffer>();
   private readonly thread: ThreadWorker | undefined;
   private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
   private calls: ThreadWorker | undefined;
@@ -79,6 +82,9 @@ export class Runtime {
   private replyId = 0;
   private root = 0;
   private lostError: CudaError | undefined;
+  /** Whether the workers were ended, and whether some of what they began goes on. */
+  private ended = false;
+  private abandoned = true;
   private readonly freeSlots: number[] = [];
   private readonly retiring: CompletionSlot[] = [];
   private slotsUsed = 0;
@@ -568,15 +574,31 @@ export class Runtime {
 
   // The end
 
-  /** Asks the runtime thread to stop and waits for it at most `ms` milliseconds, blocking. For process exit only. */
-  stopNow(ms: number): boolean {
-    if (this.thread === undefined) return true;
+  /** Asks the runtime thread to stop. For process exit only. */
+  askToStop(): void {
+    if (this.thread === undefined || this.ended) return;
     const { control } = this.shared;
-    if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return true;
+    if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return;
     this.wakeNow();
     Atomics.add(control, WORD.doorbell, 1);
     Atomics.notify(control, WORD.doorbell);
-    Atomics.wait(control, WORD.stop, 1, ms);
+  }
+
+  /**
+   * Waits for that, blocking, until `deadline` at most. False where it has not stopped, where the second worker is inside a
+   * call, or where the device still works on something that was given up on.
+   */
+  hasStopped(deadline: number): boolean {
+    if (this.ended) return !this.abandoned;
+    const { control } = this.shared;
+    const called = (): boolean => this.calls !== undefined && [...this.replies.values()].some(({ worker }) => worker === this.calls);
+    for (; called(); this.calls?.drain()) {
+      if (performance.now() >= deadline) return false;
+      // Nobody changes this word: a sleep of a millisecond.
+      Atomics.wait(control, WORD.watch, Atomics.load(control, WORD.watch), 1);
+    }
+    if (this.thread === undefined) return true;
+    Atomics.wait(control, WORD.stop, 1, Math.max(0, deadline - performance.now()));
     return Atomics.load(control, WORD.stop) === 2;
   }
 
@@ -599,7 +621,7 @@ export class Runtime {
         }
       });
     while (busy()) if (performance.now() > until) return;
-    for (const address of [...this.pinned, this.info.stagingAddress - SLOTS_BYTES]) {
+    for (const address of [...this.pinned.keys(), this.info.stagingAddress - SLOTS_BYTES]) {
       try {
         driver.cuMemHostUnregister(address);
       } catch {
@@ -608,8 +630,11 @@ export class Runtime {
     }
   }
 
-  /** Ends the workers. What is in flight rejects with `error`. */
-  async terminate(error: CudaError): Promise<void> {
+  /**
+   * Ends the workers. What is in flight rejects with `error`; `abandoned` says that there is work in flight that will not
+   * end. Returns whether all of them have ended: one that is inside a call of the driver does when that returns.
+   */
+  async terminate(error: CudaError, abandoned: boolean): Promise<boolean> {
     if (this.lostError === undefined) {
       this.lostError = error;
       this.finish(error);
@@ -620,6 +645,15 @@ export class Runtime {
     Atomics.notify(control, WORD.doorbell);
     Atomics.add(control, WORD.wake, 1);
     Atomics.notify(control, WORD.wake);
-    await Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+    this.ended = true;
+    const workers = Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), TERMINATE_MS);
+    });
+    const all = await Promise.race([workers.then(() => true), late]);
+    clearTimeout(timer);
+    this.abandoned = abandoned || !all;
+    return !this.abandoned;
   }
 }
