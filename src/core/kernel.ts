@@ -88,6 +88,8 @@ export class Kernel {
   private readonly layout: readonly ParamLayout[];
   private readonly pointers: readonly ParamLayout[];
   private readonly paramWords: number;
+  /** Where the last parameter ends: the driver wants to know it to the byte. */
+  private readonly paramBytes: number;
   private readonly handle: number;
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
@@ -108,7 +110,8 @@ export class Kernel {
     this.pointers = layout.filter((param) => param.kind === 'pointer');
     this.memories = this.pointers.map(() => undefined);
     const last = layout[layout.length - 1];
-    this.paramWords = last === undefined ? 0 : Math.ceil((last.offset + last.size) / 4);
+    this.paramBytes = last === undefined ? 0 : last.offset + last.size;
+    this.paramWords = Math.ceil(this.paramBytes / 4);
     this.clears = layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') || layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
     this.attributes = attributes;
   }
@@ -178,7 +181,7 @@ export class Kernel {
       memory[body + 1] = gridX;
       memory[body + 2] = blockX;
       memory[body + 3] = shared;
-      memory[body + 4] = references | (paramWords << 16);
+      memory[body + 4] = references | (this.paramBytes << 16);
       let ref = body + 5;
       params = ref + references;
       for (let i = 0; i < pointers.length; i++) {
@@ -203,7 +206,7 @@ export class Kernel {
         putAttributes(memory, at, options);
         at += LAUNCH_EX.words;
       }
-      memory[at] = references | (paramWords << 16);
+      memory[at] = references | (this.paramBytes << 16);
       let ref = at + 1;
       params = ref + references * 2;
       for (let i = 0; i < pointers.length; i++) {

@@ -92,7 +92,8 @@ export class Module implements AsyncDisposable {
     const own: ParamLayout[] | undefined =
       loaded.signature !== undefined ? layoutFromPtx(loaded.signature) : loaded.params === undefined ? undefined : layoutFromDriver(loaded.params);
     if (own === undefined && signature === undefined) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): this driver cannot tell the kernel's parameters. Declare them: module.kernel('${name}', [inout(f32), f32, …]).`);
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 cannot tell its kernels' parameters. ` +
+          `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), structures as struct(bytes, alignment); or load PTX, or update the driver.`);
     }
     const layout = signature === undefined ? own! : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
     let handle = this.handles.get(name);

@@ -295,16 +295,17 @@ export interface Driver {
   cuOccupancyAvailableDynamicSMemPerBlock(func: CUfunction, numBlocks: number, blockSize: number): number;
   cuOccupancyMaxActiveClusters(func: CUfunction, config: LaunchConfig): number;
 
-  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramWords` 32-bit words of
-  // `params` from `paramStart` on.
+  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramBytes` bytes of
+  // `params` from word `paramStart` on. The bytes end exactly where the last parameter does: a driver that is told of more
+  // (rounded up to words, say) refuses the launch with CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
   cuLaunchKernel(
     func: CUfunction,
     gridDimX: number, gridDimY: number, gridDimZ: number,
     blockDimX: number, blockDimY: number, blockDimZ: number,
     sharedMemBytes: number, stream: CUstream,
-    params: Int32Array, paramStart: number, paramWords: number,
+    params: Int32Array, paramStart: number, paramBytes: number,
   ): void;
-  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramWords: number): void;
+  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramBytes: number): void;
 
   // Graphs
   cuGraphCreate(): CUgraph;

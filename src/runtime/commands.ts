@@ -31,10 +31,10 @@ export const ACCESS_SHIFT = 24;
 export const OP = {
   /**
    * The usual launch, kept within one cache line: function, grid x, block x, shared bytes, references | parameter
-   * words << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
+   * bytes << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
    */
   launchLine: 1,
-  /** function, grid×3, block×3, shared bytes, references; then (handle | access, parameter word) pairs; then parameters. */
+  /** function, grid×3, block×3, shared bytes, references | parameter bytes << 16; then (handle | access, parameter word) pairs; then parameters. */
   launch: 26,
   /** Fills the end of the ring; nothing to do. Not zero: a header of zero is a record that is not there yet. */
   pad: 27,

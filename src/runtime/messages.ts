@@ -15,6 +15,8 @@ export interface ProviderConfig {
   koffiPath?: string | undefined;
   /** bytes of the CPU device's memory */
   memoryBytes?: number | undefined;
+  /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
+  without?: readonly string[];
   /** counts unloads, for all threads of the process */
   unloads?: SharedArrayBuffer;
 }

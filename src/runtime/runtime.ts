@@ -119,7 +119,9 @@ export class Runtime {
     });
   }
 
-  static async open(config: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
+  static async open(provider: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
+    // Read once: threads that start later do without the same things.
+    const config: ProviderConfig = { ...provider, without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(',') };
     const buffers = allocateHost('Device.open', SHARED_BYTES, '', () =>
       createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 }));
     if (inline) {

@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { Device, f32, i32 } from '../../src/core/index.js';
+import { Device, f32, i32, u16, u8, output } from '../../src/core/index.js';
+import { PARAMETERS } from './kernels/parameters.js';
 
 const NAME = process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu';
 
@@ -97,5 +98,32 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
     using small = device.alloc(i32, 4);
     small.fill(device.stream, 7);
     expect(await small.read(device.stream)).toEqual(new Int32Array(4).fill(7));
+  });
+});
+
+describe('without the driver’s knowledge of parameters', () => {
+  let device: Device;
+
+  beforeAll(async () => {
+    process.env['ASYNC_CUDA_WITHOUT'] = 'paraminfo';
+    try {
+      device = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: 96 << 20 } : {});
+    } finally {
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+    }
+  });
+
+  afterAll(() => device.close());
+
+  test('kernels whose parameters end anywhere in a word are launched', async () => {
+    await using module = await device.loadModule(PARAMETERS);
+    const { stream } = device;
+    using out = device.alloc(u16, 5);
+    // 8 + 2 + 2 + 1 + 1 + 1 = 15 bytes: a size of 16 is refused by a GPU.
+    const words = module.kernel('words', [output(u16), u16, u16, u8, u8, u8]);
+    await words.launch(stream, { grid: 1, block: 1 }, out, 1, 2, 3, 4, 5);
+    expect([...(await out.read(stream))]).toEqual([1, 2, 3, 4, 5]);
+    await words.launch(stream, { grid: [1, 1, 1], block: 1, priority: 0 }, out, 6, 7, 8, 9, 10);
+    expect([...(await out.read(stream))]).toEqual([6, 7, 8, 9, 10]);
   });
 });

@@ -26,7 +26,7 @@ describe('launches', () => {
   const open = (options: LaunchOptions = {}) => openLibcuda({ path: standIn.path, ...options });
   const launches = (): string[] => standIn.takeLog().filter((line) => line.startsWith('cuLaunch'));
   const launch = (driver: ReturnType<typeof open>, func = FUNC): void =>
-    driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 7);
+    driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 28);
 
   test('cuLaunchKernel: dimensions, shared memory and stream in place, each parameter behind its own pointer', () => {
     launch(open({ launchVia: 'cuLaunchKernel' }));
@@ -58,7 +58,7 @@ describe('launches', () => {
         gridDimX: 1, gridDimY: 2, gridDimZ: 3, blockDimX: 4, blockDimY: 5, blockDimZ: 6, sharedMemBytes: 7, hStream: STREAM,
         attrs: { cooperative: true, clusterDim: [2, 1, 1] },
       },
-      FUNC, WORDS, 2, 7,
+      FUNC, WORDS, 2, 28,
     );
     launch(driver);
     const [first, second] = launches();
@@ -87,7 +87,7 @@ describe('launches', () => {
   test('parameters of 4 KiB arrive whole', () => {
     const big = Int32Array.from({ length: 1024 }, (_, i) => i);
     standIn.parameters({ offset: 0, size: 4096 });
-    open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, big, 0, 1024);
+    open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, big, 0, 4096);
     expect(launches()[0]).toContain(Buffer.from(big.buffer).toString('hex'));
   });
 
@@ -117,16 +117,16 @@ describe('launches', () => {
 
   test('fewer words than the kernel has parameters is an error, not stale memory', () => {
     const driver = open();
-    expect(() => driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, 6)).toThrow(
+    expect(() => driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, 27)).toThrow(
       expect.objectContaining({
-        result: CUresult.CUDA_ERROR_INVALID_VALUE, detail: 'the kernel takes 28 bytes of parameters and got 24',
+        result: CUresult.CUDA_ERROR_INVALID_VALUE, detail: 'the kernel takes 28 bytes of parameters and got 27',
       }),
     );
     expect(launches()).toEqual([]);
   });
 
   test('more parameters than CUDA allows is an error', () => {
-    expect(() => open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, new Int32Array(8193), 0, 8193)).toThrow('32772 bytes of parameters');
+    expect(() => open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, new Int32Array(8193), 0, 32772)).toThrow('32772 bytes of parameters');
   });
 
   test.each(['cuLaunchKernel', 'cuLaunchKernelEx'] as const)('a failure of %s tells the launch', (launchVia) => {
@@ -134,6 +134,13 @@ describe('launches', () => {
     expect(() => launch(open({ launchVia }))).toThrow(
       'cuLaunchKernel returned CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): grid 1×2×3, block 4×5×6, 7 bytes of dynamic shared memory',
     );
+  });
+
+  test('as a buffer: the size is that of the parameters to the byte, not rounded up to words', () => {
+    const driver = open({ launchVia: 'cuLaunchKernel', launchParams: 'buffer' });
+    for (const bytes of [25, 26, 27, 28]) driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, bytes);
+    const sizes = launches().map((line) => / buffer ([0-9a-f]*)$/.exec(line)![1]!.length / 2);
+    expect(sizes).toEqual([25, 26, 27, 28]);
   });
 
   test('a driver without cuFuncGetParamInfo gets buffers, one without cuLaunchKernelEx the older call', () => {

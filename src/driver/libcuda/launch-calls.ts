@@ -7,7 +7,8 @@
  * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from cuFuncGetParamInfo
  *   (CUDA 12.4). A launch passes the array's address.
  * - `buffer`: `extra`, with CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE: the block is described as a whole. Needs nothing
- *   known about the function, and is what a driver without cuFuncGetParamInfo gets.
+ *   known about the function but where its last parameter ends, to the byte: a size rounded up is refused with 701. It is
+ *   what a driver without cuFuncGetParamInfo gets.
  *
  * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a CUlaunchConfig in native
  * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call).
@@ -46,8 +47,8 @@ const TWO_32 = 4294967296;
 interface ParamLayout {
   /** 0 for a function without parameters. */
   readonly address: number;
-  /** 32-bit words that the parameters take. */
-  readonly words: number;
+  /** Where the last parameter ends. */
+  readonly bytes: number;
   /** Keeps the array alive; undefined for a function without parameters. */
   readonly memory: NativeMemory | undefined;
 }
@@ -69,28 +70,29 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
   const layouts = new Map<number, ParamLayout>();
   let unloadsSeen = 0;
   let lastFunction = 0;
-  let lastLayout: ParamLayout = { address: 0, words: 0, memory: undefined };
+  let lastLayout: ParamLayout = { address: 0, bytes: 0, memory: undefined };
   /** The `extra` argument of the launch being made. */
   let extra = 0;
 
   /** Copies the parameters, sets `extra`, and returns the address for `kernelParams`; one of the two is 0. */
-  function place(func: number, params: Int32Array, start: number, count: number): number {
-    if (count * 4 > PARAMS_SIZE) {
-      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${count * 4} bytes of parameters, at most 32764 are allowed`);
+  function place(func: number, params: Int32Array, start: number, bytes: number): number {
+    if (bytes > PARAMS_SIZE) {
+      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${bytes} bytes of parameters, at most 32764 are allowed`);
     }
+    const count = (bytes + 3) >>> 2;
     for (let i = 0; i < count; i++) words[i] = params[start + i]!;
     usePointers ??= cuFuncGetParamInfo.available;
     if (!usePointers) {
-      words[EXTRA_SIZE_WORD] = count * 4;
+      words[EXTRA_SIZE_WORD] = bytes;
       extra = count === 0 ? 0 : extraAddress;
       return 0;
     }
     // A function handle means the same function only until some module is unloaded, on whichever thread.
     if (func !== lastFunction || unloads[0] !== unloadsSeen) findLayout(func);
-    if (count < lastLayout.words) {
+    if (bytes < lastLayout.bytes) {
       throw cuLaunchKernel.failure(
         CUresult.CUDA_ERROR_INVALID_VALUE,
-        `the kernel takes ${lastLayout.words * 4} bytes of parameters and got ${count * 4}`,
+        `the kernel takes ${lastLayout.bytes} bytes of parameters and got ${bytes}`,
       );
     }
     return lastLayout.address;
@@ -121,17 +123,17 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
       offsets.push(scratch.u64(0));
       end = Math.max(end, scratch.u64(0) + scratch.u64(8));
     }
-    if (offsets.length === 0) return { address: 0, words: 0, memory: undefined };
+    if (offsets.length === 0) return { address: 0, bytes: 0, memory: undefined };
     const memory = new NativeMemory(koffi, 8 * offsets.length);
     offsets.forEach((offset, i) => memory.setU64(8 * i, block.address + offset));
-    return { address: memory.address, words: Math.ceil(end / 4), memory };
+    return { address: memory.address, bytes: end, memory };
   }
 
   return {
     cuLaunchKernel(
-      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramWords,
+      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramBytes,
     ) {
-      const kernelParams = place(func, params, paramStart, paramWords);
+      const kernelParams = place(func, params, paramStart, paramBytes);
       let r: number;
       if (viaEx) {
         words[CONFIG_WORD] = gridDimX;
@@ -154,8 +156,8 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
         throw cuLaunchKernel.failure(r, describe({ gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes }));
       }
     },
-    cuLaunchKernelEx(config, func, params, paramStart, paramWords) {
-      const kernelParams = place(func, params, paramStart, paramWords);
+    cuLaunchKernelEx(config, func, params, paramStart, paramBytes) {
+      const kernelParams = place(func, params, paramStart, paramBytes);
       writeLaunchConfig(block, CONFIG, ATTRIBUTES, config);
       const r = cuLaunchKernelEx.run(configAddress, func, kernelParams, extra);
       if (r !== 0) throw cuLaunchKernelEx.failure(r, describe(config));

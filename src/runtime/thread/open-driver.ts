@@ -9,13 +9,20 @@ import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
-import { findMissing, mend } from './fallbacks.js';
+import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
 
 export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
+  const older = config.without?.includes('paraminfo') === true;
+  const driver = openProvider(config, print, older);
+  return older ? withoutParamInfo(driver) : driver;
+}
+
+function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean): Driver {
   if (config.provider === 'cpu') {
     return openCpu({ print, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }) });
   }
   return openLibcuda({
+    ...(older ? { launchParams: 'buffer' } : {}),
     ...(config.libraryPath === undefined ? {} : { path: config.libraryPath }),
     ...(config.koffiPath === undefined ? {} : { koffiPath: config.koffiPath }),
     ...(config.unloads === undefined ? {} : { unloads: config.unloads }),
@@ -46,7 +53,7 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   }
   keepPool(driver, device);
   const { slots } = viewShared({ ...buffers, pinnedOffset: pinned.byteOffset });
-  const missing = findMissing(driver, slotsAddress, slots, attributes.memoryPools);
+  const missing = findMissing(driver, config.without ?? [], slotsAddress, slots, attributes.memoryPools);
   const reply: OpenReply = {
     name: driver.cuDeviceGetName(device),
     uuid: driver.cuDeviceGetUuid(device),
