@@ -6,7 +6,6 @@ import { clearTimeout, setTimeout } from 'node:timers';
 
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
-import type { CudaDeviceLostError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -78,8 +77,8 @@ export type LimitName = keyof typeof LIMITS;
 export interface DeviceEvents {
   /** A failure that nobody awaits. Without a listener it becomes a process warning. */
   error: [error: CudaError];
-  /** The device met a fault; everything rejects from here on. */
-  lost: [error: CudaDeviceLostError];
+  /** The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects from here on. */
+  lost: [error: CudaError];
   /** Text that a kernel of the CPU device printed. Without a listener it goes to standard output. */
   print: [text: string];
 }
@@ -357,6 +356,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (this.closed) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
+  }
+
+  /** Handles and labels of what is allocated. @internal */
+  labels(): [number, string][] {
+    return [...this.allocations].flatMap(({ handle, label }): [number, string][] => (label === undefined ? [] : [[handle, label]]));
   }
 
   /** @internal */

@@ -35,3 +35,4 @@ export {
   CudaArgumentError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
+export type { InFlight } from '../runtime/in-flight.js';

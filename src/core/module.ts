@@ -100,6 +100,7 @@ export class Module implements AsyncDisposable {
     if (handle === undefined) {
       handle = this.device.runtime.handles.adopt(loaded.function);
       this.handles.set(name, handle);
+      this.device.runtime.kernelNames.set(handle, name);
     }
     const attributes: KernelAttributes = loaded.attributes;
     return new Kernel(this, name, loaded.function, handle, layout, attributes);
@@ -133,7 +134,10 @@ export class Module implements AsyncDisposable {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     await Promise.all([this.uses.settled(), ...[...this.globals.values()].map((memory) => memory.settled())]);
-    for (const handle of this.handles.values()) runtime.handles.drop(handle);
+    for (const handle of this.handles.values()) {
+      runtime.kernelNames.delete(handle);
+      runtime.handles.drop(handle);
+    }
     for (const memory of this.globals.values()) runtime.handles.drop(memory.handle);
     await runtime.call('unloadLibrary', this.library);
   }

@@ -140,6 +140,7 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         for (const device of devices) heard = device.emit('print', text) || heard;
         if (!heard) process.stdout.write(text);
       },
+      labels: () => new Map([...devices].flatMap((device) => device.labels())),
       lost: (error) => {
         opened.shared?.lost();
         for (const device of devices) device.emit('lost', error);

@@ -73,6 +73,7 @@ export class Stream implements Disposable {
     this.slot = this.runtime.takeSlot();
     const root = this.runtime.nextRoot();
     this.runtime.name(root, `createStream (${this.title})`);
+    this.runtime.streamTitles.set(this.slot.index, this.title);
     this.shared.capture?.keepOut(this);
     const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
     const { memory } = this.runtime.ring;

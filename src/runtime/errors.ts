@@ -4,6 +4,7 @@
 import type { CUresult } from '../driver/result.js';
 import { CUresult as RESULT } from '../driver/result.js';
 import type { Failure } from './failure.js';
+import type { InFlight } from './in-flight.js';
 
 /** Why: stable from version to version. docs/errors.md tells when each arises and what to do. */
 export type CudaErrorCode =
@@ -81,8 +82,14 @@ export class CudaOutOfMemoryError extends CudaError {
 /** The device met a fault and cannot be used any more; `cause` is the first fault. */
 export class CudaDeviceLostError extends CudaError {
   override name = 'CudaDeviceLostError';
-  constructor(message: string, options: CudaErrorOptions = {}) {
+  /**
+   * What had been issued and was not seen to end when the fault was found, for each stream that had any: one of these
+   * operations met it.
+   */
+  readonly inFlight: readonly InFlight[];
+  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
     super('ERR_CUDA_DEVICE_LOST', message, options);
+    this.inFlight = inFlight;
   }
 }
 

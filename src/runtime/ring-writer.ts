@@ -115,6 +115,11 @@ export class RingWriter {
     return this.overflow.length;
   }
 
+  /** Position behind the last record that is in the ring. */
+  get position(): number {
+    return this.head;
+  }
+
   /** Whether everything written so far has been decoded. */
   get drained(): boolean {
     return this.overflow.length === 0 && Atomics.load(this.control, WORD.tail) === this.head;

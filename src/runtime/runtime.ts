@@ -17,6 +17,7 @@ import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
+import { describeInFlight, inFlight } from './in-flight.js';
 import {
   ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
@@ -36,6 +37,8 @@ export interface RuntimeEvents {
   print(text: string): void;
   /** The device met a fault. */
   lost(error: CudaError): void;
+  /** Labels of what is allocated, by handle; asked for when the device is lost. */
+  labels(): ReadonlyMap<number, string>;
 }
 
 interface Failed {
@@ -66,6 +69,9 @@ export class Runtime {
   events: RuntimeEvents;
   /** Host ranges that are page-locked and not yet released, beside the runtime's own: the device may write there. */
   readonly pinned = new Map<number, SharedArrayBuffer>();
+  /** What streams and kernels are called, for the error of a lost device: by slot, and by handle. */
+  readonly streamTitles = new Map<number, string>();
+  readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
   private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
   private calls: ThreadWorker | undefined;
@@ -398,9 +404,16 @@ export class Runtime {
     const again = this.config.provider === 'cpu'
       ? 'Open the device again to go on.'
       : 'On a GPU the process cannot use the device again: restart it.';
+    const labels = this.events.labels();
+    const work = inFlight(this.shared, this.ring.position, {
+      stream: (slot) => this.streamTitles.get(slot) ?? `stream ${slot}`,
+      kernel: (handle) => this.kernelNames.get(handle),
+      memory: (handle) => labels.get(handle),
+      operation: (root) => this.operations.get(root)?.toString(),
+    });
     this.lostError = new CudaDeviceLostError(
-      `${this.info.name} met a fault and is lost: ${cause.message} ${again}`,
-      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call },
+      `${this.info.name} met a fault and is lost: ${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`,
+      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call }, work,
     );
     this.finish(this.lostError);
     this.events.lost(this.lostError);
