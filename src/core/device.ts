@@ -235,12 +235,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run from and to at full
    * speed. cuMemHostRegister
    *
-   * @throws CudaOutOfMemoryError where there is not enough
+   * @throws CudaOutOfMemoryError where there is not enough; CudaError with code ERR_CUDA_UNSUPPORTED where the platform
+   * registers no host memory
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
     checkDType(dtype);
     checkLength('device.pinned', dtype, length);
+    if (!this.runtime.info.registered) {
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `device.pinned: this platform registers no host memory (cuMemHostRegister), as some virtual GPUs and WSL do not. Read and write plain arrays: they go through page-locked staging.`,
+      );
+    }
     const bytes = Math.max(1, length * dtype.bytes);
     const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
       const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);

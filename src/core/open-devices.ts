@@ -68,7 +68,7 @@ export class SharedDevice {
     const { runtime, abandoned } = this;
     if (!abandoned && runtime.lost === undefined) {
       try {
-        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress);
+        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress, runtime.info.registered);
       } catch {
         // The context ends with the process at the latest.
       }

@@ -103,7 +103,8 @@ export const ISSUED_UNMADE = 3;
 export interface SharedBuffers {
   control: SharedArrayBuffer;
   ring: SharedArrayBuffer;
-  pinned: SharedArrayBuffer;
+  /** A SharedArrayBuffer that is page-locked, or a view of the driver's own memory. */
+  pinned: ArrayBufferLike;
   /** Where the page-aligned part of `pinned` begins, in bytes. */
   pinnedOffset: number;
 }
@@ -126,7 +127,7 @@ export interface SharedState {
   readonly staging: Uint8Array;
 }
 
-export function createShared(pinned: { buffer: SharedArrayBuffer; byteOffset: number }): SharedBuffers {
+export function createShared(pinned: { buffer: ArrayBufferLike; byteOffset: number }): SharedBuffers {
   return {
     control: new SharedArrayBuffer(CONTROL_BYTES),
     ring: new SharedArrayBuffer(RING_WORDS * 4),

@@ -17,6 +17,8 @@ export interface ProviderConfig {
   memoryBytes?: number | undefined;
   /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
   without?: readonly string[];
+  /** memory of an earlier open that lies ready for slots and staging: its address */
+  hostMemory?: number | undefined;
   /** counts unloads, for all threads of the process */
   unloads?: SharedArrayBuffer;
 }
@@ -41,6 +43,10 @@ export interface OpenReply {
   /** host address of the staging area */
   stagingAddress: number;
   pinnedOffset: number;
+  /** Whether slots and staging are page-locked by registration; where not, they lie in memory that the driver allocated. */
+  registered: boolean;
+  /** That memory, where it is JavaScript's (the CPU device's is); a GPU's driver is asked for a view of it. */
+  hostMemory: ArrayBufferLike | undefined;
   leastPriority: number;
   greatestPriority: number;
   /** Whether the runtime thread's driver works round something that the platform lacks. */

@@ -54,6 +54,8 @@ const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
 
+/** Slots and staging of GPUs that were closed, in memory that the driver allocated: by the device's number. */
+const spareHostMemory = new Map<number, number[]>();
 /** A worker that does not end within this time is inside a call of the driver. */
 const TERMINATE_MS = 1000;
 
@@ -127,15 +129,18 @@ export class Runtime {
 
   static async open(provider: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
     // Read once: threads that start later do without the same things.
-    const config: ProviderConfig = { ...provider, without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(',') };
+    const hostMemory = spareHostMemory.get(provider.ordinal)?.pop();
+    const config: ProviderConfig = {
+      ...provider, without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(','), ...(hostMemory === undefined ? {} : { hostMemory }),
+    };
     const buffers = allocateHost('Device.open', SHARED_BYTES, '', () =>
       createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 }));
     if (inline) {
       let runtime: Runtime | undefined;
       try {
         const bare = openDriver(config, (text) => runtime?.events.print(text));
-        const { driver, reply: info } = openDevice(bare, config, buffers);
-        const shared = viewShared({ ...buffers, pinnedOffset: info.pinnedOffset });
+        const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
+        const shared = viewShared(own);
         const host: DecoderHost = {
           failed: (failure) => runtime?.onFailed(failure),
           lost: (failure) => runtime?.onLost(failure),
@@ -171,9 +176,11 @@ export class Runtime {
     thread.ref();
     try {
       const reply = await info;
-      const shared = viewShared({ ...buffers, pinnedOffset: reply.pinnedOffset });
+      const driver = config.provider === 'libcuda' ? openDriver(config, (text) => runtime?.events.print(text)) : undefined;
+      const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
+      const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
-      if (config.provider === 'libcuda') runtime.openInline();
+      if (driver !== undefined) runtime.openInline(driver);
       return runtime;
     } catch (error) {
       void thread.terminate();
@@ -565,8 +572,7 @@ export class Runtime {
     if (!this.ring.drained) this.wakeNow();
   }
 
-  private openInline(): void {
-    const driver = openDriver(this.config, (text) => this.events.print(text));
+  private openInline(driver: Decoder['driver']): void {
     driver.cuInit(0);
     driver.cuCtxSetCurrent(this.info.context);
     this.ownDriver = driver;
@@ -636,9 +642,11 @@ export class Runtime {
         }
       });
     while (busy()) if (performance.now() > until) return;
-    for (const address of [...this.pinned.keys(), this.info.stagingAddress - SLOTS_BYTES]) {
+    const own = this.info.stagingAddress - SLOTS_BYTES;
+    for (const address of [...this.pinned.keys(), own]) {
       try {
-        driver.cuMemHostUnregister(address);
+        if (address === own && !this.info.registered) driver.cuMemFreeHost(address);
+        else driver.cuMemHostUnregister(address);
       } catch {
         // It was released already.
       }
@@ -669,6 +677,12 @@ export class Runtime {
     const all = await Promise.race([workers.then(() => true), late]);
     clearTimeout(timer);
     this.abandoned = abandoned || !all;
+    const { info, config } = this;
+    if (!this.abandoned && !info.registered && config.provider === 'libcuda' && Atomics.load(control, WORD.lost) === 0) {
+      const spare = spareHostMemory.get(config.ordinal) ?? [];
+      spareHostMemory.set(config.ordinal, spare);
+      spare.push(info.stagingAddress - SLOTS_BYTES);
+    }
     return !this.abandoned;
   }
 }

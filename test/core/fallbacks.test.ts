@@ -33,7 +33,7 @@ const PTX = `.version 7.0
   ret;
 }`;
 
-describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
+describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])('without %s', (missing) => {
   let device: Device;
 
   beforeAll(async () => {
@@ -49,7 +49,8 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
   afterAll(() => device.close());
 
   test('the device says that it works round something', () => {
-    expect(device.runtime.info.mended).toBe(true);
+    expect(device.runtime.info.mended).toBe(missing !== 'registration');
+    expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
   });
 
   test('work is done and awaited in order', async () => {
@@ -77,6 +78,29 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       buffer.fill(device.stream, i);
       expect(await buffer.read(device.stream)).toEqual(new Int32Array(4).fill(i));
+    }
+  });
+
+  test('page-locked buffers work, or are refused and say what to do', async () => {
+    const pinned = device.pinned(i32, 4);
+    if (missing.includes('registration')) {
+      await expect(pinned).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('plain arrays') as string });
+      return;
+    }
+    await using buffer = await pinned;
+    expect(buffer.view().length).toBe(4);
+  });
+
+  test('calls of the host, and a device that is closed and opened again', async () => {
+    expect(await device.stream.call(() => 5)).toBe(5);
+    for (let i = 0; i < 3; i++) {
+      process.env['ASYNC_CUDA_WITHOUT'] = missing;
+      const again = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 32) << 20 } : { thread: 'inline' });
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+      using buffer = again.alloc(i32, 4);
+      buffer.fill(again.stream, i);
+      expect(await buffer.read(again.stream)).toEqual(new Int32Array(4).fill(i));
+      await again.close();
     }
   });
 

@@ -34,8 +34,8 @@ function runtimeThread(): void {
   let loop: ThreadLoop;
   try {
     const bare = openDriver(start.config, (text) => post({ kind: 'print', text }));
-    const { driver, reply: opened } = openDevice(bare, start.config, buffers);
-    const shared = viewShared({ ...buffers, pinnedOffset: opened.pinnedOffset });
+    const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
+    const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
     const tell = (message: FromThread): void => {
       post(message);

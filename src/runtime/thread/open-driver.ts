@@ -36,6 +36,41 @@ export interface OpenedDevice {
   /** The driver to go on with: where the platform lacks something, with a way round it. */
   driver: Driver;
   reply: OpenReply;
+  /** The buffers, with the slots and staging where they are. */
+  buffers: SharedBuffers;
+}
+
+interface PinnedSlots extends PinnedInfo {
+  buffer: ArrayBufferLike;
+  registered: boolean;
+}
+
+/** CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP */
+const PORTABLE_AND_MAPPED = 3;
+
+/**
+ * Page-locks what the threads share with the device. Where the platform registers no host memory, the driver allocates
+ * it: every thread then has a view of its own, which is plain memory to JavaScript, on a GPU.
+ */
+function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): PinnedSlots {
+  let refused: unknown;
+  if (config.without?.includes('registration') !== true) {
+    try {
+      const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+      return { ...pinned, buffer: buffers.pinned, registered: true };
+    } catch (error) {
+      refused = error;
+    }
+  }
+  let address: number;
+  try {
+    address = config.hostMemory ?? driver.cuMemHostAlloc(PINNED_BYTES, PORTABLE_AND_MAPPED);
+  } catch (error) {
+    throw refused ?? error;
+  }
+  const { buffer, byteOffset } = driver.hostView(address, PINNED_BYTES);
+  new Uint8Array(buffer, byteOffset, SLOTS_BYTES).fill(0);
+  return { address, byteOffset, buffer, registered: false };
 }
 
 /** Retains the primary context, page-locks the slots and the staging area, and finds out what the device is and lacks. */
@@ -45,14 +80,15 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   const device = driver.cuDeviceGet(config.provider === 'cpu' ? 0 : config.ordinal);
   const context = driver.cuDevicePrimaryCtxRetain(device);
   driver.cuCtxSetCurrent(context);
-  const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+  const pinned = pinSlots(driver, config, buffers);
   const slotsAddress = driver.cuMemHostGetDevicePointer(pinned.address, 0);
   const attributes = {} as DeviceAttributes;
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
   }
   keepPool(driver, device);
-  const { slots } = viewShared({ ...buffers, pinnedOffset: pinned.byteOffset });
+  const own: SharedBuffers = { ...buffers, pinned: pinned.buffer, pinnedOffset: pinned.byteOffset };
+  const { slots } = viewShared(own);
   const missing = findMissing(driver, config.without ?? [], slotsAddress, slots, attributes.memoryPools);
   const reply: OpenReply = {
     name: driver.cuDeviceGetName(device),
@@ -66,10 +102,12 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     slotsAddress,
     stagingAddress: pinned.address + SLOTS_BYTES,
     pinnedOffset: pinned.byteOffset,
+    registered: pinned.registered,
+    hostMemory: pinned.registered || driver.provider === 'libcuda' ? undefined : pinned.buffer,
     ...driver.cuCtxGetStreamPriorityRange(),
     mended: missing.memops || missing.pools,
   };
-  return { driver: mend(driver, missing, slotsAddress, slots), reply };
+  return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
 }
 
 /**
