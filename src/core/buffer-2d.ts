@@ -182,6 +182,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   /** A view of a rectangle, in pixels, with the same pitch; it frees nothing. */
   crop(area: { x: number; y: number; width: number; height: number }): DeviceBuffer2D<D> {
     this.checkAlive();
+    if (area === undefined) throw invalid('area', 'an object with x, y, width and height', area);
     checkOptions('area', area, ['x', 'y', 'width', 'height']);
     checkInteger('area.x', area.x, 0, this.width, 'pixels');
     checkInteger('area.y', area.y, 0, this.height, 'pixels');

@@ -6,7 +6,7 @@ import {
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid, show } from './arguments.js';
 import type { Device } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
@@ -221,6 +221,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    */
   reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
     this.checkAlive();
+    checkDType(dtype);
     if (this.byteLength % dtype.bytes !== 0 || this.byteOffset % dtype.bytes !== 0) {
       throw invalid('dtype', `a dtype whose size divides ${this.byteLength} bytes at offset ${this.byteOffset}`, dtype.name);
     }

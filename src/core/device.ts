@@ -10,12 +10,11 @@ import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
 import { copyThroughHost } from './copy-through-host.js';
-import { DTYPES } from './dtype.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
 import type { EventOptions } from './event.js';
@@ -105,9 +104,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly staging: Staging;
   /** @internal */
   readonly shared: SharedDevice;
-  /** Set while {@link close} runs. @internal */
+  /** Set once {@link close} was called. @internal */
   closing = false;
   private closed = false;
+  private ending: Promise<void> | undefined;
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
@@ -218,6 +218,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   alloc2D<D extends DTypeName>(dtype: DType<D>, size: Size2D, options: AllocOptions = {}): DeviceBuffer2D<D> {
     this.check();
     checkDType(dtype);
+    if (size === undefined) throw invalid('size', 'an object with width and height', size);
     checkOptions('size', size, ['width', 'height', 'channels']);
     const { width, height, channels = 1 } = size;
     checkInteger('size.width', width, 0, 0x7fffffff, 'pixels');
@@ -307,6 +308,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
     checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo']);
+    if (options.maxRegisters !== undefined) checkInteger('options.maxRegisters', options.maxRegisters, 1, 65535, 'registers');
+    if (options.optimizationLevel !== undefined) checkInteger('options.optimizationLevel', options.optimizationLevel, 0, 4);
+    checkBoolean('options.debug', options.debug);
+    checkBoolean('options.lineInfo', options.lineInfo);
     const jit = {
       ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
       ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
@@ -329,10 +334,15 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Ends everything that was made from this device, in order: work in flight is waited for (`timeout` milliseconds at
    * most, default 5000), memory is freed. What is still running after that rejects with ERR_CUDA_DEVICE_CLOSED.
    */
-  async close(options: { timeout?: number } = {}): Promise<void> {
-    if (this.closed || this.closing) return;
+  close(options: { timeout?: number } = {}): Promise<void> {
+    this.ending ??= this.end(options);
+    return this.ending;
+  }
+
+  private async end(options: { timeout?: number }): Promise<void> {
     checkOptions('options', options, ['timeout']);
     const { timeout = 5000 } = options;
+    checkInteger('options.timeout', timeout, 0, 0x7fffffff, 'milliseconds');
     this.closing = true;
     const { runtime } = this;
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
@@ -360,7 +370,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   /** @internal */
   check(): void {
-    if (this.closed) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
+    if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
   }
@@ -444,6 +454,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
+    checkLabel('options.label', label);
     if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
     stream.check();
     // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
@@ -504,12 +515,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 }
 
-function checkDType(dtype: unknown): asserts dtype is DType {
-  if (typeof dtype === 'object' && dtype !== null && DTYPES[(dtype as DType).name] === dtype) return;
-  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
-  throw invalid('dtype', `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
-}
-
 /** A whole number of elements. More bytes than a number counts exactly are more than there is anywhere. */
 function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
   checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
@@ -518,7 +523,7 @@ function checkLength(what: string, dtype: DType, length: unknown): asserts lengt
 }
 
 function limitNumber(name: LimitName): number {
-  const number: number | undefined = LIMITS[name];
+  const number: number | undefined = typeof name === 'string' && Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
   if (number === undefined) throw invalid('name', `one of ${Object.keys(LIMITS).join(', ')}`, name);
   return number;
 }

@@ -2,7 +2,7 @@
  * Events: points in a stream that other streams, or JavaScript, can wait for, and between which time is measured.
  */
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { checkOptions, checkSignal, invalid } from './arguments.js';
+import { checkBoolean, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { abortable } from './pending.js';
@@ -34,6 +34,7 @@ export class Event implements Disposable {
   /** @internal */
   constructor(device: Device, options: EventOptions) {
     checkOptions('options', options, ['timing']);
+    checkBoolean('options.timing', options.timing);
     device.check();
     this.device = device;
     this.timing = options.timing ?? true;
@@ -65,6 +66,7 @@ export class Event implements Disposable {
     this.check();
     if (!(end instanceof Event)) throw invalid('end', 'an Event', end);
     end.check();
+    if (end.device.runtime !== this.device.runtime) throw invalid('end', `an event of ${this.device.name}`, end, 'Events of two devices have no time in common.');
     for (const [name, event] of [['this event', this], ['end', end]] as const) {
       if (!event.timing) throw invalid(name, 'an event with timing', event.toString(), 'Make it with device.createEvent({ timing: true }).');
       if (event.stream === undefined) throw invalid(name, 'an event that was recorded', event.toString(), 'Call stream.record(event) first.');
@@ -97,7 +99,11 @@ export class Event implements Disposable {
   }
 
   toString(): string {
-    return `Event(${this.timing ? 'timing' : 'no timing'})`;
+    return `Event(${this.timing ? 'timing' : 'no timing'}) on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */

@@ -13,7 +13,7 @@ import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkOptions, invalid } from './arguments.js';
+import { checkBoolean, checkOptions, invalid } from './arguments.js';
 import { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Pending } from './pending.js';
@@ -233,6 +233,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** The graph in Graphviz's language. cuGraphDebugDotPrint */
   async dot(options: { verbose?: boolean } = {}): Promise<string> {
     this.check();
+    checkOptions('options', options, ['verbose']);
+    checkBoolean('options.verbose', options.verbose);
     const path = join(tmpdir(), `async-cuda-graph-${process.pid}-${Math.random().toString(36).slice(2)}.dot`);
     try {
       await this.runtime.call('graphDot', this.graph, path, options.verbose === true ? 1 : 0);
@@ -261,6 +263,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Graph of ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   private check(): void {

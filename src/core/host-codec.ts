@@ -114,6 +114,14 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
   };
 }
 
+/** What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of other realms. */
+function arrayType(view: ArrayBufferView): string {
+  return (typeOfArray.call(view) as string | undefined) ?? 'DataView';
+}
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- called with the array in question
+const typeOfArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!;
+
 /** Elements of the dtype that a host array holds. */
 export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
   if (!raw && isNarrow(dtype.name)) return (view as Float32Array).length;
@@ -130,14 +138,14 @@ export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostV
 /** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];
-  const actual = view.constructor.name;
+  const actual = arrayType(view);
   if (actual === expected.name) return;
-  if (view instanceof Uint8Array && expected.BYTES_PER_ELEMENT === 1) return;
-  if (dtype.name === 'u8' && view instanceof Uint8ClampedArray) return;
+  if (actual === 'Uint8Array' && expected.BYTES_PER_ELEMENT === 1) return;
+  if (dtype.name === 'u8' && actual === 'Uint8ClampedArray') return;
   const bits = BIT_ARRAYS[dtype.name].name;
   const fix =
     !raw && actual === bits ? 'To copy raw words use writeBits and readBits.'
-    : view instanceof DataView ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
+    : actual === 'DataView' ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
     : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
   throw invalid(argument, `a ${expected.name} for dtype ${dtype.name}`, view, fix);
 }

@@ -4,7 +4,7 @@
  */
 import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
@@ -157,6 +157,7 @@ export class Kernel {
       this.lastShape = { gridX, gridY, gridZ, blockX, blockY, blockZ, shared };
     }
     const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
+    if (extended) checkAttributes(options);
 
     let references = 0;
     for (let i = 0; i < pointers.length; i++) {
@@ -234,18 +235,27 @@ export class Kernel {
 
   /** Blocks of `blockSize` threads that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
   maxActiveBlocks(blockSize: number, shared = 0): Promise<number> {
+    this.checkAlive();
     checkInteger('blockSize', blockSize, 1, 1024, 'threads');
+    checkInteger('shared', shared, 0, 0x7fffffff, 'bytes');
     return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, shared);
   }
 
   /** The block size with the best occupancy, and the fewest blocks that fill the device with it. cuOccupancyMaxPotentialBlockSize */
   suggestBlockSize(options: { shared?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
+    this.checkAlive();
     checkOptions('options', options, ['shared', 'limit']);
-    return this.device.runtime.call('maxPotentialBlockSize', this.func, options.shared ?? 0, options.limit ?? 0);
+    const { shared = 0, limit = 0 } = options;
+    checkInteger('options.shared', shared, 0, 0x7fffffff, 'bytes');
+    checkInteger('options.limit', limit, 0, 0x7fffffff, 'threads');
+    return this.device.runtime.call('maxPotentialBlockSize', this.func, shared, limit);
   }
 
   /** Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes. cuOccupancyAvailableDynamicSMemPerBlock */
   availableShared(blocks: number, blockSize: number): Promise<number> {
+    this.checkAlive();
+    checkInteger('blocks', blocks, 1, 0x7fffffff, 'blocks');
+    checkInteger('blockSize', blockSize, 1, 1024, 'threads');
     return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
   }
 
@@ -255,6 +265,11 @@ export class Kernel {
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
+  }
+
+  private checkAlive(): void {
+    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    this.device.check();
   }
 
   private memoryOf(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
@@ -302,6 +317,7 @@ export class Kernel {
 
   private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, shared: number): void {
     const limits = this.device.properties;
+    if (typeof shared !== 'number') throw invalid('options.shared', 'a number of bytes', shared);
     const threads = blockX * blockY * blockZ;
     // One comparison each in the usual case; what exactly is wrong is found out afterwards.
     if (
@@ -342,11 +358,27 @@ function dimension(argument: string, value: Exclude<Dimensions, number>, axis: n
   if (!Array.isArray(value) || value.length < 1 || value.length > 3) {
     throw invalid(`options.${argument}`, 'a number or an array of one to three numbers', value, `Write ${argument}: 256 or ${argument}: [16, 16].`);
   }
-  return (value as readonly number[])[axis] ?? 1;
+  if (axis >= value.length) return 1;
+  const size: unknown = value[axis];
+  if (typeof size !== 'number') throw invalid(`options.${argument}[${axis}]`, 'a number', size);
+  return size;
 }
 
 function extent(memory: KernelMemory): readonly [number, number] {
   return [memory.byteOffset, memory.byteOffset + memory.byteLength];
+}
+
+/** Checked before anything is queued. */
+function checkAttributes(options: LaunchOptions): void {
+  const { cooperative, cluster, programmatic, priority } = options;
+  checkBoolean('options.cooperative', cooperative);
+  checkBoolean('options.programmatic', programmatic);
+  if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
+  if (cluster === undefined) return;
+  for (let axis = 0; axis < 3; axis++) {
+    const blocks: unknown = typeof cluster === 'number' ? (axis === 0 ? cluster : 1) : dimension('cluster', cluster, axis);
+    checkInteger(`options.cluster (${'xyz'[axis]})`, blocks, 1, 2147483647, 'blocks');
+  }
 }
 
 function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): void {

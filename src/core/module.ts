@@ -4,7 +4,7 @@
 import { ACCESS_READ } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, errorFromFailure } from '../runtime/errors.js';
 import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
-import { invalid } from './arguments.js';
+import { checkString, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
 import { u8 } from './dtype.js';
@@ -78,13 +78,14 @@ export class Module implements AsyncDisposable {
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
     this.check();
+    checkString('name', name);
     const failed = this.failed.get(name);
     if (failed !== undefined) throw errorFromFailure(failed.failure, `module.kernel('${name}')`);
     const loaded = this.loaded.get(name);
     if (loaded === undefined) {
       throw new CudaError(
         'ERR_CUDA_NOT_FOUND',
-        `module: there is no kernel '${String(name)}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
+        `module: there is no kernel '${name}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
           'Kernels in CUDA C++ need extern "C" to keep their names.',
       );
     }
@@ -114,6 +115,7 @@ export class Module implements AsyncDisposable {
    */
   async global(name: string): Promise<DeviceBuffer<'u8'>> {
     this.check();
+    checkString('name', name);
     let memory = this.globals.get(name);
     if (memory === undefined) {
       const { runtime } = this.device;
@@ -145,6 +147,14 @@ export class Module implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Module (${this.kernelNames.join(', ')})${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */

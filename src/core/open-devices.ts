@@ -2,6 +2,8 @@
  * Which device a name means, and the runtimes that are open: one per device and JS thread, shared by everyone who opens
  * it.
  */
+import { setImmediate } from 'node:timers';
+
 import { CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
 import type { ProviderConfig } from '../runtime/messages.js';
@@ -68,7 +70,7 @@ export class SharedDevice {
     const { runtime, abandoned } = this;
     if (!abandoned && runtime.lost === undefined) {
       try {
-        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress, runtime.info.registered);
+        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress, runtime.info.registered, [...runtime.pinned.keys()]);
       } catch {
         // The context ends with the process at the latest.
       }
@@ -87,7 +89,7 @@ export class SharedDevice {
 export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
-  const match = /^(?:(best)|(cuda|cpu)(?::(\d+))?)$/.exec(String(wanted));
+  const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
@@ -126,6 +128,17 @@ async function openOnce(key: string, config: ProviderConfig, inline: boolean): P
   return shared;
 }
 
+/** What a listener throws is an uncaught exception of its own: others are told all the same, and waits go on. */
+function guarded(tell: () => unknown): void {
+  try {
+    tell();
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}
+
 async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
   const devices = new Set<Device>();
   const opened: { shared?: SharedDevice } = {};
@@ -133,17 +146,20 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
     config,
     {
       error: (error) => {
-        for (const device of devices) device.unclaimed(error);
+        for (const device of devices) guarded(() => device.unclaimed(error));
       },
       print: (text) => {
         let heard = false;
-        for (const device of devices) heard = device.emit('print', text) || heard;
+        for (const device of devices) {
+          if (device.listenerCount('print') > 0) heard = true;
+          guarded(() => device.emit('print', text));
+        }
         if (!heard) process.stdout.write(text);
       },
       labels: () => new Map([...devices].flatMap((device) => device.labels())),
       lost: (error) => {
         opened.shared?.lost();
-        for (const device of devices) device.emit('lost', error);
+        for (const device of devices) guarded(() => device.emit('lost', error));
       },
     },
     inline,

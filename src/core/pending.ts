@@ -84,6 +84,11 @@ export class Pending<T = void> implements PromiseLike<T> {
     return signal === undefined ? this.promise : abortable(this.promise, signal, () => this.abandon());
   }
 
+  /** Whether it is work of this stream. @internal */
+  isOf(stream: Stream): boolean {
+    return this.stream === stream;
+  }
+
   /** @internal */
   follow(promise: Promise<T>, unclaimed: (error: unknown) => void): void {
     this.promise = promise;

@@ -4,6 +4,7 @@
 import { CudaDisposedError } from '../runtime/errors.js';
 import { checkInteger } from './arguments.js';
 import type { Device } from './device.js';
+import type { Stream } from './stream.js';
 
 /** What {@link Device.createPool} takes. */
 export interface PoolOptions {
@@ -41,6 +42,8 @@ export class MemoryPool implements AsyncDisposable {
   private readonly ownedByDevice: boolean;
   private closed = false;
   private allocations = 0;
+  /** Streams that were open when the last allocation was given back. */
+  private streams: readonly Stream[] | undefined;
   private ended: (() => void) | undefined;
 
   /** @internal */
@@ -83,7 +86,9 @@ export class MemoryPool implements AsyncDisposable {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
-    await this.device.synchronize();
+    // Those that were open then: the device may be closing, and its streams be closed by now.
+    const streams = this.streams ?? [...this.device.openStreams];
+    await Promise.all(streams.map((stream) => stream.passed(stream.mark)));
     runtime.handles.drop(this.handle);
     await runtime.call('destroyPool', this.pool);
   }
@@ -91,6 +96,14 @@ export class MemoryPool implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `MemoryPool of ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */
@@ -102,10 +115,13 @@ export class MemoryPool implements AsyncDisposable {
   /** @internal */
   allocated(): void {
     this.allocations++;
+    this.streams = undefined;
   }
 
   /** @internal */
   freed(): void {
-    if (--this.allocations === 0) this.ended?.();
+    if (--this.allocations > 0) return;
+    this.streams = [...this.device.openStreams];
+    this.ended?.();
   }
 }

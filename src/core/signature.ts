@@ -5,7 +5,7 @@
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../runtime/errors.js';
-import { checkInteger, invalid } from './arguments.js';
+import { checkDType, checkInteger, invalid } from './arguments.js';
 import type { DType, DTypeName } from './dtype.js';
 import { DTYPES } from './dtype.js';
 
@@ -33,16 +33,19 @@ export type ParamDeclaration = DType | PointerParam | BytesParam;
 
 /** The kernel only reads through this pointer; readers on several streams may overlap. */
 export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'input' };
 }
 
 /** The kernel writes through this pointer. */
 export function output<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'output'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'output' };
 }
 
 /** The kernel reads and writes through this pointer. */
 export function inout<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'inout'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'inout' };
 }
 
@@ -129,6 +132,7 @@ function describe(declaration: ParamDeclaration): string {
 export function layoutFromDeclaration(
   kernel: string, declarations: readonly ParamDeclaration[], own: readonly ParamLayout[] | undefined,
 ): ParamLayout[] {
+  declarations.forEach(checkKind);
   if (own !== undefined && own.length !== declarations.length) {
     throw new CudaArgumentError(
       'signature',
@@ -137,9 +141,6 @@ export function layoutFromDeclaration(
   }
   let offset = 0;
   return declarations.map((declaration, index) => {
-    if (typeof declaration !== 'object' || declaration === null) {
-      throw new CudaArgumentError(`signature[${index}]`, `signature[${index}]: expected a dtype, input(…), output(…), inout(…) or struct(…), got ${String(declaration)}.`);
-    }
     const size = isPointer(declaration) ? 8 : declaration.bytes;
     const align = isStruct(declaration) ? declaration.align ?? Math.min(16, size & -size || 1) : size;
     if (own === undefined && isStruct(declaration) && declaration.align === undefined && offset % align !== 0) {
@@ -161,6 +162,16 @@ export function layoutFromDeclaration(
     if (isStruct(declaration)) return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
     return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0 };
   });
+}
+
+function checkKind(declaration: unknown, index: number): void {
+  const kind = declaration as ParamDeclaration;
+  if (typeof kind === 'object' && (kind as unknown) !== null) {
+    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access)) return checkDType(kind.dtype, `signature[${index}].dtype`);
+    if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
+    if ('name' in kind && Object.values(DTYPES).includes(kind)) return;
+  }
+  throw invalid(`signature[${index}]`, 'a dtype, input(…), output(…), inout(…) or struct(…)', declaration);
 }
 
 function checkDeclaration(kernel: string, index: number, declaration: ParamDeclaration, size: number, actual: ParamLayout): void {

@@ -9,15 +9,15 @@ import { FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
+import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
 import type { CaptureOptions } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
-import { abortable, pendingOf } from './pending.js';
-import type { WaitOptions , Pending} from './pending.js';
+import { Pending, abortable, pendingOf } from './pending.js';
+import type { WaitOptions } from './pending.js';
 import type { Resource } from './resource.js';
 
 /** What {@link Device.createStream} takes. */
@@ -64,7 +64,9 @@ export class Stream implements Disposable {
   constructor(device: Device, options: StreamOptions) {
     checkOptions('options', options, ['priority', 'blocking', 'label']);
     const { priority = 0, blocking = false, label } = options;
-    checkInteger('priority', priority, -2147483648, 2147483647);
+    checkInteger('options.priority', priority, -2147483648, 2147483647);
+    checkBoolean('options.blocking', blocking);
+    checkLabel('options.label', label);
     this.device = device;
     this.runtime = device.runtime;
     this.shared = device.shared;
@@ -91,10 +93,10 @@ export class Stream implements Disposable {
    * or with the signal's reason
    */
   sync(options: WaitOptions = {}): Promise<void> {
+    this.check();
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
-    this.check();
     if (this.captureScope !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
     const passed = this.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
@@ -107,6 +109,7 @@ export class Stream implements Disposable {
    */
   record(event?: Event): Event {
     this.check();
+    if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
     const target = event ?? new Event(this.device, {});
     target.check();
     if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
@@ -143,7 +146,7 @@ export class Stream implements Disposable {
   /**
    * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
    * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
-   * the stream goes on either way.
+   * the stream goes on either way. The function must not wait for this stream, which waits for it.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
@@ -161,7 +164,12 @@ export class Stream implements Disposable {
         await before;
         const unmade = runtime.whyUnmade(this.slot, 'stream.call');
         if (unmade !== undefined) throw unmade;
-        return await callback();
+        const result = callback();
+        if (result instanceof Pending && result.isOf(this)) {
+          // Unclaimed: it goes on once this function has failed.
+          throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'stream.call: the function returned work of the stream that it holds, which waits for the function. Queue it behind the call, or on another stream.');
+        }
+        return await result;
       } finally {
         runtime.release(transferSlot, held);
       }

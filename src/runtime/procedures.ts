@@ -88,10 +88,11 @@ export const PROCEDURES = {
   unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
 
   /**
-   * Ends what open began. The staging area's address is that of the slots plus their size. Memory that a GPU's driver
+   * Ends what open began, and the page locks that users left. The staging area's address is that of the slots plus their size. Memory that a GPU's driver
    * allocated is kept, with its context, for the next open: JavaScript may hold views of it for as long as it likes.
    */
-  closeContext: (driver: Driver, device: number, stagingAddress: number, registered: boolean) => {
+  closeContext: (driver: Driver, device: number, stagingAddress: number, registered: boolean, pinned: readonly number[]) => {
+    for (const address of pinned) driver.cuMemHostUnregister(address);
     if (!registered && driver.provider === 'libcuda') return;
     if (registered) driver.cuMemHostUnregister(stagingAddress - SLOTS_BYTES);
     else driver.cuMemFreeHost(stagingAddress - SLOTS_BYTES);

@@ -12,7 +12,7 @@ import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost } from './decoder.js';
-import { CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
+import { CudaArgumentError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
@@ -490,7 +490,14 @@ export class Runtime {
       this.replies.set(id, { resolve, reject, name, worker });
     });
     worker.ref();
-    worker.post({ kind: 'call', id, name, args });
+    try {
+      worker.post({ kind: 'call', id, name, args });
+    } catch (error) {
+      // What cannot be posted would keep the process alive for ever.
+      this.replies.delete(id);
+      worker.unref();
+      return Promise.reject(new CudaArgumentError(name, `${name}: an argument cannot be sent to the device's thread: ${String(error)}`, { cause: error }));
+    }
     if (onRing) {
       this.ring.begin(OP.call, 0, 4, 0, -1, 0);
       this.ring.commit();
