@@ -334,15 +334,15 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Ends everything that was made from this device, in order: work in flight is waited for (`timeout` milliseconds at
    * most, default 5000), memory is freed. What is still running after that rejects with ERR_CUDA_DEVICE_CLOSED.
    */
-  close(options: { timeout?: number } = {}): Promise<void> {
-    this.ending ??= this.end(options);
-    return this.ending;
-  }
-
-  private async end(options: { timeout?: number }): Promise<void> {
+  async close(options: { timeout?: number } = {}): Promise<void> {
     checkOptions('options', options, ['timeout']);
     const { timeout = 5000 } = options;
-    checkInteger('options.timeout', timeout, 0, 0x7fffffff, 'milliseconds');
+    if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= 0x7fffffff)) throw invalid('options.timeout', 'milliseconds, from 0 to 2^31 - 1', timeout);
+    this.ending ??= this.end(timeout);
+    await this.ending;
+  }
+
+  private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;

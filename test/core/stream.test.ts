@@ -130,7 +130,7 @@ onDevice('Stream', (host) => {
   });
 
   test('refuses a priority that is no number', async () => {
-    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'priority' });
+    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'options.priority' });
   });
 
   test('refuses an option that does not exist', async () => {

@@ -78,6 +78,10 @@ onDevice('Out of memory', (host) => {
     });
   });
 
+  test('of an image of more bytes than a number counts is thrown at the call', async () => {
+    expect(await failure(() => host.device.alloc2D(f32, { width: 2 ** 28, height: 2 ** 30 }))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
   test('of nothing there is none: zero elements', async () => {
     using buffer = host.device.alloc(i32, 0);
     await buffer.allocated();

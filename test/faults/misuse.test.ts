@@ -81,7 +81,7 @@ onDevice('Wrong arguments', (host) => {
     ['pinned.slice', (v) => pinned.slice(v), '-5'], ['prefetch, stream', (v) => managed.prefetch(v)], ['prefetch, to', (v) => managed.prefetch(stream, v)],
     ['sync', (v) => stream.sync(v)], ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'], ['record', (v) => stream.record(v)], ['wait', (v) => stream.wait(v), 'a closed stream'], ['call', (v) => stream.call(v)], ['capture', (v) => stream.capture(v)], ['capture, options', (v) => stream.capture(() => undefined, v)],
     ['event.sync', (v) => event.sync(v)], ['elapsed', (v) => event.elapsed(v)], ['graph.launch', (v) => graph.launch(v)], ['graph.update', (v) => graph.update(v)], ['graph.upload', (v) => graph.upload(v)], ['graph.dot', (v) => graph.dot(v)],
-    ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)], ['synchronize', (v) => host.device.synchronize(v)], ['device.close, options', (v) => later(v)], ['device.close, timeout', (v) => later({ timeout: v })],
+    ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)], ['synchronize', (v) => host.device.synchronize(v)], ['device.close, options', (v) => later(v)], ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];
 
   /** Closes a device of its own. */
