@@ -288,6 +288,16 @@ export class Stream implements Disposable {
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
+    if (this.fences.length === 0) {
+      const last = this.mark;
+      const seq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      if (this.runtime.passesSoon(this.slot, seq)) {
+        this.done = last;
+        return true;
+      }
+      this.fences.push({ seq, mark: last });
+      return false;
+    }
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 

@@ -13,6 +13,8 @@ import type { SharedState } from './layout.js';
 
 /** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
 const SPIN_MS = 0.02;
+/** Looks before the clock is asked. */
+const SPIN_LOOKS = 500;
 /**
  * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs from microtask to
  * microtask, and timers, sockets and replies would never get their turn.
@@ -114,19 +116,25 @@ export class Completion {
     if (slot.waiters.length !== 0) return false;
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
+    let passed = false;
+    for (let i = 0; i < SPIN_LOOKS && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
     const start = performance.now();
     let now = start;
-    let passed = false;
-    do {
+    while (!passed && now - start < SPIN_MS) {
       for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
       now = performance.now();
-    } while (!passed && now - start < SPIN_MS);
+    }
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
       return false;
     }
     slot.seen = Atomics.load(slots, at);
     return true;
+  }
+
+  /** Whether some await has ended within this turn of the event loop. */
+  get hot(): boolean {
+    return this.turnMarked;
   }
 
   /** Whether an await may still end within this turn of the event loop. */

@@ -9,6 +9,8 @@
  */
 import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
+import { PlainBatch } from '../driver/launch-batch.js';
+import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../driver/result.js';
 import {
   ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, HANDLE_MASK,
@@ -33,8 +35,10 @@ import { RecordQueue } from './record-queue.js';
 const MARKER_INTERVAL = 128;
 const MARKERS_OUTSTANDING = 4;
 const RING_MASK = RING_WORDS - 1;
-/** Commands decoded in one go, before the thread looks at other things. */
-const DRAIN_LIMIT = 512;
+/** Commands, or batches of launches, decoded in one go before the thread looks at other things. */
+const DRAIN_LIMIT = 64;
+/** Words decoded before the JS thread is told of the room. */
+const TAIL_WORDS = 256;
 /** How often the end of a short piece of work is asked for before a fence is put behind it: 15 to 20 µs. */
 const SETTLE_QUERIES = 100;
 const TWO32 = 4294967296;
@@ -82,14 +86,29 @@ export class Decoder {
   private readonly failedRoots = new Set<number>();
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
-  /** Keeps the look-ahead from being optimised away. */
-  ahead = 0;
   private lazyStream = 0;
   private lazyValue = 0;
+
+  // What launches need, where it is at hand.
+  private readonly ring: Int32Array;
+  private readonly values: Float64Array;
+  private readonly failure: Int32Array;
+  private readonly issued: Int32Array;
+  private readonly streams: Float64Array;
+  private readonly batch: LaunchBatch;
+  /** Where in the ring each launch of the batch stands. */
+  private readonly batchAt: Int32Array;
 
   constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
     this.driver = driver;
     this.shared = shared;
+    this.ring = shared.ring;
+    this.values = shared.values;
+    this.failure = shared.failure;
+    this.issued = shared.issued;
+    this.streams = shared.streams;
+    this.batch = driver.launchBatch?.() ?? new PlainBatch(driver);
+    this.batchAt = new Int32Array(this.batch.capacity);
     this.slotsAddress = slotsAddress;
     this.limitLaunches = limitLaunches;
     this.host = host;
@@ -112,19 +131,24 @@ export class Decoder {
     let at = tail & RING_MASK;
     let header = Atomics.load(ring, at);
     if (header === 0) return false;
-    for (let count = 1; ; count++) {
+    let stored = tail;
+    for (let left = DRAIN_LIMIT; ; left--) {
       if (this.visiting && !this.mayRunHere(ring, at)) break;
       if (this.lazySlot !== -1) this.writeFence();
-      // The next record's line is on its way from the other core while the driver works.
-      const next = (tail + (header >>> 16)) | 0;
-      this.ahead = ring[(next + 16) & RING_MASK]! ^ ring[next & RING_MASK]!;
-      if ((header & 0xff) !== OP.launchLine || !this.launchLine(ring, at)) this.dispatch(ring, at, header >>> 16);
-      tail = next;
+      const before = tail;
+      if ((header & 0xffff) === OP.launchLine) tail = this.launchLines(tail);
+      if (tail === before) {
+        this.dispatch(ring, at, header >>> 16);
+        tail = (tail + (header >>> 16)) | 0;
+      }
       at = tail & RING_MASK;
       header = Atomics.load(ring, at);
-      if (header === 0 || count === DRAIN_LIMIT) break;
+      if (header === 0 || left === 0) break;
       // The JS thread reads it only when it runs out of room.
-      if ((count & 15) === 0) Atomics.store(control, WORD.tail, tail);
+      if (((tail - stored) | 0) > TAIL_WORDS) {
+        stored = tail;
+        Atomics.store(control, WORD.tail, tail);
+      }
     }
     Atomics.store(control, WORD.tail, tail);
     return true;
@@ -132,17 +156,16 @@ export class Decoder {
 
   /**
    * The last fence, where nothing has come after it: asks for the stream's end for a few microseconds and writes the
-   * slot from here. What is short ends sooner that way than a fence behind it can be issued (0.7 µs for the call, and
-   * the device has to fetch it); what is long gets its fence.
+   * slot from here. What is short ends sooner that way than a fence behind it is issued and carried out, above all
+   * after a pause (measured on an H200: 12 against 30 µs); what is long gets its fence.
    */
   settle(): void {
     if (this.lazySlot === -1) return;
-    const { slots, streams } = this.shared;
-    const stream = streams[this.lazyStream]!;
+    const stream = this.streams[this.lazyStream]!;
     for (let queries = 0; queries < SETTLE_QUERIES && !this.hasWork; queries++) {
       const result = this.driver.cuStreamQuery(stream);
       if (result === CUresult.CUDA_SUCCESS) {
-        Atomics.store(slots, this.lazySlot * SLOT_WORDS + SLOT_FENCE, this.lazyValue);
+        Atomics.store(this.shared.slots, this.lazySlot * SLOT_WORDS + SLOT_FENCE, this.lazyValue);
         this.lazySlot = -1;
         return;
       }
@@ -151,51 +174,95 @@ export class Decoder {
     this.writeFence();
   }
 
+  /**
+   * A fence behind all that is queued, from the JS thread. Where one launch is awaited after the other (`hot`) the device
+   * is told to write the slot at once: that is seen 0.3 µs sooner than cuStreamQuery tells the end.
+   */
+  fenceNow(slot: number, stream: number, value: number, hot: boolean): void {
+    this.lazySlot = slot;
+    this.lazyStream = stream;
+    this.lazyValue = value;
+    if (hot) this.writeFence();
+    else this.settle();
+  }
+
   private writeFence(): void {
     const slot = this.lazySlot;
     this.lazySlot = -1;
     if (this.isLost) return;
     try {
       this.driver.cuStreamWriteValue32(
-        this.shared.streams[this.lazyStream]!, this.slotsAddress + slot * SLOT_WORDS * 4, this.lazyValue >>> 0, 0,
+        this.streams[this.lazyStream]!, this.slotsAddress + slot * SLOT_WORDS * 4, this.lazyValue >>> 0, 0,
       );
     } catch (error) {
       this.failWithout(error, OP.fence, this.lazyStream);
     }
   }
 
-  /** The usual launch, where nothing stands in its way. Returns false where {@link dispatch} has to look at it. */
-  private launchLine(ring: Int32Array, at: number): boolean {
-    if (this.parked.size !== 0 || this.failedRoots.size !== 0 || this.isLost) return false;
-    const { issued, failure, values, streams } = this.shared;
-    const stream = ring[at + RECORD_STREAM]!;
-    const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
-    const launches = issued[base]!;
-    if ((launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1) return false;
-    const packed = ring[at + RECORD_BODY + 4]!;
-    const refs = at + RECORD_BODY + 5;
-    const params = refs + (packed & 0xffff);
-    for (let ref = refs; ref < params; ref++) {
-      const word = ring[ref]!;
-      const handle = word & LINE_HANDLE_MASK;
-      if (failure[handle] !== 0) return false;
-      const place = params + (word >>> LINE_WORD_SHIFT);
-      const address = values[handle]! + (ring[place]! >>> 0) + ring[place + 1]! * TWO32;
-      ring[place] = address | 0;
-      ring[place + 1] = (address / TWO32) | 0;
-    }
-    try {
-      this.driver.cuLaunchKernel(
-        values[ring[at + RECORD_BODY]!]!, ring[at + RECORD_BODY + 1]!, 1, 1, ring[at + RECORD_BODY + 2]!, 1, 1,
-        ring[at + RECORD_BODY + 3]!, streams[stream]!, ring, params, packed >>> 16,
-      );
+  /**
+   * The usual launches, one behind the other in the ring, where nothing stands in their way: all of them are prepared
+   * before the first is made. Returns the position behind the last one; the same position where {@link dispatch} has to
+   * look at the first.
+   */
+  private launchLines(first: number): number {
+    const { ring, batch, batchAt, issued, failure, values, streams, parked, failedRoots } = this;
+    if (this.isLost) return first;
+    const { words, stride, capacity } = batch;
+    let position = first;
+    let at = first & RING_MASK;
+    let header = ring[at]!;
+    let count = 0;
+    do {
+      const stream = ring[at + RECORD_STREAM]!;
+      const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
+      const launches = issued[base]!;
+      if ((launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1) break;
+      if (parked.size !== 0 && parked.has(stream)) break;
+      if (failedRoots.size !== 0 && failedRoots.has(ring[at + RECORD_ROOT]!)) break;
+      if (this.visiting && this.markersOutstanding(stream) >= MARKERS_OUTSTANDING) break;
+      const packed = ring[at + RECORD_BODY + 4]!;
+      const paramWords = packed >>> 16;
+      const refs = at + RECORD_BODY + 5;
+      const params = refs + (packed & 0xffff);
+      const target = count * stride;
+      for (let i = 0; i < paramWords; i++) words[target + i] = ring[params + i]!;
+      let ref = refs;
+      for (; ref < params; ref++) {
+        const word = ring[ref]!;
+        const handle = word & LINE_HANDLE_MASK;
+        if (failure[handle] !== 0) break;
+        const place = target + (word >>> LINE_WORD_SHIFT);
+        const address = values[handle]! + (words[place]! >>> 0) + words[place + 1]! * TWO32;
+        words[place] = address | 0;
+        words[place + 1] = (address / TWO32) | 0;
+      }
+      if (ref !== params) break;
+      const body = at + RECORD_BODY;
+      if (!batch.prepare(count, values[ring[body]!]!, ring[body + 1]!, ring[body + 2]!, ring[body + 3]!, streams[stream]!, paramWords)) break;
       issued[base] = launches + 1;
-    } catch (error) {
-      this.fail(error, OP.launchLine, ring, at, stream, ring[at + RECORD_ROOT]!);
+      batchAt[count++] = at;
+      position = (position + (header >>> 16)) | 0;
+      at = position & RING_MASK;
+      if (count === capacity) break;
+      header = Atomics.load(ring, at);
+    } while ((header & 0xffff) === OP.launchLine);
+
+    for (let i = 0; i < count; i++) {
+      try {
+        batch.run(i);
+      } catch (error) {
+        at = batchAt[i]!;
+        const stream = ring[at + RECORD_STREAM]!;
+        this.fail(error, OP.launchLine, ring, at, stream, ring[at + RECORD_ROOT]!);
+        // What follows may use what this one would have written.
+        const event = ring[at + RECORD_EVENT]!;
+        if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
+        return (first + ((at - first) & RING_MASK) + (ring[at]! >>> 16)) | 0;
+      }
+      const event = ring[batchAt[i]! + RECORD_EVENT]!;
+      if (event !== 0) this.recordEvent(event, ring[batchAt[i]! + RECORD_STREAM]!, ring[batchAt[i]! + RECORD_ROOT]!);
     }
-    const event = ring[at + RECORD_EVENT]!;
-    if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
-    return true;
+    return position;
   }
 
   /** Lets parked streams go on where they may. Returns whether one did. */
@@ -453,19 +520,14 @@ export class Decoder {
         this.countLaunch(stream);
         return;
       }
-      case OP.fence: {
-        const slot = memory[body]!;
-        if (this.limitLaunches) {
-          // The ring's loop sees to the fence before; a parked stream's commands come here without it.
-          if (this.lazySlot !== -1) this.writeFence();
-          this.lazySlot = slot;
-          this.lazyStream = stream;
-          this.lazyValue = memory[body + 1]!;
-          return;
-        }
-        driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + slot * SLOT_WORDS * 4, memory[body + 1]! >>> 0, 0);
+      case OP.fence:
+        // The ring's loop sees to the fence before; a parked stream's commands come here without it.
+        if (this.lazySlot !== -1) this.writeFence();
+        this.lazySlot = memory[body]!;
+        this.lazyStream = stream;
+        this.lazyValue = memory[body + 1]!;
+        if (!this.limitLaunches) this.writeFence();
         return;
-      }
       case OP.launchEx: {
         const ex = body + 8;
         const packed = memory[ex + LAUNCH_EX.words]!;

@@ -24,6 +24,8 @@ export const WORD = {
   lost: 67,
   /** Failures numbered so far. Both decoders add. */
   failures: 68,
+  /** 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The decoder writes. */
+  shutOut: 69,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
   /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */

@@ -225,6 +225,7 @@ export class Runtime {
   /** Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to by the wait. */
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
+    if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
     const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
@@ -246,7 +247,7 @@ export class Runtime {
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visited = false;
-    this.takeOver();
+    if (!this.ring.drained || this.local !== undefined) this.takeOver();
     return this.completion.spin(slot, seq) && this.completion.mayEndNow();
   }
 
@@ -492,10 +493,30 @@ export class Runtime {
       inline.drain();
       inline.settle();
     } finally {
-      Atomics.store(control, WORD.state, STATE.sleeping);
-      Atomics.notify(control, WORD.state);
+      this.giveBack();
     }
     if (!this.ring.drained) this.wakeNow();
+  }
+
+  private giveBack(): void {
+    const { control } = this.shared;
+    Atomics.store(control, WORD.state, STATE.sleeping);
+    if (Atomics.load(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
+  }
+
+  /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
+  private fenceHere(slot: CompletionSlot, stream: number): boolean {
+    const { inline } = this;
+    if (inline === undefined || !this.ring.drained) return false;
+    const { control } = this.shared;
+    if (Atomics.load(control, WORD.parked) !== 0) return false;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
+    try {
+      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot);
+    } finally {
+      this.giveBack();
+    }
+    return true;
   }
 
   private openInline(): void {
