@@ -39,8 +39,9 @@ const RING_MASK = RING_WORDS - 1;
 const DRAIN_LIMIT = 64;
 /** Words decoded before the JS thread is told of the room. */
 const TAIL_WORDS = 256;
-/** How often the end of a short piece of work is asked for before a fence is put behind it: 15 to 20 µs. */
-const SETTLE_QUERIES = 100;
+/** How long the end of a short piece of work is asked for before a fence is put behind it, and how often between two looks at the clock. */
+const SETTLE_MS = 0.025;
+const SETTLE_QUERIES = 16;
 const TWO32 = 4294967296;
 
 /** What the decoder asks of the thread that it runs on. */
@@ -162,7 +163,8 @@ export class Decoder {
   settle(): void {
     if (this.lazySlot === -1) return;
     const stream = this.streams[this.lazyStream]!;
-    for (let queries = 0; queries < SETTLE_QUERIES && !this.hasWork; queries++) {
+    const start = performance.now();
+    for (let queries = 1; !this.hasWork; queries++) {
       const result = this.driver.cuStreamQuery(stream);
       if (result === CUresult.CUDA_SUCCESS) {
         Atomics.store(this.shared.slots, this.lazySlot * SLOT_WORDS + SLOT_FENCE, this.lazyValue);
@@ -170,6 +172,7 @@ export class Decoder {
         return;
       }
       if (result !== CUresult.CUDA_ERROR_NOT_READY) break;
+      if (queries % SETTLE_QUERIES === 0 && performance.now() - start > SETTLE_MS) break;
     }
     this.writeFence();
   }

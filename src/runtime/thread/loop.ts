@@ -18,6 +18,8 @@ import type { MendedDriver } from './fallbacks.js';
 
 /** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
 const SPIN_MS = 0.05;
+/** As long as it is woken within this time of falling asleep it looks longer, up to as long as that. */
+const MAX_SPIN_MS = 1;
 /**
  * How long the thread watches without sleeping: a copy of 256 MiB takes 5 ms, and a sleep of 50 µs, which wakes after
  * 100, would be two percent of that.
@@ -43,6 +45,7 @@ export class ThreadLoop {
   private lastMove = 0;
   private lastProbe = 0;
   private watching = false;
+  private spinMs = SPIN_MS;
 
   constructor(decoder: Decoder) {
     this.decoder = decoder;
@@ -78,7 +81,7 @@ export class ThreadLoop {
       if (watch) this.look(now);
       else this.watching = false;
       if (busy) continue;
-      if (now - this.lastWork < SPIN_MS || (watch && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
+      if (now - this.lastWork < this.spinMs || (watch && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
         // Only the ring is looked at most of the time: it is what the next command waits for.
         for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++);
         continue;
@@ -163,6 +166,7 @@ export class ThreadLoop {
   private sleep(timeout: number): void {
     const { control } = this.shared;
     const bell = Atomics.load(control, WORD.doorbell);
+    const start = performance.now();
     Atomics.store(control, WORD.state, STATE.sleeping);
     // Looked at after the state is set: whoever writes these looks at the state after writing. A record may show a little
     // later than that, since its header is a plain store on x86; store buffers empty within a microsecond.
@@ -182,6 +186,9 @@ export class ThreadLoop {
       }
       Atomics.store(control, WORD.shutOut, 0);
     }
-    if (timeout === Infinity) this.lastWork = performance.now();
+    const now = performance.now();
+    if (now - start > 10 * MAX_SPIN_MS) this.spinMs = SPIN_MS;
+    else if (now - start < MAX_SPIN_MS && Atomics.load(control, WORD.doorbell) !== bell) this.spinMs = Math.min(MAX_SPIN_MS, this.spinMs * 4);
+    if (timeout === Infinity) this.lastWork = now;
   }
 }
