@@ -79,7 +79,10 @@ export interface DeviceEvents {
   error: [error: CudaError];
   /** The device met a fault; everything rejects from here on. */
   lost: [error: CudaDeviceLostError];
-  /** Text that a kernel of the CPU device printed. Without a listener it goes to standard output. */
+  /**
+   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On a GPU it always does,
+   * written there by the driver.
+   */
   print: [text: string];
 }
 
@@ -300,7 +303,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
-    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo']);
+    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo', 'prints']);
     const jit = {
       ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
       ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
@@ -309,7 +312,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     };
     const shared = await shareImage(image, this.staging.turns);
     const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed);
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 
   /** Waits, without blocking, for all work queued so far on every stream of this device. */

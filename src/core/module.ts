@@ -17,7 +17,7 @@ import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signat
 import type { ParamDeclaration, ParamLayout } from './signature.js';
 import type { Stream } from './stream.js';
 
-/** What {@link Device.loadModule} takes; all of it is for PTX. Default: the JIT's own. */
+/** What {@link Device.loadModule} takes; all but `prints` is for PTX. Default: the JIT's own. */
 export interface ModuleOptions {
   /** CU_JIT_MAX_REGISTERS */
   maxRegisters?: number;
@@ -27,6 +27,11 @@ export interface ModuleOptions {
   debug?: boolean;
   /** CU_JIT_GENERATE_LINE_INFO */
   lineInfo?: boolean;
+  /**
+   * Whether its kernels call `printf`. Default: whether the image mentions `vprintf`, which a compressed fatbin does not
+   * show. On a GPU the text of such kernels comes out by the time that a launch is seen to be over.
+   */
+  prints?: boolean;
 }
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
@@ -49,12 +54,14 @@ export class Module implements AsyncDisposable {
   private readonly uses = new Resource(0);
   /** The entry of the stream that launched last. */
   private lastUse: Use | undefined;
+  private readonly prints: boolean;
   private closed = false;
 
   /** @internal */
-  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[]) {
+  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[], prints: boolean) {
     this.device = device;
     this.library = library;
+    this.prints = prints;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.own(this);
@@ -150,7 +157,9 @@ export class Module implements AsyncDisposable {
       return;
     }
     this.uses.used(stream, ACCESS_READ, mark);
-    this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+    // Left undefined for a module that prints, so that each of its launches comes here.
+    if (this.prints) stream.printed();
+    else this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
   private check(): void {

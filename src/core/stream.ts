@@ -16,7 +16,8 @@ import { Event } from './event.js';
 import { Graph } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
 import { abortable, pendingOf } from './pending.js';
-import type { WaitOptions , Pending} from './pending.js';
+import type { Pending, WaitOptions } from './pending.js';
+import { PrintWatch } from './print-watch.js';
 import type { Resource } from './resource.js';
 
 /** What {@link Device.createStream} takes. */
@@ -57,6 +58,7 @@ export class Stream implements Disposable {
   private readonly waited = new Map<Stream, number>();
   private readonly events: number[] = [];
   private readonly eventMarks: number[] = [];
+  private prints: PrintWatch | undefined;
 
   /** @internal */
   constructor(device: Device, options: StreamOptions) {
@@ -345,6 +347,16 @@ export class Stream implements Disposable {
   used(resource: Resource, access: number, mark: number): void {
     if (this.capturing === undefined) resource.used(this, access, mark);
     else this.capturing.used(this, resource, access);
+  }
+
+  /** A kernel that prints has just been queued. @internal */
+  printed(): void {
+    if (this.capturing !== undefined) {
+      this.capturing.prints = true;
+      return;
+    }
+    this.prints ??= new PrintWatch(this);
+    this.prints.printed();
   }
 
   /** Queues the freeing of a stream-ordered allocation. @internal */

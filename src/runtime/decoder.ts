@@ -23,6 +23,8 @@ import {
   SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
+import type { NativeOutput } from './native-output.js';
+import { PrintedText } from './printed-text.js';
 import { RecordQueue } from './record-queue.js';
 
 /**
@@ -47,6 +49,8 @@ export interface DecoderHost {
   lost(failure: Failure): void;
   /** A procedure call waits in the message port. */
   call(): void;
+  /** Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel first prints. */
+  output(): NativeOutput | undefined;
 }
 
 /** What a stream waits for. */
@@ -80,6 +84,8 @@ export class Decoder {
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
   private readonly failedRoots = new Set<number>();
+  /** Text that kernels of a GPU print; the CPU device gives it out itself. */
+  readonly text: PrintedText | undefined;
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
   /** Keeps the look-ahead from being optimised away. */
@@ -94,6 +100,7 @@ export class Decoder {
     this.limitLaunches = limitLaunches;
     this.host = host;
     this.visiting = visiting;
+    if (limitLaunches && !visiting) this.text = new PrintedText(driver, shared, () => host.output());
   }
 
   /** Whether a command waits in the ring. */
@@ -200,7 +207,7 @@ export class Decoder {
 
   /** Lets parked streams go on where they may. Returns whether one did. */
   resumeParked(): boolean {
-    let progress = false;
+    let progress = this.text !== undefined && this.text.streams !== 0 && this.text.settle(this.isLost);
     for (const [stream, queue] of this.parked) {
       if (!this.mayResume(queue, stream)) continue;
       progress = true;
@@ -222,16 +229,22 @@ export class Decoder {
         break;
       }
     }
-    Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+    this.tellParked();
     return progress;
+  }
+
+  /** While there are any the JS thread leaves the ring alone: what they wait for is known to this decoder only. */
+  private tellParked(): void {
+    Atomics.store(this.shared.control, WORD.parked, this.parkedStreams);
   }
 
   private get isLost(): boolean {
     return Atomics.load(this.shared.control, WORD.lost) !== 0;
   }
 
+  /** Streams that wait for something, or owe text. */
   get parkedStreams(): number {
-    return this.parked.size;
+    return this.parked.size + (this.text?.streams ?? 0);
   }
 
   /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
@@ -326,7 +339,7 @@ export class Decoder {
       if (resumed) return wait;
       const queue: Parked = { wait, records: new RecordQueue() };
       this.parked.set(stream, queue);
-      Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+      this.tellParked();
       if (!wait.consumed) this.setAside(queue, memory, at, length);
       return wait;
     }
@@ -458,6 +471,7 @@ export class Decoder {
         if (this.limitLaunches) {
           // The ring's loop sees to the fence before; a parked stream's commands come here without it.
           if (this.lazySlot !== -1) this.writeFence();
+          if (this.text !== undefined && this.text.streams !== 0 && this.text.takeFence(stream, slot, memory[body + 1]!)) return;
           this.lazySlot = slot;
           this.lazyStream = stream;
           this.lazyValue = memory[body + 1]!;
@@ -583,6 +597,10 @@ export class Decoder {
         driver.cuMemPrefetchAsync(
           this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
         );
+        return;
+      case OP.printed:
+        this.text?.owe(stream);
+        this.tellParked();
         return;
       case OP.release:
         Atomics.store(this.shared.slots, memory[body]! * SLOT_WORDS + SLOT_HOLD, memory[body + 1]!);

@@ -18,7 +18,7 @@ export const WORD = {
   wake: 64,
   /** Messages posted to the JS thread so far. The decoder writes. */
   posted: 65,
-  /** Streams that have parked commands. The decoder writes. */
+  /** Streams that have parked commands, or owe text. The decoder writes. */
   parked: 66,
   /** The driver's result code once the device is lost, else 0. The decoder writes. */
   lost: 67,

@@ -37,6 +37,8 @@ export interface LoadedModule {
   library: number;
   kernels: LoadedKernel[];
   failed: FailedKernel[];
+  /** Whether the image mentions `vprintf`, which is what a kernel's printf calls. */
+  prints: boolean;
 }
 
 /** CUfunction_attribute, in the order of LoadedKernel's attributes. */
@@ -51,6 +53,12 @@ export function ptxOf(image: string | Uint8Array): string | undefined {
   const fatbin = a === 0x50 && b === 0xed && c === 0x55 && d === 0xba;
   if (elf || fatbin) return undefined;
   return new TextDecoder().decode(image[image.length - 1] === 0 ? image.subarray(0, -1) : image);
+}
+
+/** Machine code names it in its table of symbols. */
+function mentionsPrintf(image: string | Uint8Array): boolean {
+  if (typeof image === 'string') return image.includes('vprintf');
+  return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
 /** CUjitInputType */
@@ -84,7 +92,7 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
         if (failed.length === names.length) throw error;
       }
     }
-    return { library, kernels, failed };
+    return { library, kernels, failed, prints: mentionsPrintf(ptx ?? (image)) };
   } catch (error) {
     driver.cuLibraryUnload(library);
     throw error;

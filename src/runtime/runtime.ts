@@ -24,6 +24,7 @@ import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { RingWriter } from './ring-writer.js';
+import { nativeOutput } from './native-output.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -122,6 +123,7 @@ export class Runtime {
           failed: (failure) => runtime?.onFailed(failure),
           lost: (failure) => runtime?.onLost(failure),
           call: () => undefined,
+          output: () => nativeOutput(config.koffiPath),
         };
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
         runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
@@ -509,6 +511,7 @@ export class Runtime {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
       call: () => undefined,
+      output: () => undefined,
     }, true);
   }
 
@@ -532,6 +535,11 @@ export class Runtime {
     Atomics.notify(control, WORD.doorbell);
     Atomics.wait(control, WORD.stop, 1, ms);
     return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /** Reads what the runtime thread has posted, text that kernels printed above all. For process exit only. */
+  hearOut(): void {
+    this.thread?.drain();
   }
 
   /**

@@ -83,6 +83,7 @@ export class ThreadLoop {
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
       this.sleep(watch ? this.watchInterval(now) : this.decoder.parkedStreams !== 0 || owes ? 0.2 : Infinity);
     }
+    if (Atomics.load(control, WORD.lost) === 0) this.decoder.text?.end();
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);
   }
