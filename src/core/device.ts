@@ -369,6 +369,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
   }
 
+  /** Driver handles of the pools that were made here. @internal */
+  poolHandles(): number[] {
+    return [...this.createdPools].map(({ pool }) => pool);
+  }
+
+  /** Streams with frees that have not been seen to be over. @internal */
+  freeingStreams(): Stream[] {
+    return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
+  }
+
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);

@@ -48,6 +48,8 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
+  /** Number of the last operation that frees memory. @internal */
+  lastFree = 0;
   /** The capture that this stream is part of. @internal */
   capturing: CaptureScope | undefined;
   private readonly shared: SharedDevice;
@@ -363,7 +365,7 @@ export class Stream implements Disposable {
   free(handle: number): void {
     const body = this.begin(OP.free, 5, 0);
     this.runtime.ring.memory[body] = handle;
-    this.commit();
+    this.lastFree = this.commit();
     this.runtime.handles.give(handle);
   }
 

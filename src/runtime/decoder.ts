@@ -20,7 +20,7 @@ import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
   HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
-  SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
+  SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { NativeOutput } from './native-output.js';
@@ -37,9 +37,14 @@ const MARKERS_OUTSTANDING = 4;
 const RING_MASK = RING_WORDS - 1;
 /** Commands decoded in one go, before the thread looks at other things. */
 const DRAIN_LIMIT = 512;
+/** What is tried, one after the other, for an allocation that finds too little memory. See {@link DecoderHost.makeRoom}. */
+const ROOM_STEPS: readonly RoomStep[] = ['trim', 'frees', 'trim'];
 /** How often the end of a short piece of work is asked for before a fence is put behind it: 15 to 20 µs. */
 const SETTLE_QUERIES = 100;
 const TWO32 = 4294967296;
+
+/** `trim`: pools give back what they keep. `frees`: frees that are queued are waited for. */
+export type RoomStep = 'trim' | 'frees';
 
 /** What the decoder asks of the thread that it runs on. */
 export interface DecoderHost {
@@ -51,12 +56,19 @@ export interface DecoderHost {
   call(): void;
   /** Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel first prints. */
   output(): NativeOutput | undefined;
+  /**
+   * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no step can help;
+   * otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
+   */
+  makeRoom(step: RoomStep, stream: number, bytes: number): boolean;
+  /** The device has been idle for some time, and memory has been freed since the last time. */
+  idle(): void;
 }
 
 /** What a stream waits for. */
 interface Wait {
-  readonly reason: 'hold' | 'event' | 'launches';
-  /** slot of the hold, or handle of the event */
+  readonly reason: 'hold' | 'event' | 'launches' | 'memory';
+  /** slot of the hold, handle of the event, or slot of the stream that memory is short for */
   readonly on: number;
   readonly value: number;
   /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
@@ -84,6 +96,10 @@ export class Decoder {
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
   private readonly failedRoots = new Set<number>();
+  /** Streams that wait for memory: how many of {@link ROOM_STEPS} were taken. */
+  private readonly shortages = new Map<number, number>();
+  /** Whether memory was freed since the device was last told to be idle. */
+  private freed = false;
   /** Text that kernels of a GPU print; the CPU device gives it out itself. */
   readonly text: PrintedText | undefined;
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
@@ -259,6 +275,7 @@ export class Decoder {
   private mayResume({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
+    if (wait.reason === 'memory') return ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0;
     if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
   }
@@ -335,19 +352,14 @@ export class Decoder {
     }
     if (this.isLost && op !== OP.call) return undefined;
     const wait = ordered ? this.mustWait(op, memory, at, stream) : undefined;
-    if (wait !== undefined) {
-      if (resumed) return wait;
-      const queue: Parked = { wait, records: new RecordQueue() };
-      this.parked.set(stream, queue);
-      this.tellParked();
-      if (!wait.consumed) this.setAside(queue, memory, at, length);
-      return wait;
-    }
+    if (wait !== undefined) return resumed ? wait : this.park(wait, stream, memory, at, length);
     const root = memory[at + RECORD_ROOT]!;
     if (this.failedRoots.size === 0 || !this.failedRoots.has(root) || op === OP.fence || op === OP.free || op === OP.captureEnd) {
       try {
         this.execute(op, memory, at, stream);
       } catch (error) {
+        const short = op === OP.alloc ? this.shortOfMemory(error, memory, at, stream) : undefined;
+        if (short !== undefined) return resumed ? short : this.park(short, stream, memory, at, length);
         this.fail(error, op, memory, at, stream, root);
         if (this.isLost) return undefined;
       }
@@ -355,6 +367,60 @@ export class Decoder {
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
     return undefined;
+  }
+
+  private park(wait: Wait, stream: number, memory: Int32Array, at: number, length: number): Wait {
+    const queue: Parked = { wait, records: new RecordQueue() };
+    this.parked.set(stream, queue);
+    this.tellParked();
+    if (!wait.consumed) this.setAside(queue, memory, at, length);
+    return wait;
+  }
+
+  /** What an allocation that failed waits for before it is tried again; undefined where it has failed for good. */
+  private shortOfMemory(error: unknown, memory: Int32Array, at: number, stream: number): Wait | undefined {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) return undefined;
+    const taken = this.shortages.get(stream) ?? 0;
+    const step = ROOM_STEPS[taken];
+    const value = (Atomics.load(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM) + 1) | 0;
+    if (step !== undefined) this.settleFrees();
+    if (step === undefined || !this.host.makeRoom(step, stream, int64(memory, at + RECORD_BODY + 2))) {
+      this.shortages.delete(stream);
+      return undefined;
+    }
+    this.shortages.set(stream, taken + 1);
+    this.shared.status[memory[at + RECORD_BODY]!] = HANDLE.pending;
+    return { reason: 'memory', on: stream, value, consumed: false };
+  }
+
+  /**
+   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Of streams that
+   * are idle that returns at once, and here nobody gives them work meanwhile. Returns whether all of them are idle.
+   */
+  settleFrees(): boolean {
+    const { streams, issued, control } = this.shared;
+    const used = Atomics.load(control, WORD.slotsUsed);
+    let all = true;
+    for (let slot = 0; slot < used; slot++) {
+      const stream = streams[slot]!;
+      if (stream === 0) continue;
+      const idle = issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 && this.driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS;
+      if (idle) this.driver.cuStreamSynchronize(stream);
+      else all = false;
+    }
+    return all;
+  }
+
+  /** Whether pools may hold memory that nobody has used since it was freed, as far as this decoder knows. */
+  get keepsFreed(): boolean {
+    return this.freed && !this.isLost;
+  }
+
+  /** Nothing has been decoded for some time: has pools trimmed where the device is idle too. */
+  rest(): void {
+    if (this.isLost || !this.settleFrees()) return;
+    this.freed = false;
+    this.host.idle();
   }
 
   private recordEvent(event: number, stream: number, root: number): void {
@@ -513,6 +579,7 @@ export class Decoder {
             : pool === 0 ? driver.cuMemAllocAsync(bytes, streams[stream]!)
             : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
           status[handle] = HANDLE.live;
+          if (this.shortages.size !== 0) this.shortages.delete(stream);
         } catch (error) {
           status[handle] = HANDLE.failed;
           throw error;
@@ -526,6 +593,7 @@ export class Decoder {
         values[handle] = 0;
         failure[handle] = 0;
         Atomics.store(status, handle, HANDLE.released);
+        this.freed = true;
         if (live && address !== 0) driver.cuMemFreeAsync(address, streams[stream]!);
         return;
       }

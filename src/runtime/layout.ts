@@ -58,6 +58,8 @@ export const SLOT_AWAITED = 3;
 export const SLOT_STREAM = 4;
 /** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
 export const SLOT_REACHED = 5;
+/** Within a slot: how often room was made for an allocation of its stream that found too little memory; JS writes. */
+export const SLOT_ROOM = 6;
 
 export const RING_WORDS = 1 << 18;
 

@@ -27,6 +27,8 @@ function setUp() {
     failed: () => undefined,
     lost: () => undefined,
     call: () => undefined,
+    makeRoom: () => false,
+    idle: () => undefined,
     output: () => ({
       bring(write) {
         write();

@@ -27,6 +27,8 @@ const BUSY_WATCH_MS = 6;
 const SPIN_LOOKS = 100;
 /** One turn of a polled device, so that the ring is looked at again soon. */
 const POLL_BUDGET_US = 200;
+/** A device that has had nothing to do for so long gives back the memory that its pool keeps. */
+const IDLE_MS = 2000;
 /** A fence is overdue when nothing moved for this long; then the driver is asked. */
 const OVERDUE_MS = 1;
 
@@ -81,7 +83,9 @@ export class ThreadLoop {
         continue;
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
-      this.sleep(watch ? this.watchInterval(now) : this.decoder.parkedStreams !== 0 || owes ? 0.2 : Infinity);
+      if (watch) this.sleep(this.watchInterval(now));
+      else if (this.decoder.parkedStreams !== 0 || owes) this.sleep(0.2);
+      else this.rest();
     }
     if (Atomics.load(control, WORD.lost) === 0) this.decoder.text?.end();
     Atomics.store(control, WORD.stop, 2);
@@ -158,19 +162,34 @@ export class ThreadLoop {
     return Math.min(5, Math.max(0.05, waited * 0.002));
   }
 
-  private sleep(timeout: number): void {
+  /** Sleeps until there is something to do. */
+  private rest(): void {
     const { control } = this.shared;
+    if (!this.decoder.keepsFreed) {
+      this.sleep(Infinity);
+      return;
+    }
+    const tail = Atomics.load(control, WORD.tail);
+    // The JS thread may have worked the ring meanwhile.
+    if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork) this.decoder.rest();
+  }
+
+  /** Returns whether it slept for all of `timeout` milliseconds. */
+  private sleep(timeout: number): boolean {
+    const { control } = this.shared;
+    const resting = timeout >= IDLE_MS;
     const bell = Atomics.load(control, WORD.doorbell);
     Atomics.store(control, WORD.state, STATE.sleeping);
     // Looked at after the state is set: whoever writes these looks at the state after writing.
     const work =
       this.decoder.hasWork ||
       Atomics.load(control, WORD.stop) !== 0 ||
-      (timeout === Infinity && Atomics.load(control, WORD.watch) === 1);
-    if (!work) Atomics.wait(control, WORD.doorbell, bell, timeout);
+      (resting && Atomics.load(control, WORD.watch) === 1);
+    const expired = !work && Atomics.wait(control, WORD.doorbell, bell, timeout) === 'timed-out';
     while (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
       Atomics.wait(control, WORD.state, STATE.inline, 1);
     }
-    if (timeout === Infinity) this.lastWork = performance.now();
+    if (resting && !expired) this.lastWork = performance.now();
+    return expired;
   }
 }

@@ -52,6 +52,12 @@ function runtimeThread(): void {
         if (received !== undefined) reply(driver, received.message);
       },
       output: () => nativeOutput(start.config.koffiPath),
+      makeRoom: (step, stream, bytes) => {
+        if (bytes > opened.totalMemory) return false;
+        tell({ kind: 'short', step, stream });
+        return true;
+      },
+      idle: () => tell({ kind: 'idle' }),
     });
     loop = new ThreadLoop(decoder);
     post({ kind: 'opened', reply: opened });
