@@ -69,7 +69,10 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
-  /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /**
+   * Bytes that the pool keeps when a stream synchronises; of the device's own pool also those it keeps when the device is
+   * idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
     checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
