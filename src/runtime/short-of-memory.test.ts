@@ -7,7 +7,7 @@ import { CUresult } from '../driver/result.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { Failure } from './failure.js';
-import { HANDLE, PINNED_BYTES, SLOT_ROOM, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
+import { HANDLE, PINNED_BYTES, SLOT_ROOM, WORD, createShared, viewShared } from './layout.js';
 import { RingWriter, putInt64 } from './ring-writer.js';
 
 const BYTES = 1000;
