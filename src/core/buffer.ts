@@ -14,6 +14,7 @@ import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './hos
 import { fillPattern } from './fill-pattern.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
+import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import { readRegion, writeRegion } from './transfer.js';
@@ -160,12 +161,20 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const pattern = fillPattern(this.dtype, value);
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
+    const { byteOffset: offset, length, memory } = this;
+    stream.order(memory, ACCESS_WRITE);
+    let mark: number;
     if (pattern.words === undefined) {
-      return this.set(stream, root, pattern.bits, pattern.value, this.byteLength / (pattern.bits / 8), 0, 0, 0, this.wholeAccess());
+      const { bits, value } = pattern;
+      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.byteLength / (bits / 8), height: 0, pitch: 0 });
+    } else {
+      // No memset has 64 bits: two of 32, each touching every other word.
+      const [low, high] = pattern.words;
+      putMemset(stream, root, memory, ACCESS_WRITE, { offset, bits: 32, value: low, width: 1, height: length, pitch: 8 });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: length, pitch: 8 });
     }
-    // No memset has 64 bits: two of 32, each touching every other word.
-    this.set(stream, root, 32, pattern.words[0], 1, this.length, 8, 0, ACCESS_WRITE);
-    return this.set(stream, root, 32, pattern.words[1], 1, this.length, 8, 4, ACCESS_WRITE);
+    stream.used(memory, ACCESS_WRITE, mark);
+    return new Pending(stream, root, mark);
   }
 
   /**
@@ -381,24 +390,6 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const mark = stream.commit();
     stream.used(this.memory, access, mark);
     stream.used(host.memory, hostAccess, mark);
-    return new Pending(stream, root, mark);
-  }
-
-  private set(
-    stream: Stream, root: number, bits: number, value: number, width: number, height: number, pitch: number, offset: number, access: number,
-  ): Pending {
-    stream.order(this.memory, ACCESS_WRITE);
-    const body = stream.begin(OP.memset, 13, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset + offset);
-    memory[body + 3] = bits;
-    memory[body + 4] = value;
-    putInt64(memory, body + 5, width);
-    memory[body + 7] = height;
-    memory[body + 8] = pitch;
-    const mark = stream.commit();
-    stream.used(this.memory, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
 
