@@ -24,8 +24,9 @@ import type { DeviceInfo } from './list-devices.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
-import { shareImage } from './module-image.js';
-import type { ModuleOptions } from './module.js';
+import { checkText, shareImage } from './module-image.js';
+import { checkModuleOptions } from './module-options.js';
+import type { ModuleOptions } from './module-options.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { Pending, WaitOptions } from './pending.js';
@@ -303,7 +304,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
-    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo', 'prints']);
+    if (typeof image === 'string') checkText(image);
+    checkModuleOptions(options);
     const jit = {
       ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
       ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),

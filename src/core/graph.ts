@@ -214,6 +214,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
     await this.close();
   }
 
+  toString(): string {
+    return `Graph on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   private check(): void {
     if (this.closed) throw new CudaDisposedError('graph: used after it was closed. Capture it again.');
     this.device.check();

@@ -17,23 +17,6 @@ import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signat
 import type { ParamDeclaration, ParamLayout } from './signature.js';
 import type { Stream } from './stream.js';
 
-/** What {@link Device.loadModule} takes; all but `prints` is for PTX. Default: the JIT's own. */
-export interface ModuleOptions {
-  /** CU_JIT_MAX_REGISTERS */
-  maxRegisters?: number;
-  /** 0 to 4. CU_JIT_OPTIMIZATION_LEVEL */
-  optimizationLevel?: number;
-  /** CU_JIT_GENERATE_DEBUG_INFO */
-  debug?: boolean;
-  /** CU_JIT_GENERATE_LINE_INFO */
-  lineInfo?: boolean;
-  /**
-   * Whether its kernels call `printf`. Default: whether the image mentions `vprintf`, which a compressed fatbin does not
-   * show. On a GPU the text of such kernels comes out by the time that a launch is seen to be over.
-   */
-  prints?: boolean;
-}
-
 /** Memory that belongs to a module: freed with it, not by a stream. */
 class ModuleMemory extends Allocation {
   override dispose(): void {
@@ -147,6 +130,14 @@ export class Module implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Module(${this.kernelNames.join(', ')})${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */

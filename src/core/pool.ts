@@ -97,6 +97,14 @@ export class MemoryPool implements AsyncDisposable {
     await this.close();
   }
 
+  toString(): string {
+    return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   /** @internal */
   check(): void {
     if (this.closed) throw new CudaDisposedError('pool: used after it was closed. Make another with await device.createPool().');

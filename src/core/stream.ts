@@ -211,6 +211,15 @@ export class Stream implements Disposable {
     return this.closed;
   }
 
+  toString(): string {
+    const { device, label } = this;
+    return `Stream${label === undefined ? '' : ` '${label}'`} on ${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   // For the rest of core
 
   /** @internal */
