@@ -97,7 +97,11 @@ export class Event implements Disposable {
   }
 
   toString(): string {
-    return `Event(${this.timing ? 'timing' : 'no timing'})`;
+    return `Event(${this.timing ? 'timing' : 'no timing'})${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */

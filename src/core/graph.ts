@@ -38,6 +38,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private readonly events: number[];
   private graph: number;
   private readonly exec: number;
+  /** Whether one of its kernels prints. */
+  private prints: boolean;
   private closed = false;
   private lastUse: { stream: Stream; mark: number } | undefined;
 
@@ -47,6 +49,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.output = output;
     this.uses = scope.uses;
     this.events = scope.events;
+    this.prints = scope.prints;
     this.graph = graph;
     this.exec = this.runtime.handles.adopt(exec);
     device.own(this);
@@ -130,6 +133,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const mark = stream.commit();
     for (const [resource, access] of this.uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
+    if (this.prints) stream.printed();
     return new Pending(stream, root, mark);
   }
 
@@ -153,6 +157,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const merged = new Map(this.uses);
     for (const [resource, access] of other.uses) merged.set(resource, (merged.get(resource) ?? 0) | access);
     this.uses = merged;
+    this.prints ||= other.prints;
   }
 
   /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
@@ -207,6 +212,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Graph on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   private check(): void {

@@ -139,7 +139,7 @@ export class Kernel {
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
     const { layout, pointers, memories } = this;
-    if (args.length !== layout.length) throw this.wrongCount(args);
+    if (args.length !== layout.length) throw this.wrongCount(stream, args);
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
@@ -345,10 +345,12 @@ export class Kernel {
     checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
   }
 
-  private wrongCount(args: readonly KernelArgument[]): CudaArgumentError {
+  private wrongCount(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
+    // Left out, everything behind it has moved up by one.
+    if (!(stream instanceof Stream)) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
     return new CudaArgumentError(
       'args',
-      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. Its parameters are ${this.toString()}.`,
+      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
     );
   }
 }

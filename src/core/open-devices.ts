@@ -9,6 +9,7 @@ import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { Device } from './device.js';
+import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
 
 const open = new Map<string, Promise<SharedDevice>>();
@@ -126,6 +127,14 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
       lost: (error) => {
         opened.shared?.lost();
         for (const device of devices) device.emit('lost', error);
+      },
+      short: async (step, stream) => {
+        const { shared } = opened;
+        if (shared !== undefined) await makeRoom(shared.runtime, devices, step, stream);
+      },
+      idle: async () => {
+        const { shared } = opened;
+        if (shared !== undefined) await shared.runtime.call('trimIdle', shared.runtime.info.device);
       },
     },
     inline,

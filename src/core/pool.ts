@@ -37,7 +37,8 @@ export class MemoryPool implements AsyncDisposable {
   readonly device: Device;
   /** @internal */
   readonly handle: number;
-  private readonly pool: number;
+  /** @internal */
+  readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
   private allocations = 0;
@@ -68,7 +69,10 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
-  /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /**
+   * Bytes that the pool keeps when a stream synchronises; of the device's own pool also those it keeps when the device is
+   * idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
     checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
@@ -91,6 +95,14 @@ export class MemoryPool implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */

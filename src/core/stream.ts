@@ -16,7 +16,8 @@ import { Event } from './event.js';
 import { Graph } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
 import { abortable, pendingOf } from './pending.js';
-import type { WaitOptions , Pending} from './pending.js';
+import type { Pending, WaitOptions } from './pending.js';
+import { PrintWatch } from './print-watch.js';
 import type { Resource } from './resource.js';
 
 /** What {@link Device.createStream} takes. */
@@ -47,6 +48,8 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
+  /** Number of the last operation that frees memory. @internal */
+  lastFree = 0;
   /** The capture that this stream is part of. @internal */
   capturing: CaptureScope | undefined;
   private readonly shared: SharedDevice;
@@ -57,6 +60,7 @@ export class Stream implements Disposable {
   private readonly waited = new Map<Stream, number>();
   private readonly events: number[] = [];
   private readonly eventMarks: number[] = [];
+  private prints: PrintWatch | undefined;
 
   /** @internal */
   constructor(device: Device, options: StreamOptions) {
@@ -205,6 +209,15 @@ export class Stream implements Disposable {
   /** Whether {@link close} was called. */
   get isClosed(): boolean {
     return this.closed;
+  }
+
+  toString(): string {
+    const { device, label } = this;
+    return `Stream${label === undefined ? '' : ` '${label}'`} on ${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   // For the rest of core
@@ -357,11 +370,21 @@ export class Stream implements Disposable {
     else this.capturing.used(this, resource, access);
   }
 
+  /** A kernel that prints has just been queued. @internal */
+  printed(): void {
+    if (this.capturing !== undefined) {
+      this.capturing.prints = true;
+      return;
+    }
+    this.prints ??= new PrintWatch(this);
+    this.prints.printed();
+  }
+
   /** Queues the freeing of a stream-ordered allocation. @internal */
   free(handle: number): void {
     const body = this.begin(OP.free, 5, 0);
     this.runtime.ring.memory[body] = handle;
-    this.commit();
+    this.lastFree = this.commit();
     this.runtime.handles.give(handle);
   }
 

@@ -72,6 +72,8 @@ export class Completion {
   private readonly active = new Set<CompletionSlot>();
   /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
   loud: Promise<void> | undefined;
+  /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
+  readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
   private readonly tickBound = (): void => this.tick();
   private scheduled = false;
@@ -149,8 +151,9 @@ export class Completion {
     return !this.turnOver;
   }
 
-  /** Resolved where the await may end within this turn, else with the next. */
+  /** Resolved where the await may end within this turn, else with the next. What was posted before it has been read. */
   end(): Promise<void> {
+    this.readMessages();
     if (this.mayEndNow()) return Promise.resolve();
     return new Promise((resolve) => {
       setImmediate(resolve);
@@ -221,14 +224,12 @@ export class Completion {
 
   /** Rejects whatever is in flight and not yet passed. */
   rejectAll(error: Error): void {
-    let first = true;
     for (const slot of this.active) {
       this.settle(slot);
       for (const waiter of slot.waiters) {
         // One unhandled rejection says it all.
-        if (first) this.loud = waiter.promise;
+        if (this.loud === undefined || this.bystanders.has(this.loud)) this.loud = waiter.promise;
         else waiter.promise.catch(ignore);
-        first = false;
         waiter.reject(error);
       }
       slot.waiters.length = 0;

@@ -22,9 +22,11 @@ import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
   HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
-  SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
+  SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
+import type { NativeOutput } from './native-output.js';
+import { PrintedText } from './printed-text.js';
 import { RecordQueue } from './record-queue.js';
 
 /**
@@ -42,7 +44,12 @@ const TAIL_WORDS = 256;
 /** How long the end of a short piece of work is asked for before a fence is put behind it, and how often between two looks at the clock. */
 const SETTLE_MS = 0.025;
 const SETTLE_QUERIES = 16;
+/** What is tried, one after the other, for an allocation that finds too little memory. See {@link DecoderHost.makeRoom}. */
+const ROOM_STEPS: readonly RoomStep[] = ['trim', 'frees', 'trim'];
 const TWO32 = 4294967296;
+
+/** `trim`: pools give back what they keep. `frees`: frees that are queued are waited for. */
+export type RoomStep = 'trim' | 'frees';
 
 /** What the decoder asks of the thread that it runs on. */
 export interface DecoderHost {
@@ -52,12 +59,21 @@ export interface DecoderHost {
   lost(failure: Failure): void;
   /** A procedure call waits in the message port. */
   call(): void;
+  /** Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel first prints. */
+  output(): NativeOutput | undefined;
+  /**
+   * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no step can help;
+   * otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
+   */
+  makeRoom(step: RoomStep, stream: number, bytes: number): boolean;
+  /** The device has been idle for some time, and memory has been freed since the last time. */
+  idle(): void;
 }
 
 /** What a stream waits for. */
 interface Wait {
-  readonly reason: 'hold' | 'event' | 'launches';
-  /** slot of the hold, or handle of the event */
+  readonly reason: 'hold' | 'event' | 'launches' | 'memory';
+  /** slot of the hold, handle of the event, or slot of the stream that memory is short for */
   readonly on: number;
   readonly value: number;
   /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
@@ -85,6 +101,12 @@ export class Decoder {
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
   private readonly failedRoots = new Set<number>();
+  /** Streams that wait for memory: how many of {@link ROOM_STEPS} were taken. */
+  private readonly shortages = new Map<number, number>();
+  /** Whether memory was freed since the device was last told to be idle. */
+  private freed = false;
+  /** Text that kernels of a GPU print; the CPU device gives it out itself. */
+  readonly text: PrintedText | undefined;
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
   private lazyStream = 0;
@@ -114,6 +136,7 @@ export class Decoder {
     this.limitLaunches = limitLaunches;
     this.host = host;
     this.visiting = visiting;
+    if (limitLaunches && !visiting) this.text = new PrintedText(driver, shared, () => host.output());
   }
 
   /** Whether a command waits in the ring. */
@@ -270,7 +293,7 @@ export class Decoder {
 
   /** Lets parked streams go on where they may. Returns whether one did. */
   resumeParked(): boolean {
-    let progress = false;
+    let progress = this.text !== undefined && this.text.streams !== 0 && this.text.settle(this.isLost);
     for (const [stream, queue] of this.parked) {
       if (!this.mayResume(queue, stream)) continue;
       progress = true;
@@ -292,16 +315,22 @@ export class Decoder {
         break;
       }
     }
-    Atomics.store(this.shared.control, WORD.parked, this.parked.size);
+    this.tellParked();
     return progress;
+  }
+
+  /** While there are any the JS thread leaves the ring alone: what they wait for is known to this decoder only. */
+  private tellParked(): void {
+    Atomics.store(this.shared.control, WORD.parked, this.parkedStreams);
   }
 
   private get isLost(): boolean {
     return Atomics.load(this.shared.control, WORD.lost) !== 0;
   }
 
+  /** Streams that wait for something, or owe text. */
   get parkedStreams(): number {
-    return this.parked.size;
+    return this.parked.size + (this.text?.streams ?? 0);
   }
 
   /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
@@ -316,6 +345,7 @@ export class Decoder {
   private mayResume({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
+    if (wait.reason === 'memory') return ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0;
     if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
   }
@@ -392,19 +422,14 @@ export class Decoder {
     }
     if (this.isLost && op !== OP.call) return undefined;
     const wait = ordered ? this.mustWait(op, memory, at, stream) : undefined;
-    if (wait !== undefined) {
-      if (resumed) return wait;
-      const queue: Parked = { wait, records: new RecordQueue() };
-      this.parked.set(stream, queue);
-      Atomics.store(this.shared.control, WORD.parked, this.parked.size);
-      if (!wait.consumed) this.setAside(queue, memory, at, length);
-      return wait;
-    }
+    if (wait !== undefined) return resumed ? wait : this.park(wait, stream, memory, at, length);
     const root = memory[at + RECORD_ROOT]!;
     if (this.failedRoots.size === 0 || !this.failedRoots.has(root) || op === OP.fence || op === OP.free || op === OP.captureEnd) {
       try {
         this.execute(op, memory, at, stream);
       } catch (error) {
+        const short = op === OP.alloc ? this.shortOfMemory(error, memory, at, stream) : undefined;
+        if (short !== undefined) return resumed ? short : this.park(short, stream, memory, at, length);
         this.fail(error, op, memory, at, stream, root);
         if (this.isLost) return undefined;
       }
@@ -412,6 +437,60 @@ export class Decoder {
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
     return undefined;
+  }
+
+  private park(wait: Wait, stream: number, memory: Int32Array, at: number, length: number): Wait {
+    const queue: Parked = { wait, records: new RecordQueue() };
+    this.parked.set(stream, queue);
+    this.tellParked();
+    if (!wait.consumed) this.setAside(queue, memory, at, length);
+    return wait;
+  }
+
+  /** What an allocation that failed waits for before it is tried again; undefined where it has failed for good. */
+  private shortOfMemory(error: unknown, memory: Int32Array, at: number, stream: number): Wait | undefined {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) return undefined;
+    const taken = this.shortages.get(stream) ?? 0;
+    const step = ROOM_STEPS[taken];
+    const value = (Atomics.load(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM) + 1) | 0;
+    if (step !== undefined) this.settleFrees();
+    if (step === undefined || !this.host.makeRoom(step, stream, int64(memory, at + RECORD_BODY + 2))) {
+      this.shortages.delete(stream);
+      return undefined;
+    }
+    this.shortages.set(stream, taken + 1);
+    this.shared.status[memory[at + RECORD_BODY]!] = HANDLE.pending;
+    return { reason: 'memory', on: stream, value, consumed: false };
+  }
+
+  /**
+   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Of streams that
+   * are idle that returns at once, and here nobody gives them work meanwhile. Returns whether all of them are idle.
+   */
+  settleFrees(): boolean {
+    const { streams, issued, control } = this.shared;
+    const used = Atomics.load(control, WORD.slotsUsed);
+    let all = true;
+    for (let slot = 0; slot < used; slot++) {
+      const stream = streams[slot]!;
+      if (stream === 0) continue;
+      const idle = issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 && this.driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS;
+      if (idle) this.driver.cuStreamSynchronize(stream);
+      else all = false;
+    }
+    return all;
+  }
+
+  /** Whether pools may hold memory that nobody has used since it was freed, as far as this decoder knows. */
+  get keepsFreed(): boolean {
+    return this.freed && !this.isLost;
+  }
+
+  /** Nothing has been decoded for some time: has pools trimmed where the device is idle too. */
+  rest(): void {
+    if (this.isLost || !this.settleFrees()) return;
+    this.freed = false;
+    this.host.idle();
   }
 
   private recordEvent(event: number, stream: number, root: number): void {
@@ -526,6 +605,7 @@ export class Decoder {
       case OP.fence:
         // The ring's loop sees to the fence before; a parked stream's commands come here without it.
         if (this.lazySlot !== -1) this.writeFence();
+        if (this.text !== undefined && this.text.streams !== 0 && this.text.takeFence(stream, memory[body]!, memory[body + 1]!)) return;
         this.lazySlot = memory[body]!;
         this.lazyStream = stream;
         this.lazyValue = memory[body + 1]!;
@@ -564,6 +644,7 @@ export class Decoder {
             : pool === 0 ? driver.cuMemAllocAsync(bytes, streams[stream]!)
             : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
           status[handle] = HANDLE.live;
+          if (this.shortages.size !== 0) this.shortages.delete(stream);
         } catch (error) {
           status[handle] = HANDLE.failed;
           throw error;
@@ -577,6 +658,7 @@ export class Decoder {
         values[handle] = 0;
         failure[handle] = 0;
         Atomics.store(status, handle, HANDLE.released);
+        this.freed = true;
         if (live && address !== 0) driver.cuMemFreeAsync(address, streams[stream]!);
         return;
       }
@@ -648,6 +730,10 @@ export class Decoder {
         driver.cuMemPrefetchAsync(
           this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
         );
+        return;
+      case OP.printed:
+        this.text?.owe(stream);
+        this.tellParked();
         return;
       case OP.release:
         Atomics.store(this.shared.slots, memory[body]! * SLOT_WORDS + SLOT_HOLD, memory[body + 1]!);

@@ -5,7 +5,7 @@
  */
 import { isMainThread } from 'node:worker_threads';
 
-import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { nativeOutput } from './native-output.js';
 import type { Runtime } from './runtime.js';
 
 const GRACE_MS = 50;
@@ -16,7 +16,10 @@ const live = new Set<Runtime>();
 
 function atExit(code: number): void {
   let stopped = true;
-  for (const runtime of live) if (!runtime.stopNow(GRACE_MS)) stopped = false;
+  for (const runtime of live) {
+    if (!runtime.stopNow(GRACE_MS)) stopped = false;
+    runtime.hearOut();
+  }
   if (!isMainThread) {
     for (const runtime of live) runtime.releasePinned(WORKER_GRACE_MS);
     return;
@@ -25,13 +28,8 @@ function atExit(code: number): void {
   const cuda = [...live].find((runtime) => runtime.config.provider === 'libcuda');
   // A CPU device's thread runs JavaScript and WebAssembly only, which Node can end.
   if (cuda === undefined) return;
-  try {
-    const libc = loadKoffi(cuda.config.koffiPath ?? koffiPath()).load('libc.so.6');
-    libc.func('int fflush(void*)')(null);
-    libc.func('void _exit(int)')(code);
-  } catch {
-    // Where there is no such libc the orderly shutdown has to do.
-  }
+  // Where there is no such libc the orderly shutdown has to do.
+  nativeOutput(cuda.config.koffiPath)?.exit(code);
 }
 
 /** Ends `runtime` with the process. Returns how to call that off. */

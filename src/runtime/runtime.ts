@@ -11,19 +11,20 @@ import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
-import type { DecoderHost } from './decoder.js';
+import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaDeviceLostError, CudaError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
 import {
-  MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { RingWriter } from './ring-writer.js';
+import { nativeOutput } from './native-output.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -35,6 +36,10 @@ export interface RuntimeEvents {
   print(text: string): void;
   /** The device met a fault. */
   lost(error: CudaError): void;
+  /** An allocation of a stream (its slot) found too little memory; it is tried again when the promise settles. */
+  short(step: RoomStep, stream: number): Promise<void>;
+  /** The device has been idle for some time. */
+  idle(): Promise<void>;
 }
 
 interface Failed {
@@ -122,6 +127,14 @@ export class Runtime {
           failed: (failure) => runtime?.onFailed(failure),
           lost: (failure) => runtime?.onLost(failure),
           call: () => undefined,
+          output: () => nativeOutput(config.koffiPath),
+          makeRoom: (step, stream, bytes) => {
+            if (bytes > info.totalMemory) return false;
+            // Not within the decoder's own turn: what is to be done goes through it.
+            setImmediate(() => void runtime?.makeRoom(step, stream));
+            return true;
+          },
+          idle: () => undefined,
         };
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
         runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
@@ -379,6 +392,12 @@ export class Runtime {
       case 'lost':
         this.onLost(message.failure);
         return;
+      case 'short':
+        void this.makeRoom(message.step, message.stream);
+        return;
+      case 'idle':
+        this.events.idle().catch(() => undefined);
+        return;
       case 'print':
         this.events.print(message.text);
         return;
@@ -394,6 +413,17 @@ export class Runtime {
       }
       default:
     }
+  }
+
+  private async makeRoom(step: RoomStep, stream: number): Promise<void> {
+    try {
+      await this.events.short(step, stream);
+    } catch {
+      // The allocation fails again, and its error is the one to tell.
+    }
+    Atomics.add(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM, 1);
+    if (this.local !== undefined) this.completion.kick();
+    else this.wakeNow();
   }
 
   // Calls that may wait
@@ -530,6 +560,9 @@ export class Runtime {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
       call: () => undefined,
+      output: () => undefined,
+      makeRoom: () => false,
+      idle: () => undefined,
     }, true);
   }
 
@@ -553,6 +586,11 @@ export class Runtime {
     Atomics.notify(control, WORD.doorbell);
     Atomics.wait(control, WORD.stop, 1, ms);
     return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /** Reads what the runtime thread has posted, text that kernels printed above all. For process exit only. */
+  hearOut(): void {
+    this.thread?.drain();
   }
 
   /**
