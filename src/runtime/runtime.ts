@@ -300,6 +300,8 @@ export class Runtime {
   /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
   expect(root: number): void {
     this.expected.add(root);
+    const failed = this.failures.get(root);
+    if (failed !== undefined) this.claim(failed);
   }
 
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
