@@ -87,7 +87,8 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await second.slice(-1).read(stream))[0]).toBe(7);
   });
 
-  test('fails where frees do not come to their turn, and the stream goes on', async () => {
+  // A GPU's driver gives out the memory at once and makes the stream wait for the free (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES).
+  test.runIf(onCpu)('fails where frees do not come to their turn, and the stream goes on', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     const module = await host.load(WAITING);
