@@ -13,6 +13,7 @@ import { fillPattern } from './fill-pattern.js';
 import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
+import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
 import { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
@@ -142,19 +143,22 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(this.memory, ACCESS_WRITE);
+    const { byteOffset: offset, height, memory, pitch } = this;
     let mark: number;
     if (pattern.words === undefined) {
-      mark = this.set(stream, root, this.wholeAccess(), 0, pattern.bits, pattern.value, this.lineBytes / (pattern.bits / 8), this.height, this.pitch);
+      const { bits, value } = pattern;
+      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.lineBytes / (bits / 8), height, pitch });
     } else {
       // No memset has 64 bits: two of 32, each touching every other word, make the first row; copies double it.
+      const [low, high] = pattern.words;
       const elements = this.width * this.channels;
-      this.set(stream, root, this.wholeAccess(), 0, 32, pattern.words[0], 1, elements, 8);
-      mark = this.set(stream, root, ACCESS_WRITE, 4, 32, pattern.words[1], 1, elements, 8);
-      for (let rows = 1; rows < this.height; rows *= 2) {
-        mark = this.copyRows(stream, root, ACCESS_WRITE, this, this.byteOffset + rows * this.pitch, Math.min(rows, this.height - rows));
+      putMemset(stream, root, memory, this.wholeAccess(), { offset, bits: 32, value: low, width: 1, height: elements, pitch: 8 });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: elements, pitch: 8 });
+      for (let rows = 1; rows < height; rows *= 2) {
+        mark = this.copyRows(stream, root, ACCESS_WRITE, this, offset + rows * pitch, Math.min(rows, height - rows));
       }
     }
-    stream.used(this.memory, this.wholeAccess(), mark);
+    stream.used(memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
@@ -210,20 +214,6 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
-  }
-
-  /** One memset of `width` words of `bits` bits in each of `height` rows, from `offset` bytes behind the first pixel on. */
-  private set(stream: Stream, root: number, access: number, offset: number, bits: number, value: number, width: number, height: number, pitch: number): number {
-    const body = stream.begin(OP.memset, 13, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset + offset);
-    memory[body + 3] = bits;
-    memory[body + 4] = value;
-    putInt64(memory, body + 5, width);
-    memory[body + 7] = height;
-    memory[body + 8] = pitch;
-    return stream.commit();
   }
 
   /** Copies the first `rows` rows of `source` to `offset` bytes from the start of this image's memory. */

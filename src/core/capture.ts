@@ -60,6 +60,8 @@ export class CaptureScope {
   /** Events made for the capture; destroyed with the graph. */
   readonly events: number[] = [];
   ended = false;
+  /** Whether a kernel that prints was captured. */
+  prints = false;
   /** What was closed while the graph was made of it: freed once it is made, or has failed to be. */
   private deferred: (() => void)[] | undefined = [];
   private readonly streams = new Set<Stream>();

@@ -10,7 +10,7 @@ import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
-import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
+import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
@@ -23,8 +23,9 @@ import type { DeviceInfo } from './list-devices.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
-import { shareImage } from './module-image.js';
-import type { ModuleOptions } from './module.js';
+import { checkText, shareImage } from './module-image.js';
+import { checkModuleOptions } from './module-options.js';
+import type { ModuleOptions } from './module-options.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { Pending, WaitOptions } from './pending.js';
@@ -78,7 +79,10 @@ export interface DeviceEvents {
   error: [error: CudaError];
   /** The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects from here on. */
   lost: [error: CudaError];
-  /** Text that a kernel of the CPU device printed. Without a listener it goes to standard output. */
+  /**
+   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On a GPU it always does,
+   * written there by the driver.
+   */
   print: [text: string];
 }
 
@@ -307,11 +311,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
-    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo']);
-    if (options.maxRegisters !== undefined) checkInteger('options.maxRegisters', options.maxRegisters, 1, 65535, 'registers');
-    if (options.optimizationLevel !== undefined) checkInteger('options.optimizationLevel', options.optimizationLevel, 0, 4);
-    checkBoolean('options.debug', options.debug);
-    checkBoolean('options.lineInfo', options.lineInfo);
+    if (typeof image === 'string') checkText(image);
+    checkModuleOptions(options);
     const jit = {
       ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
       ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
@@ -319,8 +320,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
     };
     const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed);
+    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin, `sm_${this.properties.computeCapability.join('')}`);
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
@@ -390,6 +391,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { streams } = this.runtime.shared;
     const idle = [...this.streams].filter((stream) => stream.capturing === undefined && stream.hasPassed(stream.mark));
     return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
+  }
+
+  /** Driver handles of the pools that were made here. @internal */
+  poolHandles(): number[] {
+    return [...this.createdPools].map(({ pool }) => pool);
+  }
+
+  /** Streams with frees that have not been seen to be over. @internal */
+  freeingStreams(): Stream[] {
+    return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
   }
 
   /** @internal */

@@ -51,6 +51,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private readonly events: number[];
   private graph: number;
   private readonly exec: number;
+  /** Whether one of its kernels prints. */
+  private prints: boolean;
   private closed = false;
   private updating = false;
   private lastUse: { stream: Stream; mark: number } | undefined;
@@ -61,6 +63,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.output = output;
     this.uses = scope.uses;
     this.events = scope.events;
+    this.prints = scope.prints;
     this.graph = graph;
     this.exec = this.runtime.handles.adopt(exec);
     device.own(this);
@@ -160,6 +163,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const mark = stream.commit();
     for (const [resource, access] of this.uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
+    if (this.prints) stream.printed();
     return new Pending(stream, root, mark);
   }
 
@@ -204,6 +208,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
       );
     }
     this.uses = other.uses;
+    this.prints = other.prints;
   }
 
   /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
@@ -266,7 +271,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   toString(): string {
-    return `Graph of ${this.device.name}${this.closed ? ', closed' : ''}`;
+    return `Graph on ${this.device.name}${this.closed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

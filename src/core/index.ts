@@ -22,7 +22,7 @@ export { ManagedBuffer } from './managed.js';
 export { MemoryPool } from './pool.js';
 export type { PoolOptions, PoolStatistics } from './pool.js';
 export { Module } from './module.js';
-export type { ModuleOptions } from './module.js';
+export type { ModuleOptions } from './module-options.js';
 export { Kernel } from './kernel.js';
 export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, LaunchOptions } from './kernel.js';
 export { Graph } from './graph.js';

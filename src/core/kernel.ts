@@ -68,6 +68,12 @@ export interface KernelAttributes {
 const LAUNCH_OPTIONS = ['grid', 'block', 'shared', 'cooperative', 'cluster', 'programmatic', 'priority'];
 const TWO32 = 4294967296;
 
+/** The usual arguments have a way of their own; {@link putArgument} takes any. */
+const SHORT_NONE = 0;
+const SHORT_POINTER = 1;
+const SHORT_F32 = 2;
+const SHORT_I32 = 3;
+
 const scratch = new ArrayBuffer(8);
 const scratchF32 = new Float32Array(scratch);
 const scratchF64 = new Float64Array(scratch);
@@ -96,6 +102,9 @@ export class Kernel {
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
   private checkedOptions: LaunchOptions | null = null;
   private readonly memories: (Resource | undefined)[];
+  /** How each argument is written where it is of the usual type, and the word that it goes to. */
+  private readonly short: readonly number[];
+  private readonly shortWord: readonly number[];
   /** The last launch within the limits. */
   private lastShape = { gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, shared: 0 };
 
@@ -109,6 +118,8 @@ export class Kernel {
     this.layout = layout;
     this.pointers = layout.filter((param) => param.kind === 'pointer');
     this.memories = this.pointers.map(() => undefined);
+    this.short = layout.map(shortWay);
+    this.shortWord = layout.map((param) => param.offset >> 2);
     const last = layout[layout.length - 1];
     this.paramBytes = last === undefined ? 0 : last.offset + last.size;
     this.paramWords = Math.ceil(this.paramBytes / 4);
@@ -131,7 +142,7 @@ export class Kernel {
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
     const { layout, pointers, memories } = this;
-    if (args.length !== layout.length) throw this.wrongCount(args);
+    if (args.length !== layout.length) throw this.wrongCount(stream, args);
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
@@ -221,7 +232,21 @@ export class Kernel {
     }
     const { memory } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
-    for (let i = 0; i < layout.length; i++) putArgument(memory, params, layout[i]!, args[i]!, this.name);
+    const { short, shortWord } = this;
+    const { floats } = ring;
+    for (let i = 0; i < layout.length; i++) {
+      const arg = args[i]!;
+      const way = short[i]!;
+      const at = params + shortWord[i]!;
+      if (way === SHORT_POINTER && typeof arg === 'object' && arg !== null) {
+        // It was found to be memory above. The decoder adds the address to the offset.
+        const offset = (arg as KernelMemory).byteOffset;
+        memory[at] = offset | 0;
+        memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
+      } else if (way === SHORT_F32 && typeof arg === 'number') floats[at] = arg;
+      else if (way === SHORT_I32 && typeof arg === 'number' && arg === (arg | 0)) memory[at] = arg;
+      else putArgument(memory, params, layout[i]!, arg, this.name);
+    }
     const mark = stream.commit();
     for (let i = 0; i < pointers.length; i++) {
       const resource = memories[i];
@@ -339,10 +364,12 @@ export class Kernel {
     checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
   }
 
-  private wrongCount(args: readonly KernelArgument[]): CudaArgumentError {
+  private wrongCount(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
+    // Left out, everything behind it has moved up by one.
+    if (!(stream instanceof Stream)) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
     return new CudaArgumentError(
       'args',
-      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. Its parameters are ${this.toString()}.`,
+      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
     );
   }
 }
@@ -362,6 +389,13 @@ function dimension(argument: string, value: Exclude<Dimensions, number>, axis: n
   const size: unknown = value[axis];
   if (typeof size !== 'number') throw invalid(`options.${argument}[${axis}]`, 'a number', size);
   return size;
+}
+
+function shortWay(param: ParamLayout): number {
+  if (param.kind === 'pointer') return SHORT_POINTER;
+  if (param.kind !== 'scalar') return SHORT_NONE;
+  if (param.scalar === 'f32') return SHORT_F32;
+  return param.scalar === 'i32' || param.scalar === 'u32' ? SHORT_I32 : SHORT_NONE;
 }
 
 function extent(memory: KernelMemory): readonly [number, number] {

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer';
 
 import { allocateHost } from '../runtime/host-allocation.js';
+import { invalid } from './arguments.js';
 import type { TurnBudget } from './turn-budget.js';
 
 /** Up to this size an image is posted as it is. */
@@ -12,6 +13,21 @@ const SMALL = 1 << 16;
 const SLICE = 1 << 18;
 /** Turning text into bytes takes about four times as long as copying them. */
 const ENCODING_COST = 4;
+
+/**
+ * Refuses what is no PTX and is often taken for it: a file's name, and CUDA C++.
+ *
+ * @throws CudaArgumentError that says what to pass instead
+ */
+export function checkText(image: string): void {
+  if (image.length < 4096 && /^\S+\.(ptx|cubin|fatbin|cu)$/.test(image)) {
+    throw invalid('image', 'PTX text', image, 'That is the name of a file: pass what is in it, e.g. await readFile(name).');
+  }
+  // PTX begins with its version, behind comments at most.
+  if (/\b__global__\b/.test(image.slice(0, 65536)) && !/^\s*\.version\b/m.test(image)) {
+    throw invalid('image', 'PTX text', image, 'That is CUDA C++: compile it first, e.g. with nvcc --ptx.');
+  }
+}
 
 export async function shareImage(image: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
   if (image.length <= SMALL) return image;

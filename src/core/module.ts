@@ -17,18 +17,6 @@ import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signat
 import type { ParamDeclaration, ParamLayout } from './signature.js';
 import type { Stream } from './stream.js';
 
-/** What {@link Device.loadModule} takes; all of it is for PTX. Default: the JIT's own. */
-export interface ModuleOptions {
-  /** CU_JIT_MAX_REGISTERS */
-  maxRegisters?: number;
-  /** 0 to 4. CU_JIT_OPTIMIZATION_LEVEL */
-  optimizationLevel?: number;
-  /** CU_JIT_GENERATE_DEBUG_INFO */
-  debug?: boolean;
-  /** CU_JIT_GENERATE_LINE_INFO */
-  lineInfo?: boolean;
-}
-
 /** Memory that belongs to a module: freed with it, not by a stream. */
 class ModuleMemory extends Allocation {
   override dispose(): void {
@@ -49,12 +37,14 @@ export class Module implements AsyncDisposable {
   private readonly uses = new Resource(0);
   /** The entry of the stream that launched last. */
   private lastUse: Use | undefined;
+  private readonly prints: boolean;
   private closed = false;
 
   /** @internal */
-  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[]) {
+  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[], prints: boolean) {
     this.device = device;
     this.library = library;
+    this.prints = prints;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.own(this);
@@ -150,7 +140,7 @@ export class Module implements AsyncDisposable {
   }
 
   toString(): string {
-    return `Module (${this.kernelNames.join(', ')})${this.closed ? ', closed' : ''}`;
+    return `Module(${this.kernelNames.join(', ')})${this.closed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -165,7 +155,9 @@ export class Module implements AsyncDisposable {
       return;
     }
     this.uses.used(stream, ACCESS_READ, mark);
-    this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+    // Left undefined for a module that prints, so that each of its launches comes here.
+    if (this.prints) stream.printed();
+    else this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
   private check(): void {

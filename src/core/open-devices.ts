@@ -12,6 +12,7 @@ import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
+import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
@@ -160,6 +161,14 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
       lost: (error) => {
         opened.shared?.lost();
         for (const device of devices) guarded(() => device.emit('lost', error));
+      },
+      short: async (step, stream) => {
+        const { shared } = opened;
+        if (shared !== undefined) await makeRoom(shared.runtime, devices, step, stream);
+      },
+      idle: async () => {
+        const { shared } = opened;
+        if (shared !== undefined) await shared.runtime.call('trimIdle', shared.runtime.info.device);
       },
     },
     inline,

@@ -38,9 +38,11 @@ export class MemoryPool implements AsyncDisposable {
   readonly device: Device;
   /** @internal */
   readonly handle: number;
-  private readonly pool: number;
+  /** @internal */
+  readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
+  private ending: Promise<void> | undefined;
   private allocations = 0;
   /** Streams that were open when the last allocation was given back. */
   private streams: readonly Stream[] | undefined;
@@ -71,7 +73,10 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
-  /** Bytes that the pool keeps when a stream synchronises. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /**
+   * Bytes that the pool keeps when a stream synchronises; of the device's own pool also those it keeps when the device is
+   * idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
     checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
@@ -80,9 +85,13 @@ export class MemoryPool implements AsyncDisposable {
 
   /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
   async close(): Promise<void> {
-    if (this.closed || this.ownedByDevice) return;
+    if (this.ownedByDevice) return;
     this.closed = true;
-    this.device.poolClosed(this);
+    this.ending ??= this.end();
+    await this.ending;
+  }
+
+  private async end(): Promise<void> {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
@@ -90,6 +99,8 @@ export class MemoryPool implements AsyncDisposable {
     const streams = this.streams ?? [...this.device.openStreams];
     await Promise.all(streams.map((stream) => stream.passed(stream.mark)));
     runtime.handles.drop(this.handle);
+    // Not sooner: a device that is closed meanwhile waits for this, too.
+    this.device.poolClosed(this);
     await runtime.call('destroyPool', this.pool);
   }
 
@@ -99,7 +110,7 @@ export class MemoryPool implements AsyncDisposable {
   }
 
   toString(): string {
-    return `MemoryPool of ${this.device.name}${this.closed ? ', closed' : ''}`;
+    return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

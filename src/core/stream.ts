@@ -18,6 +18,7 @@ import type { CaptureOptions } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
 import { Pending, abortable, pendingOf } from './pending.js';
 import type { WaitOptions } from './pending.js';
+import { PrintWatch } from './print-watch.js';
 import type { Resource } from './resource.js';
 
 /** What {@link Device.createStream} takes. */
@@ -48,6 +49,8 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
+  /** Number of the last operation that frees memory. @internal */
+  lastFree = 0;
   /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
   capturing: CaptureScope | OutsideCapture | undefined;
   /** @internal */
@@ -59,6 +62,7 @@ export class Stream implements Disposable {
   private readonly waited = new Map<Stream, number>();
   private readonly events: number[] = [];
   private readonly eventMarks: number[] = [];
+  private prints: PrintWatch | undefined;
 
   /** @internal */
   constructor(device: Device, options: StreamOptions) {
@@ -225,8 +229,8 @@ export class Stream implements Disposable {
   }
 
   toString(): string {
-    const title = this.label === undefined ? `Stream ${this.slot.index}` : `Stream '${this.label}'`;
-    return `${title} on ${this.device.name}${this.closed ? ', closed' : ''}`;
+    const { device, label, slot } = this;
+    return `Stream ${label === undefined ? slot.index : `'${label}'`} on ${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -335,6 +339,16 @@ export class Stream implements Disposable {
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
+    if (this.fences.length === 0) {
+      const last = this.mark;
+      const seq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      if (this.runtime.passesSoon(this.slot, seq)) {
+        this.done = last;
+        return true;
+      }
+      this.fences.push({ seq, mark: last });
+      return false;
+    }
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 
@@ -394,11 +408,22 @@ export class Stream implements Disposable {
     else this.capturing.used(this, resource, access);
   }
 
+  /** A kernel that prints has just been queued. @internal */
+  printed(): void {
+    const { captureScope } = this;
+    if (captureScope !== undefined) {
+      captureScope.prints = true;
+      return;
+    }
+    this.prints ??= new PrintWatch(this);
+    this.prints.printed();
+  }
+
   /** Queues the freeing of a stream-ordered allocation. @internal */
   free(handle: number): void {
     const body = this.begin(OP.free, 5, 0);
     this.runtime.ring.memory[body] = handle;
-    this.commit();
+    this.lastFree = this.commit();
     this.runtime.handles.give(handle);
   }
 

@@ -13,6 +13,7 @@
  * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called.
  * Every call acts on the context that is current on the calling thread, as in C.
  */
+import type { LaunchBatch } from './launch-batch.js';
 import type { CUresult } from './result.js';
 
 export type CUdevice = number;
@@ -321,6 +322,9 @@ export interface Driver {
   cuGraphExecDestroy(exec: CUgraphExec): void;
   cuGraphUpload(exec: CUgraphExec, stream: CUstream): void;
   cuGraphLaunch(exec: CUgraphExec, stream: CUstream): void;
+
+  /** A shorter way for the usual launches, where the provider has one. */
+  launchBatch?(): LaunchBatch | undefined;
 }
 
 /** CUlaunchConfig, with its attributes as one object. Dimensions in blocks and threads, shared memory in bytes. */

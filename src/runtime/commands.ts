@@ -80,6 +80,8 @@ export const OP = {
   poison: 25,
   /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */
   release: 28,
+  /** a kernel that prints was launched on the stream */
+  printed: 29,
 } as const;
 
 /** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */

@@ -144,7 +144,7 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
     return new CudaOutOfMemoryError(`${what}: the host has not enough memory: ${failure.message}`, options);
   }
   if (failure.thrown !== undefined) return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
-  const said = `${what}: ${failure.message}`;
+  const said = failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
   switch (failure.result) {
     case RESULT.CUDA_ERROR_OUT_OF_MEMORY:
       return new CudaOutOfMemoryError(said, options);

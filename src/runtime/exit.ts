@@ -5,8 +5,8 @@
  */
 import { isMainThread } from 'node:worker_threads';
 
-import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
 import type { ProviderConfig } from './messages.js';
+import { nativeOutput } from './native-output.js';
 
 const GRACE_MS = 50;
 /** A worker_thread's device work is waited for this long, so that its memory can be given back. */
@@ -20,6 +20,8 @@ export interface Ending {
   askToStop(): void;
   /** Waits, blocking, until `deadline` at most. Whether nothing holds up an orderly shutdown. */
   hasStopped(deadline: number): boolean;
+  /** Reads what the runtime thread has posted. */
+  hearOut(): void;
   releasePinned(ms: number): void;
 }
 
@@ -27,7 +29,10 @@ function atExit(code: number): void {
   const deadline = performance.now() + GRACE_MS;
   for (const runtime of live) runtime.askToStop();
   let stopped = true;
-  for (const runtime of live) if (!runtime.hasStopped(deadline)) stopped = false;
+  for (const runtime of live) {
+    if (!runtime.hasStopped(deadline)) stopped = false;
+    runtime.hearOut();
+  }
   if (!isMainThread) {
     for (const runtime of live) runtime.releasePinned(WORKER_GRACE_MS);
     return;
@@ -36,14 +41,9 @@ function atExit(code: number): void {
   const cuda = [...live].find((runtime) => runtime.config.provider === 'libcuda');
   // A CPU device's thread runs JavaScript and WebAssembly only, which Node can end.
   if (cuda === undefined) return;
-  try {
-    const libc = loadKoffi(cuda.config.koffiPath ?? koffiPath()).load('libc.so.6');
-    const end = runOtherListeners(code);
-    libc.func('int fflush(void*)')(null);
-    libc.func('void _exit(int)')(end);
-  } catch {
-    // Where there is no such libc the orderly shutdown has to do.
-  }
+  const output = nativeOutput(cuda.config.koffiPath);
+  // Where there is no such libc the orderly shutdown has to do.
+  if (output !== undefined) output.exit(runOtherListeners(code));
 }
 
 /** Those that Node would have called after this one. Returns the exit code that they leave. */

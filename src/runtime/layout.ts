@@ -18,12 +18,14 @@ export const WORD = {
   wake: 64,
   /** Messages posted to the JS thread so far. The decoder writes. */
   posted: 65,
-  /** Streams that have parked commands. The decoder writes. */
+  /** Streams that have parked commands, or owe text. The decoder writes. */
   parked: 66,
   /** The driver's result code once the device is lost, else 0. The decoder writes. */
   lost: 67,
   /** Failures numbered so far. Both decoders add. */
   failures: 68,
+  /** 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The decoder writes. */
+  shutOut: 69,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
   /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */
@@ -58,6 +60,8 @@ export const SLOT_AWAITED = 3;
 export const SLOT_STREAM = 4;
 /** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
 export const SLOT_REACHED = 5;
+/** Within a slot: how often room was made for an allocation of its stream that found too little memory; JS writes. */
+export const SLOT_ROOM = 6;
 
 export const RING_WORDS = 1 << 18;
 

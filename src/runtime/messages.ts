@@ -1,6 +1,7 @@
 /**
  * What is posted between the JS thread and its workers. Nothing on the hot path is a message.
  */
+import type { RoomStep } from './decoder.js';
 import type { DeviceAttributes } from './procedures.js';
 import type { Failure } from './failure.js';
 import type { SharedBuffers } from './layout.js';
@@ -71,5 +72,7 @@ export type FromThread =
   | { kind: 'reply-failed'; id: number; error: Omit<Failure, 'id' | 'root' | 'stream'> }
   | { kind: 'failed'; failure: Failure }
   | { kind: 'lost'; failure: Failure }
+  | { kind: 'short'; step: RoomStep; stream: number }
+  | { kind: 'idle' }
   | { kind: 'enumerated'; devices: EnumeratedDevice[] }
   | { kind: 'print'; text: string };

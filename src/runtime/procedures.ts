@@ -58,6 +58,11 @@ export const OPEN_ATTRIBUTES = {
 
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
+/** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+const RELEASE_THRESHOLD = 4;
+/** Release threshold of the device's own pool until a user sets one: more than a user can ask for. */
+const KEEP_WHILE_BUSY = 2 ** 62;
+
 export const PROCEDURES = {
   memoryInfo: (driver: Driver) => driver.cuMemGetInfo(),
   getLimit: (driver: Driver, limit: number) => driver.cuCtxGetLimit(limit),
@@ -102,9 +107,15 @@ export const PROCEDURES = {
   defaultPool: (driver: Driver, device: number) => driver.cuDeviceGetDefaultMemPool(device),
   createPool: (driver: Driver, device: number, maxBytes: number, releaseThreshold: number) => {
     const pool = driver.cuMemPoolCreate({ location: device, maxSize: maxBytes });
-    driver.cuMemPoolSetAttribute(pool, 4, releaseThreshold);
+    driver.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, releaseThreshold);
     return pool;
   },
+  /**
+   * Lets the device's own pool keep what is freed. By default it gives everything back whenever a stream is synchronised
+   * with, and each allocation then maps memory anew: hundreds of microseconds, in which nothing is launched.
+   */
+  keepPool: (driver: Driver, device: number) =>
+    driver.cuMemPoolSetAttribute(driver.cuDeviceGetDefaultMemPool(device), RELEASE_THRESHOLD, KEEP_WHILE_BUSY),
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
   /**
    * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Nothing else
@@ -113,6 +124,16 @@ export const PROCEDURES = {
   trimPool: (driver: Driver, pool: number, keepBytes: number, idle: readonly number[]) => {
     for (const stream of idle) driver.cuStreamSynchronize(stream);
     driver.cuMemPoolTrimTo(pool, keepBytes);
+  },
+  /** Every pool gives back all that it can: `pools`, and the device's own. */
+  trimPools: (driver: Driver, device: number, pools: readonly number[]) => {
+    for (const pool of [...pools, driver.cuDeviceGetDefaultMemPool(device)]) driver.cuMemPoolTrimTo(pool, 0);
+  },
+  /** The device's own pool gives back what is beyond its release threshold, or all where nobody has set one. */
+  trimIdle: (driver: Driver, device: number) => {
+    const pool = driver.cuDeviceGetDefaultMemPool(device);
+    const threshold = driver.cuMemPoolGetAttribute(pool, RELEASE_THRESHOLD);
+    driver.cuMemPoolTrimTo(pool, threshold >= KEEP_WHILE_BUSY ? 0 : threshold);
   },
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>

@@ -11,7 +11,7 @@ import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
-import type { DecoderHost } from './decoder.js';
+import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaArgumentError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
@@ -19,13 +19,15 @@ import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
 import {
-  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared,
+  viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { RingWriter } from './ring-writer.js';
+import { nativeOutput } from './native-output.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -39,6 +41,10 @@ export interface RuntimeEvents {
   lost(error: CudaError): void;
   /** Labels of what is allocated, by handle; asked for when the device is lost. */
   labels(): ReadonlyMap<number, string>;
+  /** An allocation of a stream (its slot) found too little memory; it is tried again when the promise settles. */
+  short(step: RoomStep, stream: number): Promise<void>;
+  /** The device has been idle for some time. */
+  idle(): Promise<void>;
 }
 
 interface Failed {
@@ -145,6 +151,14 @@ export class Runtime {
           failed: (failure) => runtime?.onFailed(failure),
           lost: (failure) => runtime?.onLost(failure),
           call: () => undefined,
+          output: () => nativeOutput(config.koffiPath),
+          makeRoom: (step, stream, bytes) => {
+            if (bytes > info.totalMemory) return false;
+            // Not within the decoder's own turn: what is to be done goes through it.
+            setImmediate(() => void runtime?.makeRoom(step, stream));
+            return true;
+          },
+          idle: () => undefined,
         };
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
         runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
@@ -249,6 +263,7 @@ export class Runtime {
   /** Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to by the wait. */
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
+    if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
     const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
@@ -270,7 +285,7 @@ export class Runtime {
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visited = false;
-    this.takeOver();
+    if (!this.ring.drained || this.local !== undefined) this.takeOver();
     return this.completion.spin(slot, seq) && this.completion.mayEndNow();
   }
 
@@ -452,6 +467,12 @@ export class Runtime {
       case 'lost':
         this.onLost(message.failure);
         return;
+      case 'short':
+        void this.makeRoom(message.step, message.stream);
+        return;
+      case 'idle':
+        this.events.idle().catch(() => undefined);
+        return;
       case 'print':
         this.events.print(message.text);
         return;
@@ -467,6 +488,17 @@ export class Runtime {
       }
       default:
     }
+  }
+
+  private async makeRoom(step: RoomStep, stream: number): Promise<void> {
+    try {
+      await this.events.short(step, stream);
+    } catch {
+      // The allocation fails again, and its error is the one to tell.
+    }
+    Atomics.add(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM, 1);
+    if (this.local !== undefined) this.completion.kick();
+    else this.wakeNow();
   }
 
   // Calls that may wait
@@ -573,10 +605,30 @@ export class Runtime {
       inline.drain();
       inline.settle();
     } finally {
-      Atomics.store(control, WORD.state, STATE.sleeping);
-      Atomics.notify(control, WORD.state);
+      this.giveBack();
     }
     if (!this.ring.drained) this.wakeNow();
+  }
+
+  private giveBack(): void {
+    const { control } = this.shared;
+    Atomics.store(control, WORD.state, STATE.sleeping);
+    if (Atomics.load(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
+  }
+
+  /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
+  private fenceHere(slot: CompletionSlot, stream: number): boolean {
+    const { inline } = this;
+    if (inline === undefined || !this.ring.drained) return false;
+    const { control } = this.shared;
+    if (Atomics.load(control, WORD.parked) !== 0) return false;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
+    try {
+      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot);
+    } finally {
+      this.giveBack();
+    }
+    return true;
   }
 
   private openInline(driver: Decoder['driver']): void {
@@ -589,6 +641,9 @@ export class Runtime {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
       call: () => undefined,
+      output: () => undefined,
+      makeRoom: () => false,
+      idle: () => undefined,
     }, true);
   }
 
@@ -628,6 +683,11 @@ export class Runtime {
     if (this.thread === undefined) return true;
     Atomics.wait(control, WORD.stop, 1, Math.max(0, deadline - performance.now()));
     return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /** Reads what the runtime thread has posted, text that kernels printed above all. For process exit only. */
+  hearOut(): void {
+    this.thread?.drain();
   }
 
   /**

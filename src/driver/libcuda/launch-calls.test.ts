@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import { CUresult } from '../result.js';
 import { openLibcuda } from './open.js';
-import type { LaunchOptions } from './open.js';
+import type { LibcudaOptions } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
 const FUNC = 0x7f1000000010, STREAM = 0x7f2000000020;
@@ -23,7 +23,7 @@ describe('launches', () => {
     standIn.reset();
     standIn.parameters(...LAYOUT);
   });
-  const open = (options: LaunchOptions = {}) => openLibcuda({ path: standIn.path, ...options });
+  const open = (options: LibcudaOptions = {}) => openLibcuda({ path: standIn.path, ...options });
   const launches = (): string[] => standIn.takeLog().filter((line) => line.startsWith('cuLaunch'));
   const launch = (driver: ReturnType<typeof open>, func = FUNC): void =>
     driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 28);
@@ -143,6 +143,26 @@ describe('launches', () => {
     expect(sizes).toEqual([25, 26, 27, 28]);
   });
 
+  test.each([true, false])('a batch launches what was prepared, in turn, with node:ffi allowed: %s', (nodeFfi) => {
+    const batch = open({ nodeFfi }).launchBatch!()!;
+    for (const i of [0, 1]) batch.words.set([0x1000 + i, 0x7f, 0x40000000, 0, 0x22222222, 0x33333333, 5], i * batch.stride);
+    expect([0, 1].map((i) => batch.prepare(i, FUNC, 1 + i, 64, 7, STREAM, 28))).toEqual([true, true]);
+    expect(launches()).toEqual([]);
+    batch.run(0);
+    batch.run(1);
+    const [first, second] = launches();
+    expect(first!.endsWith(POINTERS)).toBe(true);
+    expect(second!.endsWith(POINTERS.replace('0010', '0110'))).toBe(true);
+  });
+
+  test('a batch refuses a launch with too few bytes of parameters, or of a function that the driver does not know', () => {
+    standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 1 });
+    const batch = open().launchBatch!()!;
+    expect([8, 9, 12].map((bytes) => batch.prepare(0, FUNC, 1, 1, 0, STREAM, bytes))).toEqual([false, true, true]);
+    standIn.returns('cuFuncGetParamInfo', CUresult.CUDA_ERROR_INVALID_HANDLE);
+    expect(batch.prepare(0, FUNC + 16, 1, 1, 0, STREAM, 9)).toBe(false);
+  });
+
   test('a driver without cuFuncGetParamInfo gets buffers, one without cuLaunchKernelEx the older call', () => {
     const old = new StandIn(buildStandIn(11020));
     const driver = openLibcuda({ path: old.path, launchVia: 'cuLaunchKernelEx' });
@@ -150,5 +170,6 @@ describe('launches', () => {
     const [line] = old.takeLog();
     expect(line).toMatch(/^cuLaunchKernel /);
     expect(line!.endsWith(BUFFER)).toBe(true);
+    expect(driver.launchBatch!()).toBeUndefined();
   });
 });

@@ -11,12 +11,14 @@
  *   what a driver without cuFuncGetParamInfo gets.
  *
  * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a CUlaunchConfig in native
- * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call).
+ * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call). The
+ * usual launches take a shorter way: `launch-batch.ts`.
  */
 import type { Driver, LaunchConfig } from '../driver.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from './native-memory.js';
+import { ParamLayouts } from './param-layouts.js';
 import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConfig } from './structures.js';
 
 type LaunchCalls = Pick<Driver, 'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'>;
@@ -43,34 +45,21 @@ const CONFIG_COUNT_WORD = (CONFIG + LAUNCH_CONFIG.numAttrs) >> 2;
 const EXTRA_SIZE_WORD = EXTRA_SIZE >> 2;
 const TWO_32 = 4294967296;
 
-/** Where a function's parameters lie: a native array of pointers into the block. */
-interface ParamLayout {
-  /** 0 for a function without parameters. */
-  readonly address: number;
-  /** Where the last parameter ends. */
-  readonly bytes: number;
-  /** Keeps the array alive; undefined for a function without parameters. */
-  readonly memory: NativeMemory | undefined;
-}
-
-export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options: LaunchOptions): LaunchCalls {
-  const { cuLaunchKernel, cuLaunchKernelEx, cuFuncGetParamInfo, cuOccupancyMaxActiveClusters } = calls;
+export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCalls {
+  const { koffi, calls, scratch } = binding;
+  const { cuLaunchKernel, cuLaunchKernelEx, cuOccupancyMaxActiveClusters } = calls;
   const out0 = scratch.address;
-  const out1 = out0 + 8;
   const block = new NativeMemory(koffi, BLOCK_SIZE);
   const words = block.i32;
   const configAddress = block.address + CONFIG;
   const extraAddress = block.address + EXTRA;
+  const layouts = new ParamLayouts(binding, [block.address]);
   writeExtra(block);
 
   const viaEx = options.launchVia !== 'cuLaunchKernel' && cuLaunchKernelEx.available;
   /** Undecided until the first launch: whether the driver has cuFuncGetParamInfo is then asked. */
   let usePointers: boolean | undefined = options.launchParams === 'buffer' ? false : undefined;
 
-  const layouts = new Map<number, ParamLayout>();
-  let unloadsSeen = 0;
-  let lastFunction = 0;
-  let lastLayout: ParamLayout = { address: 0, bytes: 0, memory: undefined };
   /** The `extra` argument of the launch being made. */
   let extra = 0;
 
@@ -81,52 +70,20 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
     }
     const count = (bytes + 3) >>> 2;
     for (let i = 0; i < count; i++) words[i] = params[start + i]!;
-    usePointers ??= cuFuncGetParamInfo.available;
+    usePointers ??= layouts.available;
     if (!usePointers) {
       words[EXTRA_SIZE_WORD] = bytes;
       extra = count === 0 ? 0 : extraAddress;
       return 0;
     }
-    // A function handle means the same function only until some module is unloaded, on whichever thread.
-    if (func !== lastFunction || unloads[0] !== unloadsSeen) findLayout(func);
-    if (bytes < lastLayout.bytes) {
+    const layout = layouts.find(func);
+    if (bytes < layout.bytes) {
       throw cuLaunchKernel.failure(
         CUresult.CUDA_ERROR_INVALID_VALUE,
-        `the kernel takes ${lastLayout.bytes} bytes of parameters and got ${bytes}`,
+        `the kernel takes ${layout.bytes} bytes of parameters and got ${bytes}`,
       );
     }
-    return lastLayout.address;
-  }
-
-  function findLayout(func: number): void {
-    if (unloads[0] !== unloadsSeen) {
-      layouts.clear();
-      unloadsSeen = unloads[0]!;
-    }
-    lastFunction = 0;
-    let layout = layouts.get(func);
-    if (layout === undefined) {
-      layout = readLayout(func);
-      layouts.set(func, layout);
-    }
-    lastLayout = layout;
-    lastFunction = func;
-  }
-
-  function readLayout(func: number): ParamLayout {
-    const offsets: number[] = [];
-    let end = 0;
-    for (;;) {
-      const r = cuFuncGetParamInfo.run(func, offsets.length, out0, out1);
-      if (r === CUresult.CUDA_ERROR_INVALID_VALUE) break; // past the last parameter
-      if (r !== 0) throw cuFuncGetParamInfo.failure(r, `parameter ${offsets.length}`);
-      offsets.push(scratch.u64(0));
-      end = Math.max(end, scratch.u64(0) + scratch.u64(8));
-    }
-    if (offsets.length === 0) return { address: 0, bytes: 0, memory: undefined };
-    const memory = new NativeMemory(koffi, 8 * offsets.length);
-    offsets.forEach((offset, i) => memory.setU64(8 * i, block.address + offset));
-    return { address: memory.address, bytes: end, memory };
+    return layout.addresses[0]!;
   }
 
   return {

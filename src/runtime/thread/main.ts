@@ -9,6 +9,7 @@ import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { FromThread, ToThread, WorkerStart } from '../messages.js';
+import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
@@ -33,11 +34,12 @@ function runtimeThread(): void {
   if (buffers === undefined) return;
   let loop: ThreadLoop;
   try {
-    const bare = openDriver(start.config, (text) => post({ kind: 'print', text }));
+    let tell = post;
+    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }));
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
-    const tell = (message: FromThread): void => {
+    tell = (message) => {
       post(message);
       Atomics.add(shared.control, WORD.posted, 1);
       wakeJs(shared.control);
@@ -49,6 +51,13 @@ function runtimeThread(): void {
         const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
         if (received !== undefined) reply(driver, received.message);
       },
+      output: () => nativeOutput(start.config.koffiPath),
+      makeRoom: (step, stream, bytes) => {
+        if (bytes > opened.totalMemory) return false;
+        tell({ kind: 'short', step, stream });
+        return true;
+      },
+      idle: () => tell({ kind: 'idle' }),
     });
     loop = new ThreadLoop(decoder);
     post({ kind: 'opened', reply: opened });

@@ -29,9 +29,6 @@ function openProvider(config: ProviderConfig, print: (text: string) => void, old
   });
 }
 
-/** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-const RELEASE_THRESHOLD = 4;
-
 export interface OpenedDevice {
   /** The driver to go on with: where the platform lacks something, with a way round it. */
   driver: Driver;
@@ -86,7 +83,11 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
   }
-  keepPool(driver, device);
+  try {
+    runProcedure(driver, 'keepPool', [device]);
+  } catch {
+    // No pools: plain allocation takes their place.
+  }
   const own: SharedBuffers = { ...buffers, pinned: pinned.buffer, pinnedOffset: pinned.byteOffset };
   const { slots } = viewShared(own);
   const missing = findMissing(driver, config.without ?? [], slotsAddress, slots, attributes.memoryPools);
@@ -108,18 +109,6 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     mended: missing.memops || missing.pools,
   };
   return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
-}
-
-/**
- * Lets the device's own pool keep what is freed. By default it gives everything back whenever a stream is synchronised
- * with, and each allocation then maps memory anew: hundreds of microseconds, in which nothing is launched.
- */
-function keepPool(driver: Driver, device: number): void {
-  try {
-    driver.cuMemPoolSetAttribute(driver.cuDeviceGetDefaultMemPool(device), RELEASE_THRESHOLD, Number.MAX_SAFE_INTEGER);
-  } catch {
-    // No pools: plain allocation takes their place.
-  }
 }
 
 /** The devices that a provider shows. */
