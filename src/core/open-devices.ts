@@ -52,6 +52,7 @@ export class SharedDevice {
     if (--this.users > 0) return;
     open.delete(this.key);
     this.forget();
+    await this.staging.crew?.close();
     if (graceful) {
       try {
         await this.runtime.call('closeContext', this.runtime.info.device, this.runtime.info.stagingAddress);
