@@ -5,7 +5,7 @@
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
-import { helpCopying } from '../copy-crew.js';
+import { helpCopying } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
