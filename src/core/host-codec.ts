@@ -17,6 +17,8 @@ export interface Encoder {
   readonly cost: number;
   /** Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or resized. */
   encode(offset: number, bytes: number, target: Uint8Array): void;
+  /** The source's own bytes, where they go out as they are. Throws as {@link encode} does. */
+  readonly plain?: (offset: number, bytes: number) => Uint8Array;
 }
 
 /** Copies parts of staging into a destination. */
@@ -24,6 +26,8 @@ export interface Decoder {
   /** How much longer a byte takes than plain copying. */
   readonly cost: number;
   decode(offset: number, source: Uint8Array): void;
+  /** The destination's own bytes, where they go in as they are. Throws as {@link decode} does. */
+  readonly plain?: (offset: number, bytes: number) => Uint8Array;
   /** The bytes themselves, where they go in as they are and nobody else can reach them yet. */
   readonly exclusive: Uint8Array | undefined;
 }
@@ -75,6 +79,10 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       check();
       target.set(new Uint8Array(view.buffer, view.byteOffset + offset, bytes));
     },
+    plain(offset, bytes) {
+      check();
+      return new Uint8Array(view.buffer, view.byteOffset + offset, bytes);
+    },
   };
 }
 
@@ -110,6 +118,10 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
     decode(offset, source) {
       check();
       new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);
+    },
+    plain(offset, bytes) {
+      check();
+      return new Uint8Array(target.buffer, target.byteOffset + offset, bytes);
     },
   };
 }

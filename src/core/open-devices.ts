@@ -68,6 +68,7 @@ export class SharedDevice {
     if (!ended) this.abandoned = true;
     if (--this.users > 0) return;
     open.delete(this.key);
+    await this.staging.crew?.close();
     const { runtime, abandoned } = this;
     if (!abandoned && runtime.lost === undefined) {
       try {

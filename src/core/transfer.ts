@@ -18,6 +18,14 @@ import type { Stream } from './stream.js';
 
 /** Up to this size a write is copied at the call: 16 KiB take under 2 µs. */
 const SMALL_BYTES = 1 << 16;
+/**
+ * Up to this size it is copied at the call too, where this turn of the event loop has not copied much, part by part: the
+ * device fetches the first part while the second is copied.
+ */
+const MEDIUM_BYTES = STAGING_SEGMENT_BYTES;
+const MEDIUM_PART_BYTES = MEDIUM_BYTES / 4;
+/** From this size on it pays to have help. */
+const CREW_BYTES = 4 << 20;
 /** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
 
@@ -110,17 +118,28 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
   runtime.name(root, label);
   if (bytes === 0) return new Pending(stream, root, stream.mark);
   stream.order(region.resource, ACCESS_WRITE);
-  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  const place = mayCopyNow(staging, bytes, source.cost) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
-    source.encode(0, bytes, staging.bytes.subarray(place.offset, place.offset + bytes));
-    const [slice] = slices(region);
-    putCopy(stream, root, false, true, access, region, slice!, staging, place.offset);
-    const mark = stream.commit();
+    if (bytes > SMALL_BYTES) staging.turns.spend(bytes * source.cost);
+    let mark = stream.mark;
+    for (const slice of slices(region, MEDIUM_PART_BYTES)) {
+      const at = place.offset + slice.host;
+      staging.encode(source, slice.host, slice.line * slice.rows, at);
+      // Only the whole of the region forgives an earlier failure, so only its first slice does.
+      putCopy(stream, root, false, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, at);
+      mark = stream.commit();
+      if (bytes > MEDIUM_PART_BYTES) runtime.hurry();
+    }
     place.segment.uses.set(stream, mark);
     stream.used(region.resource, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
   return pumpBehindHold(stream, staging, region, source, root, access);
+}
+
+/** Whether a copy may be made at the call, or in one go when its turn comes. */
+function mayCopyNow(staging: Staging, bytes: number, cost: number): boolean {
+  return bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && cost === 1 && staging.turns.fits(bytes));
 }
 
 /** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
@@ -150,6 +169,7 @@ async function pumpIn(
   const { runtime } = stream;
   const underway: Promise<void>[] = [];
   runtime.expect(root);
+  if (region.line * region.rows >= CREW_BYTES) staging.crew?.start();
   if (origin instanceof Promise) origin.catch(ignore);
   try {
     await runtime.reached(slot, release);
@@ -163,7 +183,7 @@ async function pumpIn(
         const turn = staging.turns.take(bytes * source.cost);
         if (turn !== undefined) await turn;
         if (runtime.lost !== undefined) throw runtime.lost;
-        source.encode(slice.host, bytes, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+        staging.encode(source, slice.host, bytes, segment.offset);
       } catch (error) {
         staging.release(segment);
         throw error;
@@ -218,7 +238,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
   runtime.name(root, label);
   if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
   stream.order(region.resource, ACCESS_READ);
-  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  const place = bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
     const [slice] = slices(region);
     putCopy(stream, root, false, false, ACCESS_READ, region, slice!, staging, place.offset);
@@ -229,10 +249,14 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
     const copied = stream.passed(mark).then(
-      () => {
+      async () => {
         const failure = runtime.failureOf(root);
         try {
-          if (failure === undefined) target.decode(0, staging.bytes.subarray(place.offset, place.offset + bytes));
+          if (failure === undefined) {
+            const turn = bytes > SMALL_BYTES ? staging.turns.take(bytes * target.cost) : undefined;
+            if (turn !== undefined) await turn;
+            staging.decode(target, 0, bytes, place.offset);
+          }
         } finally {
           segment.readers--;
         }
@@ -256,6 +280,7 @@ async function pumpOut(
   const copies: Promise<void>[] = [];
   let released = false;
   runtime.expect(root);
+  if (region.line * region.rows >= CREW_BYTES) staging.crew?.start();
   try {
     await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
@@ -297,7 +322,7 @@ async function takeOut(
     }
     const turn = staging.turns.take(bytes * target.cost);
     if (turn !== undefined) await turn;
-    target.decode(slice.host, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+    staging.decode(target, slice.host, bytes, segment.offset);
   } finally {
     staging.release(segment);
   }

@@ -14,7 +14,8 @@ export interface LaunchBatch {
   /** Words of parameters that one launch may have. */
   readonly stride: number;
   /**
-   * `paramBytes` says where the last parameter ends. Returns false where this launch has to go another way, by cuLaunchKernel, which says what is wrong with it.
+   * `paramBytes` says where the last parameter ends. Returns false where this launch has to go another way, by
+   * cuLaunchKernel, which says what is wrong with it.
    */
   prepare(i: number, func: CUfunction, gridDimX: number, blockDimX: number, sharedMemBytes: number, stream: CUstream, paramBytes: number): boolean;
   /** @throws {DriverError} */

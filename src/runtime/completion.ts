@@ -141,6 +141,7 @@ export class Completion {
 
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
+    if (this.active.size !== 0) this.settleOthers();
     if (!this.turnMarked) {
       this.turnMarked = true;
       this.turnStart = performance.now();
@@ -254,6 +255,16 @@ export class Completion {
     if (this.scheduled) return;
     this.scheduled = true;
     setImmediate(this.tickBound);
+  }
+
+  /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
+  private settleOthers(): void {
+    for (const slot of this.active) {
+      const first = slot.waiters[0];
+      if (first === undefined || !this.passed(slot, first.seq)) continue;
+      this.readMessages();
+      if (this.settle(slot)) this.lastMove = performance.now();
+    }
   }
 
   private settle(slot: CompletionSlot): boolean {

@@ -38,6 +38,8 @@ import { RecordQueue } from './record-queue.js';
 const MARKER_INTERVAL = 128;
 const MARKERS_OUTSTANDING = 4;
 const RING_MASK = RING_WORDS - 1;
+/** 32-bit words of a cache line. */
+const LINE_WORDS = 16;
 /** Commands, or batches of launches, decoded in one go before the thread looks at other things. */
 const DRAIN_LIMIT = 64;
 /** Words decoded before the JS thread is told of the room. */
@@ -116,6 +118,8 @@ export class Decoder {
   private lazyStream = 0;
   private lazyValue = 0;
 
+  /** Keeps looking ahead from being optimised away. */
+  ahead = 0;
   // What launches need, where it is at hand.
   private readonly ring: Int32Array;
   private readonly values: Float64Array;
@@ -283,6 +287,8 @@ export class Decoder {
     } while ((header & 0xffff) === OP.launchLine);
 
     for (let i = 0; i < count; i++) {
+      // The lines of the next records come over from the other core while the driver works.
+      this.ahead ^= ring[(position + i * LINE_WORDS) & RING_MASK]!;
       try {
         batch.run(i);
       } catch (error) {

@@ -66,8 +66,8 @@ export const SLOT_ROOM = 6;
 export const RING_WORDS = 1 << 18;
 
 /** Staging for copies from and to plain typed arrays: segments that are handed out and come back as a whole. */
-export const STAGING_SEGMENT_BYTES = 1 << 21;
-export const STAGING_SEGMENTS = 16;
+export const STAGING_SEGMENT_BYTES = 1 << 20;
+export const STAGING_SEGMENTS = 32;
 
 const CONTROL_WORDS = 128;
 const VALUES_OFFSET = CONTROL_WORDS * 4;

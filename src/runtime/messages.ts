@@ -55,12 +55,14 @@ export interface OpenReply {
 }
 
 export interface WorkerStart {
-  role: 'runtime' | 'calls' | 'enumerate';
+  role: 'runtime' | 'calls' | 'enumerate' | 'copier';
   config: ProviderConfig;
   /** Only for the runtime thread. */
   buffers?: SharedBuffers;
   /** Only for the second worker. */
   context?: number;
+  /** Only for those who help with copies: see `copy-crew.ts`. */
+  copying?: SharedArrayBuffer;
 }
 
 export type ToThread = { kind: 'call'; id: number; name: string; args: readonly unknown[] };

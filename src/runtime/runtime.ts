@@ -610,6 +610,11 @@ export class Runtime {
     if (!this.ring.drained) this.wakeNow();
   }
 
+  /** Passes on at once what is queued, where the thread sleeps: more is to come, and the device can begin. */
+  hurry(): void {
+    if (this.local === undefined) this.takeOver();
+  }
+
   private giveBack(): void {
     const { control } = this.shared;
     Atomics.store(control, WORD.state, STATE.sleeping);

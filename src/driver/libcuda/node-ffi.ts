@@ -55,15 +55,16 @@ export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls 
 }
 
 function loadNodeFfi(): NodeFfi | undefined {
-  const { getBuiltinModule, emitWarning } = process as unknown as { getBuiltinModule?: (name: string) => unknown; emitWarning: (warning: string) => void };
-  if (getBuiltinModule === undefined) return undefined;
+  const host = process as { getBuiltinModule?: (name: string) => unknown };
+  if (host.getBuiltinModule === undefined) return undefined;
   // Node warns of it when it is loaded; whoever uses this package did not choose it and has nothing to do about it.
+  const emitWarning: unknown = Reflect.get(process, 'emitWarning');
   process.emitWarning = () => undefined;
   try {
-    return getBuiltinModule.call(process, 'node:ffi') as NodeFfi | undefined;
+    return host.getBuiltinModule('node:ffi') as NodeFfi | undefined;
   } catch {
     return undefined;
   } finally {
-    process.emitWarning = emitWarning;
+    Reflect.set(process, 'emitWarning', emitWarning);
   }
 }

@@ -5,6 +5,7 @@
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
+import { helpCopying } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
@@ -85,6 +86,7 @@ function enumerateDevices(): void {
   }
 }
 
-if (start.role === 'runtime') runtimeThread();
+if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath);
+else if (start.role === 'runtime') runtimeThread();
 else if (start.role === 'calls') callsThread();
 else enumerateDevices();
