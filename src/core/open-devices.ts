@@ -68,7 +68,7 @@ export class SharedDevice {
     if (!ended) this.abandoned = true;
     if (--this.users > 0) return;
     open.delete(this.key);
-    await this.staging.crew?.close();
+    await this.staging.crew?.release();
     const { runtime, abandoned } = this;
     if (!abandoned && runtime.lost === undefined) {
       try {

@@ -59,7 +59,7 @@ export class Staging {
     this.bytes = runtime.config.provider === 'libcuda' && !runtime.isInline
       ? runtime.driver?.hostView(runtime.info.stagingAddress, staging.length) ?? staging
       : staging;
-    this.crew = runtime.config.provider === 'libcuda' && !runtime.isInline ? CopyCrew.open(runtime.config.koffiPath) : undefined;
+    this.crew = runtime.config.provider === 'libcuda' && !runtime.isInline ? CopyCrew.share(runtime.config.koffiPath) : undefined;
     this.copyOut = runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
     for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
       this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new Map() });

@@ -24,8 +24,6 @@ const SMALL_BYTES = 1 << 16;
  */
 const MEDIUM_BYTES = STAGING_SEGMENT_BYTES;
 const MEDIUM_PART_BYTES = MEDIUM_BYTES / 4;
-/** From this size on it pays to have help. */
-const CREW_BYTES = 4 << 20;
 /** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
 
@@ -120,7 +118,10 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
   stream.order(region.resource, ACCESS_WRITE);
   const place = mayCopyNow(staging, bytes, source.cost) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
-    if (bytes > SMALL_BYTES) staging.turns.spend(bytes * source.cost);
+    if (bytes > SMALL_BYTES) {
+      staging.turns.spend(bytes * source.cost);
+      staging.crew?.start(bytes);
+    }
     let mark = stream.mark;
     for (const slice of slices(region, MEDIUM_PART_BYTES)) {
       const at = place.offset + slice.host;
@@ -169,7 +170,7 @@ async function pumpIn(
   const { runtime } = stream;
   const underway: Promise<void>[] = [];
   runtime.expect(root);
-  if (region.line * region.rows >= CREW_BYTES) staging.crew?.start();
+  staging.crew?.start(region.line * region.rows);
   if (origin instanceof Promise) origin.catch(ignore);
   try {
     await runtime.reached(slot, release);
@@ -280,7 +281,7 @@ async function pumpOut(
   const copies: Promise<void>[] = [];
   let released = false;
   runtime.expect(root);
-  if (region.line * region.rows >= CREW_BYTES) staging.crew?.start();
+  staging.crew?.start(region.line * region.rows);
   try {
     await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {

@@ -29,8 +29,17 @@ const HOT_MS = 1;
 /** The backstop while it does: a lost wake-up costs no more than this. */
 const BACKSTOP_MS = 50;
 
+/**
+ * What is awaited again and again takes as long as it took before. Around that time a turn of the event loop looks at the
+ * slot without pause: from so long before the expected end, until so long after it, in milliseconds.
+ */
+const NEAR_BEFORE_MS = 0.004;
+const NEAR_AFTER_MS = 0.006;
+
 interface Waiter {
   seq: number;
+  /** When the wait began. */
+  start: number;
   resolve: () => void;
   reject: (reason: unknown) => void;
   promise: Promise<void>;
@@ -45,6 +54,8 @@ export class CompletionSlot {
   seen: number;
   /** In the order of their values. */
   readonly waiters: Waiter[] = [];
+  /** How long the last wait took, milliseconds. */
+  took = 0;
 
   constructor(index: number, value: number) {
     this.index = index;
@@ -83,6 +94,8 @@ export class Completion {
   private backstop: ReturnType<typeof setTimeout> | undefined;
   private pumping = false;
   private spinPause = 0;
+  /** How long the last {@link spin} looked in vain, milliseconds. */
+  private spun = 0;
   private turnMarked = false;
   private turnStart = 0;
   private turnWaits = 0;
@@ -111,6 +124,7 @@ export class Completion {
    */
   spin(slot: CompletionSlot, seq: number): boolean {
     if (this.passed(slot, seq)) return true;
+    this.spun = 0;
     if (this.spinPause > 0) {
       this.spinPause--;
       return false;
@@ -128,6 +142,7 @@ export class Completion {
     }
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
+      this.spun = now - start;
       return false;
     }
     slot.seen = Atomics.load(slots, at);
@@ -190,7 +205,7 @@ export class Completion {
     const { waiters } = slot;
     let at = waiters.length;
     while (at > 0 && ((waiters[at - 1]!.seq - seq) | 0) > 0) at--;
-    waiters.splice(at, 0, { seq, resolve, reject, promise });
+    waiters.splice(at, 0, { seq, start: performance.now() - this.spun, resolve, reject, promise });
     this.active.add(slot);
     this.start();
     return promise;
@@ -267,6 +282,19 @@ export class Completion {
     }
   }
 
+  /** Waits some microseconds for what is expected to end within them. */
+  private lookNear(slot: CompletionSlot): void {
+    const first = slot.waiters[0];
+    if (first === undefined || slot.took > HOT_MS || this.passed(slot, first.seq)) return;
+    const due = first.start + slot.took;
+    let now = performance.now();
+    if (now < due - NEAR_BEFORE_MS) return;
+    while (now < due + NEAR_AFTER_MS) {
+      for (let i = 0; i < 32; i++) if (this.passed(slot, first.seq)) return;
+      now = performance.now();
+    }
+  }
+
   private settle(slot: CompletionSlot): boolean {
     const { waiters } = slot;
     const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
@@ -274,6 +302,7 @@ export class Completion {
     let done = 0;
     while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0) waiters[done++]!.resolve();
     if (done === 0) return false;
+    slot.took = performance.now() - waiters[0]!.start;
     waiters.splice(0, done);
     return true;
   }
@@ -294,6 +323,7 @@ export class Completion {
     const flushed = this.host.flush();
     let moved = false;
     for (const slot of this.active) {
+      if (this.active.size === 1 && this.host.turn === undefined) this.lookNear(slot);
       if (this.settle(slot)) moved = true;
       if (slot.waiters.length === 0) this.active.delete(slot);
     }

@@ -6,7 +6,7 @@ import { loadKoffi } from '../driver/libcuda/koffi.js';
 
 export type Memcpy = (target: number, source: number, bytes: number) => unknown;
 
-export const PIECE_BYTES = 1 << 17;
+export const PIECE_BYTES = 1 << 16;
 const SPIN_MS = 1;
 const SPIN_LOOKS = 1000;
 

@@ -24,7 +24,7 @@ describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', 
   const koffi = loadKoffi(koffiPath());
   const native = new Uint8Array(new SharedArrayBuffer(SIZE));
   const address = Number(koffi.address(native));
-  if (helped) crew.start();
+  if (helped) crew.start(SIZE);
   afterAll(() => crew.close());
 
   test('copies any part, and nothing else', async () => {

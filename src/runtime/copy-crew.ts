@@ -7,6 +7,7 @@
  * threads of their own that look for pieces without sleeping for a millisecond after the last copy, and sleep after that.
  */
 import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers';
 
 import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
 import { CONTROL_BYTES, JOB, MAX_BYTES, PIECE_BYTES, WORD, copyPieces, loadMemcpy } from './copier.js';
@@ -17,6 +18,8 @@ const HELPERS = 3;
 /** Below this a copy is over before a helper has seen it. */
 const MIN_BYTES = 2 * PIECE_BYTES;
 
+let crew: CopyCrew | undefined;
+
 export class CopyCrew {
   private readonly path: string | undefined;
   private readonly count: number;
@@ -26,7 +29,9 @@ export class CopyCrew {
   private readonly words = new Int32Array(this.control);
   private readonly job = new Float64Array(this.control);
   private number = 0;
-  private helpers: ThreadWorker[] | undefined;
+  private readonly helpers: ThreadWorker[] = [];
+  private started = false;
+  private users = 0;
 
   private constructor(path: string | undefined, helpers: number) {
     this.count = helpers;
@@ -46,18 +51,39 @@ export class CopyCrew {
     }
   }
 
-  /** Starts the helpers. They join in when they are there; it takes tens of milliseconds. */
-  start(): void {
-    if (this.helpers !== undefined) return;
-    this.helpers = [];
-    for (let i = 0; i < this.count; i++) {
-      this.helpers.push(new ThreadWorker(
-        { role: 'copier', config: { provider: 'libcuda', ordinal: 0, koffiPath: this.path }, copying: this.control },
-        () => undefined,
-        // Without it the others, or the JS thread alone, do the work.
-        () => undefined,
-      ));
-    }
+  /** The crew of this JS thread, which all of its devices share. To be given back with {@link release}. */
+  static share(path: string | undefined): CopyCrew | undefined {
+    crew ??= CopyCrew.open(path);
+    if (crew !== undefined) crew.users++;
+    return crew;
+  }
+
+  /** The last device to give it back ends it. */
+  async release(): Promise<void> {
+    if (--this.users > 0) return;
+    if (crew === this) crew = undefined;
+    await this.close();
+  }
+
+  /**
+   * Starts the helpers where a copy of so many bytes is worth it. They join in when they are there; it takes tens of
+   * milliseconds. Making one takes the JS thread half a millisecond, so each is made in a turn of its own.
+   */
+  start(bytes: number): void {
+    if (this.started || bytes < MIN_BYTES) return;
+    this.started = true;
+    this.startNext();
+  }
+
+  private startNext(): void {
+    if (!this.started || this.helpers.length === this.count) return;
+    this.helpers.push(new ThreadWorker(
+      { role: 'copier', config: { provider: 'libcuda', ordinal: 0, koffiPath: this.path }, copying: this.control },
+      () => undefined,
+      // Without it the others, or the JS thread alone, do the work.
+      () => undefined,
+    ));
+    setImmediate(() => this.startNext()).unref();
   }
 
   /** Copies from an address into an array's memory. */
@@ -75,7 +101,7 @@ export class CopyCrew {
   }
 
   private copyJob(target: number, source: number, bytes: number): void {
-    if (bytes < MIN_BYTES || this.helpers === undefined) {
+    if (bytes < MIN_BYTES || this.helpers.length === 0) {
       this.memcpy(target, source, bytes);
       return;
     }
@@ -98,11 +124,10 @@ export class CopyCrew {
 
   async close(): Promise<void> {
     const { helpers, words } = this;
-    if (helpers === undefined) return;
-    this.helpers = undefined;
+    this.started = false;
     Atomics.store(words, WORD.stop, 1);
     Atomics.add(words, WORD.bell, 1);
     Atomics.notify(words, WORD.bell);
-    await Promise.all(helpers.map(async (helper) => helper.terminate()));
+    await Promise.all(helpers.splice(0).map(async (helper) => helper.terminate()));
   }
 }
