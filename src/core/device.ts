@@ -370,6 +370,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   // For the rest of core
 
   /** @internal */
+  get isUnusable(): boolean {
+    return this.closing || this.runtime.lost !== undefined;
+  }
+
+  /** @internal */
   check(): void {
     if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;

@@ -16,6 +16,7 @@ import { narrow } from './narrow-floats.js';
 import type { NarrowName } from './narrow-floats.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
+import type { Runtime } from '../runtime/runtime.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
 
@@ -69,10 +70,39 @@ const LAUNCH_OPTIONS = ['grid', 'block', 'shared', 'cooperative', 'cluster', 'pr
 const TWO32 = 4294967296;
 
 /** The usual arguments have a way of their own; {@link putArgument} takes any. */
-const SHORT_NONE = 0;
-const SHORT_POINTER = 1;
-const SHORT_F32 = 2;
-const SHORT_I32 = 3;
+const WAY_OTHER = 0;
+const WAY_POINTER = 1;
+const WAY_F32 = 2;
+const WAY_I32 = 3;
+const WAY_MASK = 3;
+const WAY_SHIFT = 2;
+
+interface PointerParam extends ParamLayout {
+  /** What a reference of OP.launchLine says beside the handle. */
+  readonly lineBits: number;
+}
+
+/** A grid and a block that were checked. */
+interface LaunchShape {
+  /** As they were given, where they are numbers and there are no attributes; else nothing that equals itself. */
+  readonly grid: number;
+  readonly block: number;
+  readonly shared: number | undefined;
+  readonly gridX: number;
+  readonly gridY: number;
+  readonly gridZ: number;
+  readonly blockX: number;
+  readonly blockY: number;
+  readonly blockZ: number;
+  readonly sharedBytes: number;
+  readonly extended: boolean;
+  /** Whether OP.launchLine can say it. */
+  readonly line: boolean;
+}
+
+const NO_SHAPE: LaunchShape = {
+  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false,
+};
 
 const scratch = new ArrayBuffer(8);
 const scratchF32 = new Float32Array(scratch);
@@ -92,34 +122,37 @@ export class Kernel {
   readonly func: number;
   private readonly device: Device;
   private readonly layout: readonly ParamLayout[];
-  private readonly pointers: readonly ParamLayout[];
+  private readonly pointers: readonly PointerParam[];
   private readonly paramWords: number;
   /** Where the last parameter ends: the driver wants to know it to the byte. */
   private readonly paramBytes: number;
+  private readonly runtime: Runtime;
   private readonly handle: number;
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
   private checkedOptions: LaunchOptions | null = null;
   private readonly memories: (Resource | undefined)[];
-  /** How each argument is written where it is of the usual type, and the word that it goes to. */
-  private readonly short: readonly number[];
-  private readonly shortWord: readonly number[];
-  /** The last launch within the limits. */
-  private lastShape = { gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, shared: 0 };
+  /** How each argument is written where it is of the usual type, and the word that it goes to: way | word << WAY_SHIFT. */
+  private readonly ways: readonly number[];
+  /** The last usual launch within the limits, and the last of another kind. */
+  private shape: LaunchShape = NO_SHAPE;
+  private wideShape: LaunchShape = NO_SHAPE;
 
   /** @internal */
   constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
     this.module = module;
     this.device = module.device;
+    this.runtime = module.device.runtime;
     this.name = name;
     this.func = func;
     this.handle = handle;
     this.layout = layout;
-    this.pointers = layout.filter((param) => param.kind === 'pointer');
+    this.pointers = layout
+      .filter((param) => param.kind === 'pointer')
+      .map((param) => ({ ...param, lineBits: (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT) }));
     this.memories = this.pointers.map(() => undefined);
-    this.short = layout.map(shortWay);
-    this.shortWord = layout.map((param) => param.offset >> 2);
+    this.ways = layout.map((param) => usualWay(param) | ((param.offset >> 2) << WAY_SHIFT));
     const last = layout[layout.length - 1];
     this.paramBytes = last === undefined ? 0 : last.offset + last.size;
     this.paramWords = Math.ceil(this.paramBytes / 4);
@@ -141,111 +174,82 @@ export class Kernel {
    * failure left one of the buffers undefined
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
-    const { layout, pointers, memories } = this;
-    if (args.length !== layout.length) throw this.wrongCount(stream, args);
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
-    stream.check();
-    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    // Whatever is not usual has a function of its own, so that the rest of it is compiled as one piece.
+    const { layout, pointers, memories, paramWords } = this;
+    if (args.length !== layout.length || !(stream instanceof Stream) || stream.runtime !== this.runtime) throw this.wrongCall(stream, args);
+    if (stream.isUnusable || this.module.isClosed) this.checkOpen(stream);
     if (options !== this.checkedOptions || options === undefined) {
       checkNames(options);
       this.checkedOptions = options;
     }
-    const { grid, block } = options;
-    const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
-    const gridY = typeof grid === 'number' ? 1 : dimension('grid', grid, 1);
-    const gridZ = typeof grid === 'number' ? 1 : dimension('grid', grid, 2);
-    const blockX = typeof block === 'number' ? block : dimension('block', block, 0);
-    const blockY = typeof block === 'number' ? 1 : dimension('block', block, 1);
-    const blockZ = typeof block === 'number' ? 1 : dimension('block', block, 2);
-    const shared = options.shared ?? 0;
-    const shape = this.lastShape;
-    // The usual launch is like the one before it.
+    const { grid, block, shared } = options;
+    let { shape } = this;
     if (
-      gridX !== shape.gridX || blockX !== shape.blockX || shared !== shape.shared ||
-      gridY !== shape.gridY || gridZ !== shape.gridZ || blockY !== shape.blockY || blockZ !== shape.blockZ
-    ) {
-      this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, shared);
-      this.lastShape = { gridX, gridY, gridZ, blockX, blockY, blockZ, shared };
-    }
-    const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
-    if (extended) checkAttributes(options);
+      grid !== shape.grid || block !== shape.block || shared !== shape.shared || options.cooperative !== undefined ||
+      options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined
+    ) shape = this.shapeOf(options);
 
     let references = 0;
     for (let i = 0; i < pointers.length; i++) {
       const param = pointers[i]!;
-      const arg = args[param.index];
-      const memory = this.memoryOf(param, arg);
+      const memory = this.memoryOf(param, args[param.index]);
       memories[i] = memory;
       if (memory === undefined) continue;
       references++;
-      stream.order(memory, param.access);
+      if (stream.mustOrder(memory, param.access)) stream.order(memory, param.access);
     }
     if (references > 1) this.checkOverlap(args);
 
-    const { paramWords } = this;
     const root = stream.nextRoot();
     const { ring } = stream.runtime;
     let params: number;
-    if (gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1 && !extended && paramWords <= LINE_MAX_WORD) {
+    if (shape.line) {
       const body = stream.begin(OP.launchLine, 9 + references + paramWords, root);
       const { memory } = ring;
       memory[body] = this.handle;
-      memory[body + 1] = gridX;
-      memory[body + 2] = blockX;
-      memory[body + 3] = shared;
+      memory[body + 1] = shape.gridX;
+      memory[body + 2] = shape.blockX;
+      memory[body + 3] = shape.sharedBytes;
       memory[body + 4] = references | (this.paramBytes << 16);
-      let ref = body + 5;
-      params = ref + references;
+      params = body + 5;
       for (let i = 0; i < pointers.length; i++) {
         const resource = memories[i];
         if (resource === undefined) continue;
-        const param = pointers[i]!;
-        memory[ref++] = resource.handle | (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT);
+        memory[params++] = resource.handle | pointers[i]!.lineBits;
       }
-    } else {
-      const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
-      const { memory } = ring;
-      memory[body] = this.handle;
-      memory[body + 1] = gridX;
-      memory[body + 2] = gridY;
-      memory[body + 3] = gridZ;
-      memory[body + 4] = blockX;
-      memory[body + 5] = blockY;
-      memory[body + 6] = blockZ;
-      memory[body + 7] = shared;
-      let at = body + 8;
-      if (extended) {
-        putAttributes(memory, at, options);
-        at += LAUNCH_EX.words;
-      }
-      memory[at] = references | (this.paramBytes << 16);
-      let ref = at + 1;
-      params = ref + references * 2;
-      for (let i = 0; i < pointers.length; i++) {
-        const resource = memories[i];
-        if (resource === undefined) continue;
-        const param = pointers[i]!;
-        memory[ref] = resource.handle | (param.access << ACCESS_SHIFT);
-        memory[ref + 1] = param.offset >> 2;
-        ref += 2;
-      }
-    }
-    const { memory } = ring;
+    } else params = this.beginWide(stream, options, shape, references, root);
+    const { memory, floats } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
-    const { short, shortWord } = this;
-    const { floats } = ring;
-    for (let i = 0; i < layout.length; i++) {
+    const { ways } = this;
+    for (let i = 0; i < ways.length; i++) {
       const arg = args[i]!;
-      const way = short[i]!;
-      const at = params + shortWord[i]!;
-      if (way === SHORT_POINTER && typeof arg === 'object' && arg !== null) {
-        // It was found to be memory above. The decoder adds the address to the offset.
-        const offset = (arg as KernelMemory).byteOffset;
-        memory[at] = offset | 0;
-        memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
-      } else if (way === SHORT_F32 && typeof arg === 'number') floats[at] = arg;
-      else if (way === SHORT_I32 && typeof arg === 'number' && arg === (arg | 0)) memory[at] = arg;
-      else putArgument(memory, params, layout[i]!, arg, this.name);
+      const way = ways[i]!;
+      const at = params + (way >> WAY_SHIFT);
+      switch (way & WAY_MASK) {
+        case WAY_POINTER:
+          if (typeof arg === 'object' && arg !== null) {
+            // It was found to be memory above. The decoder adds the address to the offset.
+            const offset = (arg as KernelMemory).byteOffset;
+            memory[at] = offset | 0;
+            memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
+            continue;
+          }
+          break;
+        case WAY_F32:
+          if (typeof arg === 'number') {
+            floats[at] = arg;
+            continue;
+          }
+          break;
+        case WAY_I32:
+          if (typeof arg === 'number' && arg === (arg | 0)) {
+            memory[at] = arg;
+            continue;
+          }
+          break;
+        default:
+      }
+      putArgument(memory, params, layout[i]!, arg, this.name);
     }
     const mark = stream.commit();
     for (let i = 0; i < pointers.length; i++) {
@@ -297,7 +301,73 @@ export class Kernel {
     this.device.check();
   }
 
+  /** The shape of a launch that is not like the one before it. */
+  private shapeOf(options: LaunchOptions): LaunchShape {
+    const { grid, block, shared } = options;
+    const sharedBytes = shared ?? 0;
+    const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
+    const gridY = typeof grid === 'number' ? 1 : dimension('grid', grid, 1);
+    const gridZ = typeof grid === 'number' ? 1 : dimension('grid', grid, 2);
+    const blockX = typeof block === 'number' ? block : dimension('block', block, 0);
+    const blockY = typeof block === 'number' ? 1 : dimension('block', block, 1);
+    const blockZ = typeof block === 'number' ? 1 : dimension('block', block, 2);
+    const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
+    if (extended) checkAttributes(options);
+    const usual = typeof grid === 'number' && typeof block === 'number' && !extended;
+    const last = this.wideShape;
+    if (
+      !usual && extended === last.extended && gridX === last.gridX && gridY === last.gridY && gridZ === last.gridZ &&
+      blockX === last.blockX && blockY === last.blockY && blockZ === last.blockZ && sharedBytes === last.sharedBytes
+    ) return last;
+    this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes);
+    const shape: LaunchShape = {
+      grid: usual ? grid : NaN, block: usual ? block : NaN, shared, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
+      line: gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1 && !extended && this.paramWords <= LINE_MAX_WORD,
+    };
+    if (usual) this.shape = shape;
+    else this.wideShape = shape;
+    return shape;
+  }
+
+  /** Begins a launch that OP.launchLine cannot say. Returns where its parameters go. */
+  private beginWide(stream: Stream, options: LaunchOptions, shape: LaunchShape, references: number, root: number): number {
+    const { pointers, memories, paramWords } = this;
+    const { extended } = shape;
+    const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
+    const { memory } = this.runtime.ring;
+    memory[body] = this.handle;
+    memory[body + 1] = shape.gridX;
+    memory[body + 2] = shape.gridY;
+    memory[body + 3] = shape.gridZ;
+    memory[body + 4] = shape.blockX;
+    memory[body + 5] = shape.blockY;
+    memory[body + 6] = shape.blockZ;
+    memory[body + 7] = shape.sharedBytes;
+    let at = body + 8;
+    if (extended) {
+      putAttributes(memory, at, options);
+      at += LAUNCH_EX.words;
+    }
+    memory[at++] = references | (this.paramBytes << 16);
+    for (let i = 0; i < pointers.length; i++) {
+      const resource = memories[i];
+      if (resource === undefined) continue;
+      const param = pointers[i]!;
+      memory[at++] = resource.handle | (param.access << ACCESS_SHIFT);
+      memory[at++] = param.offset >> 2;
+    }
+    return at;
+  }
+
   private memoryOf(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
+    if (arg instanceof DeviceBuffer) {
+      const { memory } = arg;
+      if (!memory.disposed && memory.device.runtime === this.runtime && (param.dtype === undefined || arg.dtype.name === param.dtype)) return memory;
+    }
+    return this.memoryOfAny(param, arg);
+  }
+
+  private memoryOfAny(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
     if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer) {
       const { memory } = arg;
       if (memory.disposed) {
@@ -364,9 +434,15 @@ export class Kernel {
     checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
   }
 
-  private wrongCount(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
+  private checkOpen(stream: Stream): void {
+    stream.check();
+    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+  }
+
+  private wrongCall(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
     // Left out, everything behind it has moved up by one.
-    if (!(stream instanceof Stream)) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
+    if (!(stream instanceof Stream) && args.length !== this.layout.length) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
+    if (args.length === this.layout.length) return invalid('stream', `a stream of ${this.device.name}`, stream);
     return new CudaArgumentError(
       'args',
       `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
@@ -391,11 +467,11 @@ function dimension(argument: string, value: Exclude<Dimensions, number>, axis: n
   return size;
 }
 
-function shortWay(param: ParamLayout): number {
-  if (param.kind === 'pointer') return SHORT_POINTER;
-  if (param.kind !== 'scalar') return SHORT_NONE;
-  if (param.scalar === 'f32') return SHORT_F32;
-  return param.scalar === 'i32' || param.scalar === 'u32' ? SHORT_I32 : SHORT_NONE;
+function usualWay(param: ParamLayout): number {
+  if (param.kind === 'pointer') return WAY_POINTER;
+  if (param.kind !== 'scalar') return WAY_OTHER;
+  if (param.scalar === 'f32') return WAY_F32;
+  return param.scalar === 'i32' || param.scalar === 'u32' ? WAY_I32 : WAY_OTHER;
 }
 
 function extent(memory: KernelMemory): readonly [number, number] {

@@ -25,8 +25,8 @@ export class Pending<T = void> implements PromiseLike<T> {
   private readonly finish: (() => T | Promise<T>) | undefined;
   private promise: Promise<T> | undefined;
   /** Who awaits it; not counting those whose wait was aborted. */
-  private claims = 0;
-  private settled = false;
+  private claims: number;
+  private settled: boolean;
 
   /** @internal */
   constructor(stream: Stream, root: number, mark: number, finish?: () => T | Promise<T>) {
@@ -34,6 +34,10 @@ export class Pending<T = void> implements PromiseLike<T> {
     this.root = root;
     this.mark = mark;
     this.finish = finish;
+    // Here, not beside their declarations: those would be set by a function of their own, at every launch.
+    this.promise = undefined;
+    this.claims = 0;
+    this.settled = false;
   }
 
   /**

@@ -40,13 +40,17 @@ export class Resource {
 
   /** Remembers the access. Called after the command is written. */
   used(stream: Stream, access: number, mark: number): void {
-    const { readers } = this;
-    if ((access & ACCESS_WRITE) !== 0) {
-      this.writer = stream;
-      this.writerMark = mark;
-      if (readers.length !== 0) readers.length = 0;
+    if ((access & ACCESS_WRITE) === 0) {
+      this.read(stream, mark);
       return;
     }
+    if (this.writer !== stream) this.writer = stream;
+    this.writerMark = mark;
+    if (this.readers.length !== 0) this.readers.length = 0;
+  }
+
+  private read(stream: Stream, mark: number): void {
+    const { readers } = this;
     for (let i = 0; i < readers.length; i++) {
       const reader = readers[i]!;
       if (reader.stream === stream) {

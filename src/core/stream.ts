@@ -5,7 +5,7 @@
  * every buffer does: work that uses a buffer waits, on the device, for the work on other streams that it conflicts
  * with.
  */
-import { FLAG_BYPASS, OP } from '../runtime/commands.js';
+import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -266,6 +266,11 @@ export class Stream implements Disposable {
     this.device.check();
   }
 
+  /** Whether {@link check} throws. @internal */
+  get isUnusable(): boolean {
+    return this.closed || this.device.isUnusable;
+  }
+
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
     const event = this.shared.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
@@ -394,6 +399,12 @@ export class Stream implements Disposable {
   /** Begins a command that goes past a hold. @internal */
   beginBypass(op: number, words: number, root: number): number {
     return this.runtime.ring.begin(op, FLAG_BYPASS, words, root, this.slot.index, 0);
+  }
+
+  /** Whether {@link order} has something to do. @internal */
+  mustOrder(resource: Resource, access: number): boolean {
+    const { writer } = resource;
+    return this.capturing !== undefined || (writer !== this && writer !== undefined) || (resource.readers.length !== 0 && (access & ACCESS_WRITE) !== 0);
   }
 
   /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */

@@ -6,7 +6,7 @@
  * until the record is complete. A head that one thread writes and the other polls costs a cache miss per command
  * (measured: 0.15 to 0.2 µs per launch instead of 0.08).
  */
-import { OP, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
+import { OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 import { RecordQueue } from './record-queue.js';
@@ -61,42 +61,59 @@ export class RingWriter {
 
   /** Begins a record of `words` words and writes its first four. Returns where its body begins in {@link memory}. */
   begin(op: number, flags: number, words: number, root: number, stream: number, event: number): number {
-    const start = this.head & MASK;
-    const room = RING_WORDS - start;
-    let memory = this.ring;
-    let floats = this.ringFloats;
-    let at = start;
-    if (this.overflow.length !== 0 || !this.fits(room < words ? words + room : words)) {
-      memory = this.scratch;
-      floats = this.scratchFloats;
-      at = 0;
-    } else if (room < words) {
-      this.pad(start, room);
-      at = 0;
-    }
-    this.memory = memory;
-    this.floats = floats;
-    this.at = at;
+    const at = this.head & MASK;
     this.words = words;
     this.header = op | (flags << 8) | (words << 16);
+    if (this.memory !== this.ring || at + words > RING_WORDS || ((this.head - this.knownTail) >>> 0) + words >= RING_WORDS) {
+      return this.beginElsewhere(words, root, stream, event);
+    }
+    this.at = at;
+    const { memory } = this;
     memory[at + RECORD_ROOT] = root;
     memory[at + RECORD_STREAM] = stream;
     memory[at + RECORD_EVENT] = event;
-    return at + 4;
+    return at + RECORD_BODY;
+  }
+
+  /** {@link begin} at the end of the ring, or where the last record did not fit. */
+  private beginElsewhere(words: number, root: number, stream: number, event: number): number {
+    const start = this.head & MASK;
+    const room = RING_WORDS - start;
+    let at = 0;
+    if (this.overflow.length !== 0 || !this.fits(room < words ? words + room : words)) {
+      this.memory = this.scratch;
+      this.floats = this.scratchFloats;
+    } else {
+      this.memory = this.ring;
+      this.floats = this.ringFloats;
+      if (room < words) this.pad(start, room);
+      else at = start;
+    }
+    this.at = at;
+    const { memory } = this;
+    memory[at + RECORD_ROOT] = root;
+    memory[at + RECORD_STREAM] = stream;
+    memory[at + RECORD_EVENT] = event;
+    return at + RECORD_BODY;
   }
 
   /** Makes the record visible to the decoder, and sees to it that somebody decodes it. */
   commit(): void {
     this.show();
-    if (Atomics.load(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
+    // Where it may be a plain load, it need not be a call.
+    const state = STORES_IN_ORDER ? this.control[WORD.state] : Atomics.load(this.control, WORD.state);
+    if (state === STATE.sleeping) this.onSleeping();
   }
 
   /** Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the thread. */
   show(): void {
-    if (this.memory !== this.ring) {
-      this.overflow.push(this.scratch, 0, this.words, this.header);
-      if (this.overflow.length === 1) this.onOverflow();
-    } else this.publish(this.at, this.header, this.words);
+    if (this.memory === this.ring) this.publish(this.at, this.header, this.words);
+    else this.spill();
+  }
+
+  private spill(): void {
+    this.overflow.push(this.scratch, 0, this.words, this.header);
+    if (this.overflow.length === 1) this.onOverflow();
   }
 
   /**
