@@ -29,6 +29,7 @@ import type { SharedState } from './layout.js';
 import type { NativeOutput } from './native-output.js';
 import { PrintedText } from './printed-text.js';
 import { RecordQueue } from './record-queue.js';
+import { STORES_IN_ORDER } from './ring-writer.js';
 
 /**
  * Launches between two markers, and markers that may be outstanding: a stream may have 639 unfinished launches (four
@@ -174,7 +175,7 @@ export class Decoder {
         tail = (tail + (header >>> 16)) | 0;
       }
       at = tail & RING_MASK;
-      header = Atomics.load(ring, at);
+      header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
       if (header === 0 || left === 0) break;
       // The JS thread reads it only when it runs out of room.
       if (((tail - stored) | 0) > TAIL_WORDS) {
@@ -283,7 +284,7 @@ export class Decoder {
       position = (position + (header >>> 16)) | 0;
       at = position & RING_MASK;
       if (count === capacity) break;
-      header = Atomics.load(ring, at);
+      header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
     } while ((header & 0xffff) === OP.launchLine);
 
     for (let i = 0; i < count; i++) {
