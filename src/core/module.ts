@@ -106,6 +106,7 @@ export class Module implements AsyncDisposable {
   async global(name: string): Promise<DeviceBuffer<'u8'>> {
     this.check();
     checkString('name', name);
+    if (name === '') throw invalid('name', 'the name of a variable', name);
     let memory = this.globals.get(name);
     if (memory === undefined) {
       const { runtime } = this.device;
