@@ -14,7 +14,6 @@ import { checkInteger, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
-import { copyThroughHost } from './copy-through-host.js';
 import { DTYPES } from './dtype.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
@@ -28,7 +27,8 @@ import { shareImage } from './module-image.js';
 import type { ModuleOptions } from './module.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
-import type { Pending, WaitOptions } from './pending.js';
+import type { WaitOptions } from './pending.js';
+import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
 import { MemoryPool } from './pool.js';
 import type { PoolOptions } from './pool.js';
@@ -248,9 +248,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     } catch (error) {
       throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', `device.pinned: the host has no ${bytes} bytes for a SharedArrayBuffer`, { cause: error });
     }
-    const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
+    const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
     this.runtime.pinned.add(address);
-    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
+    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
@@ -284,9 +284,41 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { maxBytes = 0, releaseThreshold = Number.MAX_SAFE_INTEGER } = options;
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
     checkInteger('options.releaseThreshold', releaseThreshold, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    const pool = new MemoryPool(this, await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold), false);
+    const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold);
+    const pool = new MemoryPool(this, handle, false);
     this.createdPools.add(pool);
+    await grantPeers(this.shared, handle);
     return pool;
+  }
+
+  /** Whether kernels of this device can be let use memory of another where it is. cuDeviceCanAccessPeer */
+  canAccessPeer(other: Device): Promise<boolean> {
+    this.check();
+    checkPeer(other);
+    return canAccessPeer(this.shared, other.shared);
+  }
+
+  /**
+   * Lets kernels of this device use buffers of another one: as arguments, tracked like its own. Copies between devices
+   * need no such access. One way only: `other` gets none to this device. cuCtxEnablePeerAccess, and cuMemPoolSetAccess for
+   * each pool of `other`
+   *
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED where {@link canAccessPeer} is false
+   */
+  async enablePeerAccess(other: Device): Promise<void> {
+    this.check();
+    checkPeer(other);
+    await enablePeerAccess(this.shared, other.shared);
+  }
+
+  /**
+   * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is queued on this one is
+   * over. cuCtxDisablePeerAccess
+   */
+  async disablePeerAccess(other: Device): Promise<void> {
+    this.check();
+    checkPeer(other);
+    await disablePeerAccess(this.shared, other.shared);
   }
 
   /**
@@ -396,6 +428,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     this.owned.delete(object);
   }
 
+  /** Driver handles of the pools that were made and are open. @internal */
+  get poolHandles(): number[] {
+    return [...this.createdPools].map((pool) => pool.pool);
+  }
+
   /** A failure that nobody awaited. @internal */
   unclaimed(error: unknown): void {
     if (this.closed || this.runtime.lost !== undefined) return;
@@ -418,11 +455,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { driver } = this.runtime;
     if (driver === undefined) throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
     return driver.hostView(address, bytes);
-  }
-
-  /** @internal */
-  copyBetween<D extends DTypeName>(stream: Stream, target: DeviceBuffer<D>, source: DeviceBuffer<D>): Pending {
-    return copyThroughHost(stream, target, source);
   }
 
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
@@ -478,6 +510,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       for (const stream of [...streams]) stream.close();
       await Promise.all([...managed, ...passed]);
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
+      // Streams of other devices are to wait for events of this one.
+      if (this.shared.last) await runtime.completion.until(() => this.shared.loans.settled());
       await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
       return true;
     };
@@ -487,6 +521,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       clearTimeout(timer);
     }
   }
+}
+
+function checkPeer(other: unknown): asserts other is Device {
+  if (!(other instanceof Device)) throw invalid('other', 'a Device', other);
+  other.check();
 }
 
 function checkDType(dtype: unknown): asserts dtype is DType {

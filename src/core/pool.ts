@@ -37,7 +37,8 @@ export class MemoryPool implements AsyncDisposable {
   readonly device: Device;
   /** @internal */
   readonly handle: number;
-  private readonly pool: number;
+  /** The driver's handle. @internal */
+  readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
   private allocations = 0;

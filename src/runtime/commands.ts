@@ -78,6 +78,16 @@ export const OP = {
   poison: 25,
   /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */
   release: 28,
+  /** event that another device waits for, 1 where it has to be told when this device has reached it */
+  announce: 29,
+  /** number of the device, event there, number of the wait */
+  peerWait: 30,
+  /** dst, dst offset (i64), dst pitch, dst rows of a slice, src, src offset (i64), src pitch, src rows, width, height, depth, kind */
+  copy3D: 31,
+  /** handle, offset (i64), value (i64), 32 or 64 */
+  writeValue: 32,
+  /** handle, offset (i64), value (i64), 32 or 64, condition (CU_STREAM_WAIT_VALUE_*) */
+  waitValue: 33,
 } as const;
 
 /** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */
@@ -96,6 +106,8 @@ export const LAUNCH_PRIORITY = 8;
 export const COPY_HOST_TO_DEVICE = 0;
 export const COPY_DEVICE_TO_HOST = 1;
 export const COPY_DEVICE_TO_DEVICE = 2;
+/** Between two contexts. */
+export const COPY_PEER = 3;
 
 /** Names of the driver calls, for errors. */
 export const OP_CALLS: Readonly<Record<number, string>> = {
@@ -110,4 +122,9 @@ export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.record]: 'cuEventRecord',
   [OP.wait]: 'cuStreamWaitEvent',
   [OP.graphLaunch]: 'cuGraphLaunch',
+  [OP.peerWait]: 'cuStreamWaitEvent',
+  [OP.copy2D]: 'cuMemcpy2DAsync',
+  [OP.copy3D]: 'cuMemcpy3DAsync',
+  [OP.writeValue]: 'cuStreamWriteValue',
+  [OP.waitValue]: 'cuStreamWaitValue',
 };

@@ -11,18 +11,20 @@ import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, HANDLE_MASK,
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, HANDLE_MASK,
   LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
   LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
-import { copy2D, int64 } from './copy-shapes.js';
+import { Announcements } from './announcements.js';
+import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import {
-  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
-  SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
+  FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE, SLOT_HOLD,
+  SLOT_MARKER, SLOT_REACHED, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
+import { Peers } from './peers.js';
 import { RecordQueue } from './record-queue.js';
 
 /**
@@ -51,8 +53,8 @@ export interface DecoderHost {
 
 /** What a stream waits for. */
 interface Wait {
-  readonly reason: 'hold' | 'event' | 'launches';
-  /** slot of the hold, or handle of the event */
+  readonly reason: 'hold' | 'event' | 'launches' | 'peer';
+  /** slot of the hold, handle of the event, or number of the device whose event `value` is */
   readonly on: number;
   readonly value: number;
   /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
@@ -67,6 +69,10 @@ interface Parked {
 export class Decoder {
   readonly driver: Driver;
   readonly shared: SharedState;
+  /** Other devices, whose events and memory commands may name. */
+  readonly peers: Peers;
+  /** What other devices want to know of this one's events. */
+  readonly announcements: Announcements;
   /** Device address of slot 0. */
   private readonly slotsAddress: number;
   private readonly host: DecoderHost;
@@ -90,6 +96,8 @@ export class Decoder {
   constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
     this.driver = driver;
     this.shared = shared;
+    this.peers = new Peers(driver);
+    this.announcements = new Announcements(driver, shared);
     this.slotsAddress = slotsAddress;
     this.limitLaunches = limitLaunches;
     this.host = host;
@@ -246,6 +254,7 @@ export class Decoder {
   private mayResume({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
+    if (wait.reason === 'peer') return this.peers.ready(wait.on, wait.value);
     if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
   }
@@ -271,7 +280,9 @@ export class Decoder {
 
   private recordResumed(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked !== undefined && ++parked.resumed === parked.aside) this.parkedEvents.delete(event);
+    if (parked === undefined || ++parked.resumed !== parked.aside) return;
+    this.parkedEvents.delete(event);
+    this.announcements.recorded(event);
   }
 
   private waitResumed(event: number): void {
@@ -287,6 +298,7 @@ export class Decoder {
   private destroyEvent(handle: number): void {
     const { values, failure, status } = this.shared;
     const event = values[handle]!;
+    this.announcements.forget(handle);
     values[handle] = 0;
     failure[handle] = 0;
     Atomics.store(status, handle, HANDLE.released);
@@ -354,7 +366,8 @@ export class Decoder {
 
   /** What this command has to wait for; undefined where it may be carried out. */
   private mustWait(op: number, memory: Int32Array, at: number, stream: number): Wait | undefined {
-    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
+    // Stream memory operations take their place in the stream's queue as launches do.
+    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue || op === OP.writeValue) {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const launches = issued[base + ISSUED_LAUNCHES]!;
@@ -369,6 +382,11 @@ export class Decoder {
       if (parked === undefined) return undefined;
       // Only the records set aside before this wait: a later one may itself depend on this stream.
       return { reason: 'event', on: event, value: parked.aside, consumed: false };
+    }
+    if (op === OP.peerWait) {
+      const peer = memory[at + RECORD_BODY]!;
+      const event = memory[at + RECORD_BODY + 1]!;
+      return this.peers.ready(peer, event) ? undefined : { reason: 'peer', on: peer, value: event, consumed: false };
     }
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
@@ -388,10 +406,18 @@ export class Decoder {
     const handle = word & HANDLE_MASK;
     const poison = failure[handle]!;
     if (poison !== 0) {
+      if (poison === FOREIGN) return this.peers.address(values[handle]!);
       if ((word >>> ACCESS_SHIFT & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed) throw new PoisonedError(poison);
       failure[handle] = 0;
     }
     return values[handle]!;
+  }
+
+  /** Context of an operand of a copy between devices. */
+  private context(word: number): number {
+    const { failure, values } = this.shared;
+    const handle = word & HANDLE_MASK;
+    return this.peers.context(failure[handle] === FOREIGN ? values[handle]! : undefined);
   }
 
   private countLaunch(stream: number): void {
@@ -482,6 +508,11 @@ export class Decoder {
         if (bytes === 0) return;
         if (kind === COPY_HOST_TO_DEVICE) driver.cuMemcpyHtoDAsync(dst, src, bytes, streams[stream]!);
         else if (kind === COPY_DEVICE_TO_HOST) driver.cuMemcpyDtoHAsync(dst, src, bytes, streams[stream]!);
+        else if (kind === COPY_PEER) {
+          const to = this.context(memory[body]!);
+          const from = this.context(memory[body + 3]!);
+          this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!));
+        }
         else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
         return;
       }
@@ -579,6 +610,41 @@ export class Decoder {
           copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)), streams[stream]!,
         );
         return;
+      case OP.copy3D: {
+        const to = memory[body]!;
+        const from = memory[body + 5]!;
+        const box = copy3D(memory, body, this.address(to), this.address(from));
+        if (memory[body + 13] === COPY_PEER) {
+          const between = { ...box, dstContext: this.context(to), srcContext: this.context(from) };
+          this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpy3DPeerAsync(between, streams[stream]!));
+        } else driver.cuMemcpy3DAsync(box, streams[stream]!);
+        return;
+      }
+      case OP.writeValue: {
+        const address = this.address(memory[body]!) + int64(memory, body + 1);
+        if (memory[body + 5] === 32) driver.cuStreamWriteValue32(streams[stream]!, address, memory[body + 3]! >>> 0, 0);
+        else driver.cuStreamWriteValue64(streams[stream]!, address, bigInt64(memory, body + 3), 0);
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.waitValue: {
+        const address = this.address(memory[body]!) + int64(memory, body + 1);
+        const condition = memory[body + 6]!;
+        if (memory[body + 5] === 32) driver.cuStreamWaitValue32(streams[stream]!, address, memory[body + 3]! >>> 0, condition);
+        else driver.cuStreamWaitValue64(streams[stream]!, address, bigInt64(memory, body + 3), condition);
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.announce:
+        this.announcements.announce(memory[body]!, memory[body + 1] === 1, this.parkedEvents.has(memory[body]!));
+        return;
+      case OP.peerWait:
+        try {
+          this.peers.wait(memory[body]!, memory[body + 1]!, streams[stream]!);
+        } finally {
+          Atomics.store(this.shared.slots, stream * SLOT_WORDS + SLOT_CROSSED, memory[body + 2]!);
+        }
+        return;
       case OP.prefetch:
         driver.cuMemPrefetchAsync(
           this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
@@ -633,7 +699,10 @@ export class Decoder {
     const id = this.nextFailure();
     const failure: Failure =
       error instanceof PoisonedError
-        ? { id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: 'an operand is undefined', cause: error.failure }
+        ? {
+            id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: 'an operand is undefined', cause: error.failure,
+            ...(error.peer === undefined ? {} : { causePeer: error.peer }),
+          }
         : { id, root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
     if (isSticky(failure.result)) {
       this.lose(failure);
@@ -643,10 +712,19 @@ export class Decoder {
       this.failedRoots.add(root);
       if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.values().next().value as number);
     }
+    const { failure: poison, values } = this.shared;
+    const written = writtenHandles(op, memory, at);
+    const foreign = written.flatMap((handle) => {
+      const elsewhere = poison[handle] === FOREIGN ? this.peers.nextFailure(values[handle]!) : undefined;
+      return elsewhere === undefined ? [] : [{ handle, ...elsewhere }];
+    });
+    if (foreign.length > 0) failure.elsewhere = foreign.map(({ peer, id }) => ({ peer, id }));
     // Told before it shows: whoever meets the poison finds the reason.
     this.host.failed(failure);
     // What the command would have written is undefined from here on, for the first reason in the chain.
-    this.poison(op, memory, at, failure.cause ?? id);
+    const reason = failure.causePeer === undefined ? failure.cause ?? id : id;
+    for (const handle of written) if (poison[handle] !== FOREIGN) poison[handle] = reason;
+    for (const { handle, id: theirs } of foreign) this.peers.poison(values[handle]!, theirs);
   }
 
   /** A failure of something that writes no memory. */
@@ -664,28 +742,32 @@ export class Decoder {
   nextFailure(): number {
     return Atomics.add(this.shared.control, WORD.failures, 1) + 1;
   }
-
-  private poison(op: number, memory: Int32Array, at: number, id: number): void {
-    const { failure } = this.shared;
-    const body = at + RECORD_BODY;
-    if (op === OP.launchLine) {
-      const count = memory[body + 4]! & 0xffff;
-      for (let i = 0; i < count; i++) {
-        const word = memory[body + 5 + i]!;
-        if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & LINE_HANDLE_MASK] = id;
-      }
-    } else if (op === OP.launch || op === OP.launchEx) {
-      const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
-      const count = memory[head]! & 0xffff;
-      for (let i = 0; i < count; i++) {
-        const word = memory[head + 1 + i * 2]!;
-        if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
-      }
-    } else if (op === OP.copy || op === OP.memset || op === OP.copy2D) {
-      // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
-      const word = memory[body]!;
-      if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
-    } else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
-  }
 }
 
+/** The handles of what a command writes. */
+function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
+  const body = at + RECORD_BODY;
+  const written: number[] = [];
+  const operand = (word: number): void => {
+    if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & HANDLE_MASK);
+  };
+  if (op === OP.launchLine) {
+    const count = memory[body + 4]! & 0xffff;
+    for (let i = 0; i < count; i++) {
+      const word = memory[body + 5 + i]!;
+      if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & LINE_HANDLE_MASK);
+    }
+  } else if (op === OP.launch || op === OP.launchEx) {
+    const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
+    const count = memory[head]! & 0xffff;
+    for (let i = 0; i < count; i++) operand(memory[head + 1 + i * 2]!);
+    // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
+  } else if (op === OP.copy || op === OP.memset || op === OP.copy2D || op === OP.copy3D || op === OP.writeValue) operand(memory[body]!);
+  else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) written.push(memory[body]! & HANDLE_MASK);
+  return written;
+}
+
+/** A 64-bit value of a command, low half first. */
+function bigInt64(memory: Int32Array, at: number): bigint {
+  return BigInt(memory[at]! >>> 0) | (BigInt(memory[at + 1]! >>> 0) << 32n);
+}

@@ -54,6 +54,7 @@ export class ThreadLoop {
     let busy = this.decoder.drain();
     this.decoder.settle();
     if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
+    if (this.decoder.announcements.waiting) this.decoder.announcements.poll();
     if (this.polled !== undefined && Atomics.load(this.shared.control, WORD.lost) === 0) {
       try {
         if (this.polled.poll(POLL_BUDGET_US)) busy = true;
@@ -81,7 +82,8 @@ export class ThreadLoop {
         continue;
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
-      this.sleep(watch ? this.watchInterval(now) : this.decoder.parkedStreams !== 0 || owes ? 0.2 : Infinity);
+      const looks = this.decoder.parkedStreams !== 0 || this.decoder.announcements.waiting || owes;
+      this.sleep(watch ? this.watchInterval(now) : looks ? 0.2 : Infinity);
     }
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);
@@ -139,6 +141,12 @@ export class ThreadLoop {
       this.decoder.lose({ id: this.decoder.nextFailure(), root: 0, stream, ...this.describeFault(handle, result) });
       return;
     }
+    if (!this.decoder.peers.stuck(performance.now())) return;
+    this.decoder.lose({
+      id: this.decoder.nextFailure(), root: 0, stream: -1, result: CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
+      resultName: 'CUDA_ERROR_DEVICE_UNAVAILABLE', call: 'cuStreamWaitEvent',
+      message: 'a stream waits for work of another device that was lost, and so for ever.',
+    });
   }
 
   private describeFault(stream: number, result: CUresult): ReturnType<typeof describeFailure> {

@@ -39,7 +39,7 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   const context = driver.cuDevicePrimaryCtxRetain(device);
   driver.cuCtxSetCurrent(context);
   const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
-  const slotsAddress = driver.cuMemHostGetDevicePointer(pinned.address, 0);
+  const slotsAddress = pinned.deviceAddress;
   const attributes = {} as DeviceAttributes;
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
@@ -61,6 +61,8 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     pinnedOffset: pinned.byteOffset,
     ...driver.cuCtxGetStreamPriorityRange(),
     mended: missing.memops || missing.pools,
+    memoryOperations: !missing.memops,
+    pools: !missing.pools,
   };
   return { driver: mend(driver, missing, slotsAddress, slots), reply };
 }
