@@ -31,6 +31,8 @@ export class Event implements Disposable {
   private stream: Stream | undefined;
   private mark = 0;
   private closed = false;
+  /** Closed, and past its last record. */
+  private ended = false;
 
   /** @internal */
   constructor(device: Device, options: EventOptions) {
@@ -95,6 +97,7 @@ export class Event implements Disposable {
     const passed = this.stream === undefined || this.stream.isClosed ? Promise.resolve() : this.stream.passed(this.mark);
     passed.then(
       () => {
+        this.ended = true;
         // Lent, it is destroyed when it is given back.
         if (!this.device.shared.loans.knows(this.handle)) destroyEvent(runtime, this.handle);
       },
@@ -127,7 +130,7 @@ export class Event implements Disposable {
   givenBack(handle: number): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    if (handle === this.handle && !this.closed) Atomics.store(runtime.shared.status, handle, HANDLE.live);
+    if (handle === this.handle && !this.ended) Atomics.store(runtime.shared.status, handle, HANDLE.live);
     else destroyEvent(runtime, handle);
   }
 

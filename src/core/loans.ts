@@ -21,9 +21,11 @@ export class Loans {
   /** By the event's handle. */
   private readonly loans = new Map<number, Loan>();
 
-  /** `giveBack` is called, once, some time after the last of its borrowers has got past its wait. */
+  /**
+   * `giveBack` is called, once, some time after the last of its borrowers has got past its wait. Call {@link settled} before
+   * the event is chosen: one that is given back is in use again.
+   */
   lend(event: number, borrower: Borrower, giveBack: () => void): void {
-    this.settled();
     const loan = this.loans.get(event);
     if (loan === undefined) this.loans.set(event, { borrowers: [borrower], giveBack });
     else loan.borrowers.push(borrower);

@@ -150,6 +150,7 @@ export class Stream implements Disposable {
     if (on.device.runtime !== this.runtime) {
       if (this.capturing !== undefined || on.scope !== undefined) throw acrossInCapture();
       const { handle } = on;
+      on.device.shared.loans.settled();
       if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.givenBack(handle));
       return;
     }
@@ -289,7 +290,10 @@ export class Stream implements Disposable {
     if (waited !== undefined && waited >= mark) return;
     if (other.hasPassed(mark)) return;
     // What a device did before it was lost is nothing to wait for.
-    if (other.runtime !== this.runtime && other.runtime.lost !== undefined) return;
+    if (other.runtime !== this.runtime) {
+      if (other.runtime.lost !== undefined) return;
+      other.shared.loans.settled();
+    }
     const at = (other.closed ? other.mark : mark) % EVENTS;
     let covers = other.eventMarks[at] ?? 0;
     // Queued before several streams were in use: one event for all of it.
@@ -356,8 +360,10 @@ export class Stream implements Disposable {
 
   /** @internal */
   waitEvent(event: number): void {
-    const body = this.begin(OP.wait, 5, 0);
-    this.runtime.ring.memory[body] = event;
+    const body = this.begin(OP.wait, 6, 0);
+    const { memory } = this.runtime.ring;
+    memory[body] = event;
+    memory[body + 1] = 0;
     this.commit();
   }
 

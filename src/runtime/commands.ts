@@ -52,7 +52,7 @@ export const OP = {
   free: 7,
   /** handle of the event; recorded through word 3 */
   record: 8,
-  /** event */
+  /** event, 0 (the decoder's: which record of the event is meant, where records are set aside) */
   wait: 9,
   /** slot, flags, priority */
   streamCreate: 10,

@@ -80,8 +80,12 @@ export class Decoder {
   /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
   private readonly visiting: boolean;
   private readonly parked = new Map<number, Parked>();
-  /** Events whose record is parked: how often it was set aside, and how often it was taken up again. */
+  /**
+   * Events whose record is parked: the number of the last record that was set aside, and of the last that was taken up
+   * again. Numbers go up by one within an entry and are never those of an earlier entry: a wait may outlive one.
+   */
   private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
+  private recordsAside = 0;
   /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
@@ -255,8 +259,14 @@ export class Decoder {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
     if (wait.reason === 'peer') return this.peers.ready(wait.on, wait.value);
-    if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
+    if (wait.reason === 'event') return this.recordIssued(wait.on, wait.value);
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+  }
+
+  /** Whether record number `value` of the event, which was set aside, has been issued. */
+  private recordIssued(event: number, value: number): boolean {
+    const parked = this.parkedEvents.get(event);
+    return parked === undefined || ((parked.resumed - value) | 0) >= 0;
   }
 
   private held(slot: number, value: number): number {
@@ -274,13 +284,16 @@ export class Decoder {
 
   private recordAside(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked === undefined) this.parkedEvents.set(event, { aside: 1, resumed: 0 });
-    else parked.aside++;
+    if (parked === undefined) this.parkedEvents.set(event, { aside: (this.recordsAside + 1) | 0, resumed: this.recordsAside });
+    else parked.aside = (parked.aside + 1) | 0;
+    this.recordsAside = (this.recordsAside + 1) | 0;
   }
 
   private recordResumed(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked === undefined || ++parked.resumed !== parked.aside) return;
+    if (parked === undefined) return;
+    parked.resumed = (parked.resumed + 1) | 0;
+    if (parked.resumed !== parked.aside) return;
     this.parkedEvents.delete(event);
     this.announcements.recorded(event);
   }
@@ -311,6 +324,7 @@ export class Decoder {
     if ((memory[at]! & 0xff) === OP.wait) {
       const waited = memory[at + RECORD_BODY]!;
       this.asideWaits.set(waited, (this.asideWaits.get(waited) ?? 0) + 1);
+      memory[at + RECORD_BODY + 1] = this.parkedEvents.get(waited)?.aside ?? this.recordsAside;
     }
     queue.records.push(memory, at, length, memory[at]!);
   }
@@ -333,7 +347,7 @@ export class Decoder {
       }
     }
     if (this.isLost && op !== OP.call) return undefined;
-    const wait = ordered ? this.mustWait(op, memory, at, stream) : undefined;
+    const wait = ordered ? this.mustWait(op, memory, at, stream, resumed) : undefined;
     if (wait !== undefined) {
       if (resumed) return wait;
       const queue: Parked = { wait, records: new RecordQueue() };
@@ -365,7 +379,7 @@ export class Decoder {
   }
 
   /** What this command has to wait for; undefined where it may be carried out. */
-  private mustWait(op: number, memory: Int32Array, at: number, stream: number): Wait | undefined {
+  private mustWait(op: number, memory: Int32Array, at: number, stream: number, resumed: boolean): Wait | undefined {
     // Stream memory operations take their place in the stream's queue as launches do.
     if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue || op === OP.writeValue) {
       const { issued } = this.shared;
@@ -381,7 +395,8 @@ export class Decoder {
       const parked = this.parkedEvents.size === 0 ? undefined : this.parkedEvents.get(event);
       if (parked === undefined) return undefined;
       // Only the records set aside before this wait: a later one may itself depend on this stream.
-      return { reason: 'event', on: event, value: parked.aside, consumed: false };
+      const value = resumed ? memory[at + RECORD_BODY + 1]! : parked.aside;
+      return this.recordIssued(event, value) ? undefined : { reason: 'event', on: event, value, consumed: false };
     }
     if (op === OP.peerWait) {
       const peer = memory[at + RECORD_BODY]!;
