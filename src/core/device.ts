@@ -30,7 +30,7 @@ import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
-import { MemoryPool } from './pool.js';
+import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
@@ -277,13 +277,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.defaultPool;
   }
 
-  /** Makes a pool, for {@link AllocOptions.pool}. cuMemPoolCreate */
+  /**
+   * Makes a pool, for {@link AllocOptions.pool}. cuMemPoolCreate
+   *
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED where the platform has no pools
+   */
   async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
     this.check();
     checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
-    const { maxBytes = 0, releaseThreshold = Number.MAX_SAFE_INTEGER } = options;
+    const { maxBytes = 0 } = options;
+    if (!this.shared.pools) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no memory pools here; allocate without one`);
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    checkInteger('options.releaseThreshold', releaseThreshold, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+    const releaseThreshold = checkedThreshold('options.releaseThreshold', options.releaseThreshold ?? Infinity);
     const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold);
     const pool = new MemoryPool(this, handle, false);
     this.createdPools.add(pool);

@@ -23,7 +23,7 @@ export type { BoxArea, BoxLayout, BoxSize } from './box.js';
 export { PinnedBuffer } from './pinned.js';
 export { ManagedBuffer } from './managed.js';
 export { MemoryPool } from './pool.js';
-export type { PoolOptions, PoolStatistics } from './pool.js';
+export type { PoolOptions, PoolReuse, PoolStatistics } from './pool.js';
 export { Module } from './module.js';
 export type { ModuleOptions } from './module.js';
 export { Kernel } from './kernel.js';

@@ -51,6 +51,10 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
     expect(device.runtime.info.mended).toBe(true);
   });
 
+  test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
+    await expect(device.createPool()).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+  });
+
   test('work is done and awaited in order', async () => {
     await using module = await device.loadModule(PTX);
     const add1 = module.kernel('add1');
