@@ -7,8 +7,8 @@ import {
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid, show } from './arguments.js';
-import { DeviceBox, boxOf } from './box.js';
-import type { BoxLayout } from './box.js';
+import { boxOf } from './box.js';
+import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';

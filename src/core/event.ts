@@ -93,8 +93,8 @@ export class Event implements Disposable {
     this.closed = true;
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    // A record that is still with a parked stream names the handle.
-    const passed = this.stream === undefined || this.stream.isClosed ? Promise.resolve() : this.stream.passed(this.mark);
+    // A record that is still with a parked stream names the handle, also where that stream was closed.
+    const passed = this.stream === undefined ? Promise.resolve() : this.stream.passed(this.mark);
     passed.then(
       () => {
         this.ended = true;

@@ -106,7 +106,11 @@ describe('Peers', () => {
       throw new DriverError('cuMemcpyPeerAsync', 700);
     };
     expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 201 }));
+    peers.add(start(true));
+    answers['cuStreamWaitEvent'] = fault;
+    expect(() => peers.wait(3, 9, 5)).not.toThrow();
     answers['cuStreamQuery'] = () => 700;
+    expect(() => peers.wait(3, 9, 5)).toThrow(expect.objectContaining({ result: 700 }));
     expect(() => peers.heedOwnFaults(5, fault)).toThrow(expect.objectContaining({ result: 700 }));
   });
 

@@ -79,7 +79,12 @@ export class Peers {
     const { driver } = this;
     const guard: Guard = { peer: index, before: this.event(), behind: this.event(), stuckSince: 0 };
     driver.cuEventRecord(guard.before, stream);
-    this.heedOwnFaults(stream, () => driver.cuStreamWaitEvent(stream, peer.tables.values[event]!, 0));
+    try {
+      driver.cuStreamWaitEvent(stream, peer.tables.values[event]!, 0);
+    } catch (error) {
+      // The other device is being lost: nothing of it is waited for.
+      if (!this.isOthersFault(stream, error)) throw error;
+    }
     driver.cuEventRecord(guard.behind, stream);
     this.guards.push(guard);
     if (this.guards.length > GUARDS) this.forgetPast();
@@ -123,9 +128,7 @@ export class Peers {
     try {
       call();
     } catch (error) {
-      if (!(error instanceof DriverError) || !isSticky(error.result)) throw error;
-      const own = this.driver.cuStreamQuery(stream);
-      if (own !== CUresult.CUDA_SUCCESS && own !== CUresult.CUDA_ERROR_NOT_READY) throw error;
+      if (!this.isOthersFault(stream, error)) throw error;
       throw new DriverError(error.call, CUresult.CUDA_ERROR_INVALID_CONTEXT, { detail: `the other device met a fault: ${error.message}` });
     }
   }
@@ -145,6 +148,13 @@ export class Peers {
       else if (now - guard.stuckSince > STUCK_MS) return true;
     }
     return false;
+  }
+
+  /** Whether a call about another device returned a fault that this stream's own context does not have. */
+  private isOthersFault(stream: CUstream, error: unknown): error is DriverError {
+    if (!(error instanceof DriverError) || !isSticky(error.result)) return false;
+    const own = this.driver.cuStreamQuery(stream);
+    return own === CUresult.CUDA_SUCCESS || own === CUresult.CUDA_ERROR_NOT_READY;
   }
 
   private alive(index: number): Peer | undefined {

@@ -576,7 +576,7 @@ onPairs('Copies between devices', (pair) => {
       for (const each of [...buffers.flat(), ...delays.flat(), ...streams.flat(), ...events]) each.close();
     }
 
-    const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 60);
+    const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 30);
 
     test('small buffers: gives the sequential result', async () => {
       await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)), { numRuns: runs });
