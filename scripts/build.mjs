@@ -73,7 +73,10 @@ export async function buildWorkerScripts() {
       minifySyntax: true,
       minifyWhitespace: true,
       legalComments: 'none',
+      metafile: true,
     });
+    // With an old text lying there it would build, and not from a fresh clone.
+    if (output in result.metafile.inputs) throw new Error(`${entry} imports ${output}, the text that is made from it`);
     const text = result.outputFiles[0].text;
     await replaceFile(
       join(root, output),

@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+
+import { CubinCache } from '../runtime/cubin-cache.js';
 import { runCommandLine } from './command-line.js';
 
 async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
@@ -37,4 +42,22 @@ test('an unknown option is named, with those that there are', async () => {
   const { status, err } = await run('info', '--yaml');
   expect(err).toBe("async-cuda info: there is no option '--yaml'. It takes: --json.\n");
   expect(status).toBe(2);
+});
+
+test('cache tells what is kept, and clear removes it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'async-cuda-cli-'));
+  process.env['ASYNC_CUDA_CACHE_DIR'] = folder;
+  try {
+    new CubinCache(folder).set({ image: '', options: {}, architecture: '', driver: '' }, new Uint8Array(2 ** 20));
+    expect((await run('cache')).out).toBe(`${folder}: 1 entry, 1.0 MiB\n`);
+    expect((await run('cache', 'clear')).out).toBe(`${folder}: 1 entry, 1.0 MiB removed\n`);
+    expect((await run('cache')).out).toBe(`${folder}: 0 entries, 0.0 MiB\n`);
+    expect((await run('cache', 'clean')).err).toContain('It takes: clear.');
+    process.env['ASYNC_CUDA_CACHE_DISABLE'] = '1';
+    expect((await run('cache', 'clear')).out).toMatch(/^off: /);
+  } finally {
+    delete process.env['ASYNC_CUDA_CACHE_DIR'];
+    delete process.env['ASYNC_CUDA_CACHE_DISABLE'];
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -11,7 +11,7 @@ interface Command {
   name: string;
   usage: string;
   summary: string;
-  /** The options it knows, e.g. `--json`. */
+  /** What may follow its name: options, e.g. `--json`, and actions, e.g. `clear`. */
   options: readonly string[];
   run(options: ReadonlySet<string>, out: Output): Promise<void> | void;
 }
@@ -27,6 +27,16 @@ const commands: readonly Command[] = [
       const [{ gatherInfo }, { formatInfo }] = await Promise.all([import('./info.js'), import('./info-report.js')]);
       const info = gatherInfo();
       out.write(options.has('--json') ? `${JSON.stringify(info, undefined, 2)}\n` : formatInfo(info));
+    },
+  },
+  {
+    name: 'cache',
+    usage: 'cache [clear]',
+    summary: 'how much compiled code is kept on disk, and where; `clear` removes it',
+    options: ['clear'],
+    async run(options, out) {
+      const { cacheContents, clearCache, describeCache } = await import('./cache.js');
+      out.write(`${options.has('clear') ? clearCache() : describeCache(cacheContents())}\n`);
     },
   },
   {

@@ -3,6 +3,7 @@
  */
 import { homedir } from 'node:os';
 
+import { describeCache } from './cache.js';
 import { gibibytes } from './device-rows.js';
 import type { EngineFeatures } from './engine-features.js';
 import type { Info, Problem } from './info.js';
@@ -42,6 +43,7 @@ function machine(info: Info): string {
     rows.push(['driver', `CUDA ${driver.cuda}${driver.kernelModule === undefined ? '' : `, kernel module ${driver.kernelModule}`}`]);
     if (driver.path !== undefined) rows.push(['driver library', driver.path]);
   }
+  rows.push(['compiled code', describeCache(info.cache ?? undefined)]);
   for (const [name, value] of Object.entries(info.environment)) rows.push([name, value]);
   return table(['', ''], rows);
 }

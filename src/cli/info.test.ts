@@ -28,6 +28,7 @@ const sources = (changes: Partial<InfoSources> = {}): InfoSources => ({
   openLibcuda: missing,
   openCpu: () => ({ ...oneGpu, cuDeviceGetName: () => 'the CPU' }),
   env: {},
+  cache: () => undefined,
   ...changes,
 });
 
@@ -85,6 +86,13 @@ test('a property that the driver does not know spares the others', () => {
   const [device] = gatherInfo(sources({ openLibcuda: () => old })).devices;
   expect(device?.properties['multiprocessors']).toBe('cuDeviceGetAttribute returned CUDA_ERROR_INVALID_VALUE (1)');
   expect(device?.properties['memory']).toBe('141.0 GiB');
+});
+
+test('the cache of compiled code is told of', () => {
+  const info = gatherInfo(sources({ cache: () => ({ folder: '/var/cache/code', entries: 3, bytes: 5 * 2 ** 20 }) }));
+  expect(info.cache).toEqual({ folder: '/var/cache/code', entries: 3, bytes: 5242880 });
+  expect(formatInfo(info)).toContain('| compiled code | /var/cache/code: 3 entries, 5.0 MiB |');
+  expect(formatInfo(gatherInfo(sources()))).toContain('| compiled code | off');
 });
 
 test('variables that matter are told, others are not', () => {

@@ -13,6 +13,8 @@ import { findLibrary } from '../driver/libcuda/find.js';
 import { koffiPath } from '../driver/libcuda/koffi.js';
 import { KNOWN_LIBRARIES } from '../driver/libcuda/libraries.js';
 import { openLibcuda } from '../driver/libcuda/open.js';
+import type { CacheContents } from '../runtime/cubin-cache.js';
+import { cacheContents } from './cache.js';
 import { describeDevices } from './device-rows.js';
 import type { DeviceInfo } from './device-rows.js';
 import { engineFeatures } from './engine-features.js';
@@ -46,6 +48,8 @@ export interface Info {
   problems: Problem[];
   features: EngineFeatures;
   libraries: { name: string; path?: string; pathsTried?: number }[];
+  /** Compiled code that is kept on disk; null where that is switched off. */
+  cache: CacheContents | null;
   /** Variables that change what is found or how it runs. */
   environment: Record<string, string>;
 }
@@ -113,12 +117,14 @@ export interface InfoSources {
   openLibcuda(): Driver;
   openCpu(): Driver;
   env: Readonly<Record<string, string | undefined>>;
+  cache(): CacheContents | undefined;
 }
 
 const thisProcess: InfoSources = {
   openLibcuda,
   openCpu,
   env: process.env,
+  cache: cacheContents,
 };
 
 export function gatherInfo(sources: InfoSources = thisProcess): Info {
@@ -163,6 +169,7 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
       const found = findLibrary(row);
       return 'path' in found ? { name: row.name, path: found.path } : { name: row.name, pathsTried: found.tried.length };
     }),
+    cache: sources.cache() ?? null,
     environment: Object.fromEntries(
       Object.entries(sources.env).filter((entry): entry is [string, string] => VARIABLES.test(entry[0]) && entry[1] !== undefined),
     ),

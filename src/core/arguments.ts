@@ -5,9 +5,19 @@
 import { inspect } from 'node:util';
 
 import { CudaArgumentError } from '../runtime/errors.js';
+import { DTYPES } from './dtype.js';
+import type { DType } from './dtype.js';
 
-/** A value as an error message shows it. */
+/** A value as an error message shows it; whatever the value does when it is looked at. */
 export function show(value: unknown): string {
+  try {
+    return inspected(value);
+  } catch {
+    return `a ${typeof value}`;
+  }
+}
+
+function inspected(value: unknown): string {
   if (typeof value === 'string' && value.length > 60) return `${JSON.stringify(value.slice(0, 57))}…`;
   if (ArrayBuffer.isView(value)) {
     return `${value.constructor.name}(${'length' in value ? String((value as Uint8Array).length) : String(value.byteLength)})`;
@@ -22,7 +32,7 @@ export function invalid(argument: string, expected: string, value: unknown, fix 
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
-  const range = high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
+  const range = high >= Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
   throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value);
 }
 
@@ -31,6 +41,11 @@ export function checkOptions(argument: string, options: unknown, known: readonly
   if (options === undefined) return;
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
+  }
+  const prototype: unknown = Object.getPrototypeOf(options);
+  if (prototype !== Object.prototype && prototype !== null && !known.some((name) => name in options)) {
+    // A signal in the place of { signal }, say: it would be ignored.
+    throw invalid(argument, `an object with ${known.join(', ')}`, options, options instanceof AbortSignal ? 'Write { signal }.' : '');
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
@@ -53,6 +68,27 @@ function distance(a: string, b: string): number {
     row = next;
   }
   return row[b.length]!;
+}
+
+/** True or false; `undefined` where the option was left out. */
+export function checkBoolean(argument: string, value: unknown): asserts value is boolean | undefined {
+  if (value !== undefined && typeof value !== 'boolean') throw invalid(argument, 'true or false', value);
+}
+
+export function checkString(argument: string, value: unknown): asserts value is string {
+  if (typeof value !== 'string') throw invalid(argument, 'a string', value);
+}
+
+/** A name to be shown in errors. */
+export function checkLabel(argument: string, value: unknown): asserts value is string | undefined {
+  if (value !== undefined) checkString(argument, value);
+}
+
+/** One of the exported dtypes themselves. */
+export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is DType {
+  for (const known of Object.values(DTYPES)) if (known === dtype) return;
+  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
+  throw invalid(argument, `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {

@@ -2,7 +2,7 @@
  * Boxes: device memory seen as `depth` slices of `height` rows of `width` elements, for copies in three dimensions. Rows
  * lie a pitch apart, slices a number of rows. On the host they are dense, x innermost, slices outermost.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { checkInteger, checkOptions, invalid, show } from './arguments.js';
 import type { DeviceBuffer } from './buffer.js';
@@ -152,6 +152,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   /** A view of a part, laid out likewise. */
   crop(area: BoxArea): DeviceBox<D> {
     this.checkAlive();
+    if (area === undefined) throw invalid('area', 'an object with x, y, z, width, height and depth', area);
     checkOptions('area', area, ['x', 'y', 'z', 'width', 'height', 'depth']);
     const { x, y, z, width, height, depth } = area;
     checkInteger('area.x', x, 0, this.width, 'elements');
@@ -184,8 +185,13 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   region(): Region {
     return {
       resource: this.memory, offset: this.byteOffset, line: this.width * this.dtype.bytes, rows: this.height, pitch: this.pitch,
-      depth: this.depth, slicePitch: this.pitch * this.sliceStride, whole: this.byteOffset === 0 && this.length * this.dtype.bytes === this.memory.bytes,
+      depth: this.depth, slicePitch: this.pitch * this.sliceStride, whole: this.isWhole,
     };
+  }
+
+  /** Access of a command that writes all of this box. @internal */
+  wholeAccess(): number {
+    return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
 
   /** @internal */
@@ -201,8 +207,8 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     if (host.length !== this.length) throw invalid(argument, this.count(), host.length, 'Use slice(from, to) on a longer one.');
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
-    const access = toDevice ? ACCESS_WRITE : ACCESS_READ;
-    const hostAccess = toDevice ? ACCESS_READ : ACCESS_WRITE;
+    const access = toDevice ? this.wholeAccess() : ACCESS_READ;
+    const hostAccess = toDevice ? ACCESS_READ : host.wholeAccess();
     stream.order(this.memory, access);
     stream.order(host.memory, hostAccess);
     const line = this.width * this.dtype.bytes;
@@ -215,6 +221,11 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     stream.used(this.memory, access, mark);
     stream.used(host.memory, hostAccess, mark);
     return new Pending(stream, root, mark);
+  }
+
+  /** Whether this is all of the allocation. */
+  private get isWhole(): boolean {
+    return this.byteOffset === 0 && this.length * this.dtype.bytes === this.memory.bytes;
   }
 
   private shape(): string {
@@ -240,6 +251,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
 /** A box that begins where the buffer does. `owner` is what it keeps alive. @internal */
 export function boxOf<D extends DTypeName>(buffer: DeviceBuffer<D>, layout: BoxLayout, owner: object): DeviceBox<D> {
+  if (layout === undefined) throw invalid('layout', 'an object with width, height and depth', layout);
   checkOptions('layout', layout, ['width', 'height', 'depth', 'rowStride', 'sliceStride']);
   const { width, height, depth } = layout;
   const { dtype } = buffer;
@@ -257,7 +269,7 @@ export function boxOf<D extends DTypeName>(buffer: DeviceBuffer<D>, layout: BoxL
 }
 
 /** Copies between boxes of one size and dtype; everything but their devices and overlap has been checked. @internal */
-export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox): Pending {
+export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox, access = target.wholeAccess()): Pending {
   if (target.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
   const from = memoryFor(source.memory, target.device.shared);
   if (from === undefined) return copyThroughHost(stream, target, source);
@@ -273,11 +285,11 @@ export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox): P
   stream.order(target.memory, ACCESS_WRITE);
   const body = stream.begin(OP.copy3D, 18, root);
   putBox(
-    stream.runtime.ring.memory, body, target.end(target.memory.handle, ACCESS_WRITE), source.end(from.handle, ACCESS_READ),
+    stream.runtime.ring.memory, body, target.end(target.memory.handle, access), source.end(from.handle, ACCESS_READ),
     target.width * target.dtype.bytes, target.height, target.depth, from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER,
   );
   const mark = stream.commit();
   stream.used(from, ACCESS_READ, mark);
-  stream.used(target.memory, ACCESS_WRITE, mark);
+  stream.used(target.memory, access, mark);
   return new Pending(stream, root, mark);
 }

@@ -2,7 +2,7 @@
  * Pitched two-dimensional buffers: images of `height` rows of `width` pixels of `channels` elements, each row beginning
  * at a multiple of the pitch. On the host they are dense, rows first, channels innermost (HWC).
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
@@ -14,6 +14,7 @@ import { fillPattern } from './fill-pattern.js';
 import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
+import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
 import { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
@@ -47,10 +48,10 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
-  private readonly owner: object | undefined;
+  private readonly owner: DeviceBuffer2D<D> | undefined;
 
   /** @internal */
-  constructor(memory: Allocation, dtype: DType<D>, size: Required<Size2D>, pitch: number, byteOffset: number, owner: object | undefined) {
+  constructor(memory: Allocation, dtype: DType<D>, size: Required<Size2D>, pitch: number, byteOffset: number, owner: DeviceBuffer2D<D> | undefined) {
     this.memory = memory;
     this.dtype = dtype;
     this.width = size.width;
@@ -143,19 +144,22 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(this.memory, ACCESS_WRITE);
+    const { byteOffset: offset, height, memory, pitch } = this;
     let mark: number;
     if (pattern.words === undefined) {
-      mark = this.set(stream, root, 0, pattern.bits, pattern.value, this.lineBytes / (pattern.bits / 8), this.height, this.pitch);
+      const { bits, value } = pattern;
+      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.lineBytes / (bits / 8), height, pitch });
     } else {
       // No memset has 64 bits: two of 32, each touching every other word, make the first row; copies double it.
+      const [low, high] = pattern.words;
       const elements = this.width * this.channels;
-      this.set(stream, root, 0, 32, pattern.words[0], 1, elements, 8);
-      mark = this.set(stream, root, 4, 32, pattern.words[1], 1, elements, 8);
-      for (let rows = 1; rows < this.height; rows *= 2) {
-        mark = this.copyRows(stream, root, this, this.byteOffset + rows * this.pitch, Math.min(rows, this.height - rows));
+      putMemset(stream, root, memory, this.wholeAccess(), { offset, bits: 32, value: low, width: 1, height: elements, pitch: 8 });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: elements, pitch: 8 });
+      for (let rows = 1; rows < height; rows *= 2) {
+        mark = this.copyRows(stream, root, ACCESS_WRITE, this, offset + rows * pitch, Math.min(rows, height - rows));
       }
     }
-    stream.used(this.memory, ACCESS_WRITE, mark);
+    stream.used(memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
@@ -175,14 +179,14 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     if (source.memory === this.memory && source.byteOffset < this.byteOffset + this.byteLength && this.byteOffset < source.byteOffset + source.byteLength) {
       throw new CudaArgumentError('source', 'source: may overlap this image. Copy through another one.');
     }
-    if (source.device.runtime !== this.device.runtime) return copyBox(stream, this.box(), source.box());
+    if (source.device.runtime !== this.device.runtime) return copyBox(stream, this.box(), source.box(), this.wholeAccess());
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(source.memory, ACCESS_READ);
     stream.order(this.memory, ACCESS_WRITE);
-    const mark = this.copyRows(stream, root, source, this.byteOffset, this.height);
+    const mark = this.copyRows(stream, root, this.wholeAccess(), source, this.byteOffset, this.height);
     stream.used(source.memory, ACCESS_READ, mark);
-    stream.used(this.memory, ACCESS_WRITE, mark);
+    stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
@@ -205,6 +209,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   /** A view of a rectangle, in pixels, with the same pitch; it frees nothing. */
   crop(area: { x: number; y: number; width: number; height: number }): DeviceBuffer2D<D> {
     this.checkAlive();
+    if (area === undefined) throw invalid('area', 'an object with x, y, width and height', area);
     checkOptions('area', area, ['x', 'y', 'width', 'height']);
     checkInteger('area.x', area.x, 0, this.width, 'pixels');
     checkInteger('area.y', area.y, 0, this.height, 'pixels');
@@ -234,25 +239,11 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return this.toString();
   }
 
-  /** One memset of `width` words of `bits` bits in each of `height` rows, from `offset` bytes behind the first pixel on. */
-  private set(stream: Stream, root: number, offset: number, bits: number, value: number, width: number, height: number, pitch: number): number {
-    const body = stream.begin(OP.memset, 13, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset + offset);
-    memory[body + 3] = bits;
-    memory[body + 4] = value;
-    putInt64(memory, body + 5, width);
-    memory[body + 7] = height;
-    memory[body + 8] = pitch;
-    return stream.commit();
-  }
-
   /** Copies the first `rows` rows of `source` to `offset` bytes from the start of this image's memory. */
-  private copyRows(stream: Stream, root: number, source: DeviceBuffer2D, offset: number, rows: number): number {
+  private copyRows(stream: Stream, root: number, access: number, source: DeviceBuffer2D, offset: number, rows: number): number {
     const body = stream.begin(OP.copy2D, 15, root);
     const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (ACCESS_WRITE << ACCESS_SHIFT);
+    memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
     putInt64(memory, body + 1, offset);
     memory[body + 3] = this.pitch;
     memory[body + 4] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
@@ -286,8 +277,17 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   private region(): Region {
     return {
       resource: this.memory, offset: this.byteOffset, line: this.lineBytes, rows: this.height, pitch: this.pitch,
-      // A cropped view, or one with padding, leaves bytes as they were; nobody can see the padding.
-      whole: this.owner === undefined,
+      whole: this.isWhole,
     };
+  }
+
+  /** Whether this is all of the image. Nobody can see the padding of its rows. */
+  private get isWhole(): boolean {
+    return this.owner === undefined || (this.width === this.owner.width && this.height === this.owner.height);
+  }
+
+  /** Access of a command that writes all of this view. */
+  private wholeAccess(): number {
+    return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
 }

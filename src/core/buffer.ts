@@ -6,7 +6,7 @@ import {
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkDType, checkInteger, checkOptions, checkSignal, invalid, show } from './arguments.js';
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
@@ -18,6 +18,7 @@ import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
+import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import { readRegion, writeRegion } from './transfer.js';
@@ -43,6 +44,8 @@ export interface ReadBitsOptions<D extends DTypeName> {
 export interface ChunkOptions {
   /** Elements of one chunk. Default: what makes a megabyte. */
   length?: number;
+  /** Stops waiting for the next chunk, never the work. */
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -164,12 +167,20 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const pattern = fillPattern(this.dtype, value);
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
+    const { byteOffset: offset, length, memory } = this;
+    stream.order(memory, ACCESS_WRITE);
+    let mark: number;
     if (pattern.words === undefined) {
-      return this.set(stream, root, pattern.bits, pattern.value, this.byteLength / (pattern.bits / 8), 0, 0, 0, this.wholeAccess());
+      const { bits, value } = pattern;
+      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.byteLength / (bits / 8), height: 0, pitch: 0 });
+    } else {
+      // No memset has 64 bits: two of 32, each touching every other word.
+      const [low, high] = pattern.words;
+      putMemset(stream, root, memory, this.wholeAccess(), { offset, bits: 32, value: low, width: 1, height: length, pitch: 8 });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: length, pitch: 8 });
     }
-    // No memset has 64 bits: two of 32, each touching every other word.
-    this.set(stream, root, 32, pattern.words[0], 1, this.length, 8, 0, ACCESS_WRITE);
-    return this.set(stream, root, 32, pattern.words[1], 1, this.length, 8, 4, ACCESS_WRITE);
+    stream.used(memory, this.wholeAccess(), mark);
+    return new Pending(stream, root, mark);
   }
 
   /**
@@ -209,7 +220,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     memory[body + 8] = from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER;
     const mark = stream.commit();
     stream.used(from, ACCESS_READ, mark);
-    stream.used(this.memory, ACCESS_WRITE, mark);
+    stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
@@ -250,6 +261,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    */
   reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
     this.checkAlive();
+    checkDType(dtype);
     if (this.byteLength % dtype.bytes !== 0 || this.byteOffset % dtype.bytes !== 0) {
       throw invalid('dtype', `a dtype whose size divides ${this.byteLength} bytes at offset ${this.byteOffset}`, dtype.name);
     }
@@ -258,41 +270,55 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
   /**
    * Reads the buffer in pieces of {@link ChunkOptions.length} elements, the last one shorter; the next one is on its way
-   * while the present one is looked at. Each is read in stream order when it is asked for: what is queued in between
-   * shows. cuMemcpyDtoHAsync
+   * while the present one is looked at. Each is read in stream order, one piece before it is asked for: what is queued
+   * after that does not show in it. The loop may be left at any time. cuMemcpyDtoHAsync
+   *
+   * @throws CudaArgumentError for a wrong option or stream. The loop rejects as {@link read} does, and with the signal's
+   * reason
    */
-  async *chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
-    checkOptions('options', options, ['length']);
-    const length = options.length ?? Math.max(1, Math.floor((1 << 20) / this.dtype.bytes));
+  chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
+    this.check(stream);
+    checkOptions('options', options, ['length', 'signal']);
+    const { length = Math.max(1, Math.floor((1 << 20) / this.dtype.bytes)), signal } = options;
     checkInteger('options.length', length, 1, Number.MAX_SAFE_INTEGER, 'elements');
-    let next: Pending<HostArray<D>> | undefined;
-    for (let at = 0; at < this.length; at += length) {
-      const current = next ?? this.slice(at, Math.min(at + length, this.length)).read(stream);
-      const after = at + length;
-      next = after < this.length ? this.slice(after, Math.min(after + length, this.length)).read(stream) : undefined;
-      yield await current;
-    }
+    checkSignal(signal);
+    return this.pieces(stream, length, signal);
   }
 
-  /** The buffer's contents as a Web stream of the dtype's host arrays, read as they are asked for. */
+  /**
+   * The buffer's contents as a Web stream of the dtype's host arrays: as {@link chunks}, which begins when it is first read
+   * from. Cancelling it stops waiting, not the copy that is under way.
+   */
   readable(stream: Stream, options: ChunkOptions = {}): ReadableStream<HostArray<D>> {
-    const chunks = this.chunks(stream, options);
-    return new ReadableStream<HostArray<D>>({
-      async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
+    const cancelled = new AbortController();
+    const { signal } = options;
+    const chunks = this.chunks(stream, { ...options, signal: signal === undefined ? cancelled.signal : AbortSignal.any([signal, cancelled.signal]) });
+    return new ReadableStream<HostArray<D>>(
+      {
+        async pull(controller) {
+          const { done, value } = await chunks.next();
+          if (done === true) controller.close();
+          else controller.enqueue(value);
+        },
+        async cancel(reason) {
+          cancelled.abort(reason);
+          await chunks.return();
+        },
       },
-      async cancel() {
-        await chunks.return();
-      },
-    });
+      // What is read ahead is one piece, by the chunks themselves.
+      { highWaterMark: 0 },
+    );
   }
 
-  /** A Web stream that fills the buffer from its start with what is written. Too much is an error. */
+  /**
+   * A Web stream that fills the buffer from its start with what is written, one chunk after the other: the next one is
+   * taken when the one before has arrived. Too much is an error; less leaves the rest as it is. Aborting it stops
+   * waiting, not the copy that is under way.
+   */
   writable(stream: Stream): WritableStream<HostArray<D>> {
+    this.check(stream);
     let at = 0;
-    const write = async (chunk: HostArray<D>): Promise<void> => {
+    const write = async (chunk: HostArray<D>, controller: WritableStreamDefaultController): Promise<void> => {
       if (!ArrayBuffer.isView(chunk)) throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
       const count = elementsOf(this.dtype, chunk, false);
       if (at + count > this.length) {
@@ -300,7 +326,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       }
       const target = this.slice(at, at + count);
       at += count;
-      await target.write(stream, chunk);
+      // In the standard, and in Node, but not in the types of Node 20.
+      const { signal } = controller as WritableStreamDefaultController & { readonly signal: AbortSignal };
+      await target.write(stream, chunk).wait({ signal });
     };
     return new WritableStream<HostArray<D>>({ write });
   }
@@ -394,7 +422,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     const access = toDevice ? this.wholeAccess() : ACCESS_READ;
-    const hostAccess = toDevice ? ACCESS_READ : ACCESS_WRITE;
+    const hostAccess = toDevice ? ACCESS_READ : host.wholeAccess();
     stream.order(this.memory, access);
     stream.order(host.memory, hostAccess);
     const body = stream.begin(OP.copy, 13, root);
@@ -413,25 +441,31 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return new Pending(stream, root, mark);
   }
 
-  private set(
-    stream: Stream, root: number, bits: number, value: number, width: number, height: number, pitch: number, offset: number, access: number,
-  ): Pending {
-    stream.order(this.memory, ACCESS_WRITE);
-    const body = stream.begin(OP.memset, 13, root);
-    const { memory } = stream.runtime.ring;
-    memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
-    putInt64(memory, body + 1, this.byteOffset + offset);
-    memory[body + 3] = bits;
-    memory[body + 4] = value;
-    putInt64(memory, body + 5, width);
-    memory[body + 7] = height;
-    memory[body + 8] = pitch;
-    const mark = stream.commit();
-    stream.used(this.memory, ACCESS_WRITE, mark);
-    return new Pending(stream, root, mark);
+  private async *pieces(stream: Stream, length: number, signal: AbortSignal | undefined): AsyncGenerator<HostArray<D>, void, undefined> {
+    const read = (at: number): Pending<HostArray<D>> => this.slice(at, Math.min(at + length, this.length)).read(stream);
+    let next: Pending<HostArray<D>> | undefined;
+    try {
+      for (let at = 0; at < this.length; at += length) {
+        const current = next ?? read(at);
+        next = undefined;
+        try {
+          if (at + length < this.length) next = read(at + length);
+        } catch {
+          // The buffer was closed, say. The piece in front of it is given out first; reading this one is tried again then.
+        }
+        yield await current.wait({ signal });
+      }
+    } finally {
+      // Nobody is going to look at the piece that was read ahead, nor at its failure.
+      next?.catch(ignore);
+    }
   }
 
   private name(): string {
     return this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
   }
+}
+
+function ignore(): void {
+  // The loop was left, or has failed with the same error.
 }

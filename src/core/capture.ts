@@ -5,7 +5,7 @@
  * Tracking forks here. What a captured stream does is ordered against the other captured streams only, with events of
  * the capture's own; hazards from outside become waits ahead of each launch of the graph.
  */
-import { ACCESS_WRITE, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
 import type { Resource } from './resource.js';
 import { createEvent } from './stream.js';
@@ -13,24 +13,78 @@ import type { Stream } from './stream.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
 
+/** What is said to a stream that has not joined. */
+export class OutsideCapture {
+  readonly outside = true;
+  readonly scope: CaptureScope;
+  /** What the stream was kept out of before. */
+  readonly before: OutsideCapture | undefined;
+  private readonly stream: Stream;
+
+  constructor(scope: CaptureScope, stream: Stream, before: OutsideCapture | undefined) {
+    this.scope = scope;
+    this.stream = stream;
+    this.before = before;
+  }
+
+  /** Asked for by whoever queues something. */
+  get root(): never {
+    throw this.refusal();
+  }
+
+  order(): never {
+    throw this.refusal();
+  }
+
+  used(): never {
+    throw this.refusal();
+  }
+
+  refusal(): CudaError {
+    const { stream, scope: { origin } } = this;
+    return new CudaError(
+      'ERR_CUDA_CAPTURE',
+      `${stream.title} has not joined the capture of ${origin.title}: what is queued on it would run at once and not be recorded. ` +
+        "Make it join with stream.wait(…) for a stream of the capture, or queue this before or after the capture; where it is meant, pass { unjoined: 'run' } to capture().",
+    );
+  }
+}
+
 export class CaptureScope {
+  readonly outside = false;
   readonly origin: Stream;
   /** The operation that every captured command belongs to: it fails as a whole. */
   readonly root: number;
-  /** Everything that the graph uses, and how. */
+  /** Everything that the graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
   readonly uses = new Map<Resource, number>();
   /** Events made for the capture; destroyed with the graph. */
   readonly events: number[] = [];
   ended = false;
+  /** Whether a kernel that prints was captured. */
+  prints = false;
   /** What was closed while the graph was made of it: freed once it is made, or has failed to be. */
   private deferred: (() => void)[] | undefined = [];
   private readonly streams = new Set<Stream>();
+  /** The capture that this one lies within, where that one keeps streams out. */
+  private readonly before: CaptureScope | undefined;
   private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
 
-  constructor(origin: Stream, root: number) {
+  /** `keepOut` refuses work on streams that have not joined. */
+  constructor(origin: Stream, root: number, keepOut: boolean) {
     this.origin = origin;
     this.root = root;
+    this.before = origin.shared.capture;
+    if (keepOut) {
+      for (const stream of origin.shared.streams()) this.keepOut(stream);
+      origin.shared.capture = this;
+    }
     this.join(origin);
+  }
+
+  /** Refuses what is queued on `stream` from here on, unless it is part of a capture. */
+  keepOut(stream: Stream): void {
+    const { capturing } = stream;
+    if (capturing === undefined || capturing.outside) stream.capturing = new OutsideCapture(this, stream, capturing);
   }
 
   /** Makes `stream` part of the capture; it waits for one of the capture's events next. */
@@ -38,11 +92,13 @@ export class CaptureScope {
     if (this.ended) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'the event was recorded inside a capture that has ended: it is part of the graph; record another');
     }
-    if (stream.capturing !== undefined && stream.capturing !== this) {
+    const { capturing } = stream;
+    if (capturing !== undefined && !capturing.outside && capturing !== this) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
     }
     this.streams.add(stream);
     stream.capturing = this;
+    if (stream !== this.origin) this.tellJoined(stream, 1);
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
@@ -54,7 +110,8 @@ export class CaptureScope {
   }
 
   used(stream: Stream, resource: Resource, access: number): void {
-    this.uses.set(resource, (this.uses.get(resource) ?? 0) | access);
+    const before = this.uses.get(resource);
+    this.uses.set(resource, before === undefined ? access : before | (access & (ACCESS_READ | ACCESS_WRITE)));
     resource.scope = this;
     let last = this.last.get(resource);
     if (last === undefined) {
@@ -99,6 +156,24 @@ export class CaptureScope {
 
   release(): void {
     this.ended = true;
-    for (const stream of this.streams) stream.capturing = undefined;
+    const { shared } = this.origin;
+    if (shared.capture === this) shared.capture = this.before;
+    for (const stream of this.streams) {
+      stream.capturing = undefined;
+      if (stream !== this.origin) this.tellJoined(stream, 0);
+      this.before?.keepOut(stream);
+    }
+    for (const stream of shared.streams()) {
+      const { capturing } = stream;
+      if (capturing?.outside === true && capturing.scope === this) stream.capturing = capturing.before;
+    }
+  }
+
+  /** Launches that are only recorded are not counted as running, nor do they leave anything undefined. */
+  private tellJoined(stream: Stream, joined: number): void {
+    const { ring } = stream.runtime;
+    const body = ring.begin(OP.captureJoin, 0, 5, 0, stream.slot.index, 0);
+    ring.memory[body] = joined;
+    ring.commit();
   }
 }

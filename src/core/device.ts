@@ -5,16 +5,15 @@ import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
 import { OP } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import type { CudaDeviceLostError } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
+import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
-import { DTYPES } from './dtype.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
 import type { EventOptions } from './event.js';
@@ -23,8 +22,9 @@ import type { DeviceInfo } from './list-devices.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
-import { shareImage } from './module-image.js';
-import type { ModuleOptions } from './module.js';
+import { checkText, shareImage } from './module-image.js';
+import { checkModuleOptions } from './module-options.js';
+import type { ModuleOptions } from './module-options.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
@@ -35,7 +35,7 @@ import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
-import { Stream } from './stream.js';
+import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
@@ -77,9 +77,12 @@ export type LimitName = keyof typeof LIMITS;
 export interface DeviceEvents {
   /** A failure that nobody awaits. Without a listener it becomes a process warning. */
   error: [error: CudaError];
-  /** The device met a fault; everything rejects from here on. */
-  lost: [error: CudaDeviceLostError];
-  /** Text that a kernel of the CPU device printed. Without a listener it goes to standard output. */
+  /** The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects from here on. */
+  lost: [error: CudaError];
+  /**
+   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On a GPU it always does,
+   * written there by the driver.
+   */
   print: [text: string];
 }
 
@@ -105,9 +108,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly staging: Staging;
   /** @internal */
   readonly shared: SharedDevice;
-  /** Set while {@link close} runs. @internal */
+  /** Set once {@link close} was called. @internal */
   closing = false;
   private closed = false;
+  private ending: Promise<void> | undefined;
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
@@ -206,7 +210,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions = {}): DeviceBuffer<D> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    checkLength('device.alloc', dtype, length);
     const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
@@ -218,6 +222,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   alloc2D<D extends DTypeName>(dtype: DType<D>, size: Size2D, options: AllocOptions = {}): DeviceBuffer2D<D> {
     this.check();
     checkDType(dtype);
+    if (size === undefined) throw invalid('size', 'an object with width and height', size);
     checkOptions('size', size, ['width', 'height', 'channels']);
     const { width, height, channels = 1 } = size;
     checkInteger('size.width', width, 0, 0x7fffffff, 'pixels');
@@ -226,7 +231,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const line = width * channels * dtype.bytes;
     const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
     if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
-    if (pitch * height > Number.MAX_SAFE_INTEGER) throw invalid('size', 'an image of less than 8 PiB', `${height} rows of ${pitch} bytes`);
+    if (pitch * height > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`);
     const memory = this.allocate(line === 0 ? 0 : pitch * height, options, () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`);
     return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
   }
@@ -235,21 +240,27 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run from and to at full
    * speed. cuMemHostRegister
    *
-   * @throws CudaError with code ERR_CUDA_OUT_OF_MEMORY
+   * @throws CudaOutOfMemoryError where there is not enough; CudaError with code ERR_CUDA_UNSUPPORTED where the platform
+   * registers no host memory
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
-    const bytes = Math.max(1, length * dtype.bytes);
-    let buffer: SharedArrayBuffer;
-    try {
-      buffer = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
-    } catch (error) {
-      throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', `device.pinned: the host has no ${bytes} bytes for a SharedArrayBuffer`, { cause: error });
+    checkLength('device.pinned', dtype, length);
+    if (!this.runtime.info.registered) {
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `device.pinned: this platform registers no host memory (cuMemHostRegister), as some virtual GPUs and WSL do not. Read and write plain arrays: they go through page-locked staging.`,
+      );
     }
+    const bytes = Math.max(1, length * dtype.bytes);
+    const buffer = allocateHost('device.pinned', bytes, 'Make several smaller ones.', () => {
+      const shared = new SharedArrayBuffer(bytes + PINNED_SLACK_BYTES);
+      // There can be more bytes in it than a typed array can show.
+      return new Uint8Array(shared).buffer;
+    });
     const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
-    this.runtime.pinned.add(address);
+    this.runtime.pinned.set(address, buffer);
     const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
@@ -262,7 +273,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   async managed<D extends DTypeName>(dtype: DType<D>, length: number): Promise<ManagedBuffer<D>> {
     this.check();
     checkDType(dtype);
-    checkInteger('length', length, 0, Math.floor(Number.MAX_SAFE_INTEGER / 8), 'elements');
+    checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
     const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
     const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
@@ -285,11 +296,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
     this.check();
     checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
-    const { maxBytes = 0 } = options;
+    const { maxBytes = 0, releaseThreshold = Infinity } = options;
     if (!this.shared.pools) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no memory pools here; allocate without one`);
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    const releaseThreshold = checkedThreshold('options.releaseThreshold', options.releaseThreshold ?? Infinity);
-    const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold);
+    const threshold = checkedThreshold('options.releaseThreshold', releaseThreshold);
+    const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, threshold);
     const pool = new MemoryPool(this, handle, false);
     this.createdPools.add(pool);
     await grantPeers(this.shared, handle);
@@ -337,7 +348,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
-    checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo']);
+    if (typeof image === 'string') checkText(image);
+    checkModuleOptions(options);
     const jit = {
       ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
       ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
@@ -345,8 +357,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
     };
     const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed);
+    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin, `sm_${this.properties.computeCapability.join('')}`);
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
@@ -361,16 +373,21 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * most, default 5000), memory is freed. What is still running after that rejects with ERR_CUDA_DEVICE_CLOSED.
    */
   async close(options: { timeout?: number } = {}): Promise<void> {
-    if (this.closed || this.closing) return;
     checkOptions('options', options, ['timeout']);
     const { timeout = 5000 } = options;
+    if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= 0x7fffffff)) throw invalid('options.timeout', 'milliseconds, from 0 to 2^31 - 1', timeout);
+    this.ending ??= this.end(timeout);
+    await this.ending;
+  }
+
+  private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
-    const graceful = runtime.lost === undefined && (await this.finish(timeout));
+    const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
     this.shared.devices.delete(this);
     await this.shared.release(
-      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), graceful,
+      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
     );
   }
 
@@ -391,9 +408,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   /** @internal */
   check(): void {
-    if (this.closed) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
+    if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
+  }
+
+  /** Handles and labels of what is allocated. @internal */
+  labels(): [number, string][] {
+    return [...this.allocations].flatMap(({ handle, label }): [number, string][] => (label === undefined ? [] : [[handle, label]]));
+  }
+
+  /** @internal */
+  get openStreams(): ReadonlySet<Stream> {
+    return this.streams;
   }
 
   /** Driver handles of the streams whose work has been seen to be over. @internal */
@@ -401,6 +428,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { streams } = this.runtime.shared;
     const idle = [...this.streams].filter((stream) => stream.capturing === undefined && stream.hasPassed(stream.mark));
     return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
+  }
+
+  /** Driver handles of the pools that were made here. @internal */
+  poolHandles(): number[] {
+    return [...this.createdPools].map(({ pool }) => pool);
+  }
+
+  /** Streams with frees that have not been seen to be over. @internal */
+  freeingStreams(): Stream[] {
+    return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
   }
 
   /** @internal */
@@ -433,11 +470,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     this.owned.delete(object);
   }
 
-  /** Driver handles of the pools that were made and are open. @internal */
-  get poolHandles(): number[] {
-    return [...this.createdPools].map((pool) => pool.pool);
-  }
-
   /** A failure that nobody awaited. @internal */
   unclaimed(error: unknown): void {
     if (this.closed || this.runtime.lost !== undefined) return;
@@ -465,11 +497,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
+    checkLabel('options.label', label);
     if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
     stream.check();
-    if (stream.capturing !== undefined) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'device.alloc is not possible while the stream is being captured: allocate before the capture; the graph keeps the addresses.');
-    }
+    // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
+    if (stream.captureScope !== undefined) throw captureError('device.alloc', 'allocate before the capture; the graph keeps the addresses');
     if (pool !== undefined) {
       if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.name}`, pool);
       pool.check();
@@ -533,14 +565,15 @@ function checkPeer(other: unknown): asserts other is Device {
   other.check();
 }
 
-function checkDType(dtype: unknown): asserts dtype is DType {
-  if (typeof dtype === 'object' && dtype !== null && DTYPES[(dtype as DType).name] === dtype) return;
-  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
-  throw invalid('dtype', `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
+/** A whole number of elements. More bytes than a number counts exactly are more than there is anywhere. */
+function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
+  checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
+  const bytes = length * dtype.bytes;
+  if (bytes > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`);
 }
 
 function limitNumber(name: LimitName): number {
-  const number: number | undefined = LIMITS[name];
+  const number: number | undefined = typeof name === 'string' && Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
   if (number === undefined) throw invalid('name', `one of ${Object.keys(LIMITS).join(', ')}`, name);
   return number;
 }

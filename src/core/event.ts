@@ -2,13 +2,12 @@
  * Events: points in a stream that other streams, or JavaScript, can wait for, and between which time is measured.
  */
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { HANDLE } from '../runtime/layout.js';
-import { checkOptions, checkSignal, invalid } from './arguments.js';
+import { checkBoolean, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { abortable } from './pending.js';
 import type { WaitOptions } from './pending.js';
-import { createEvent, destroyEvent } from './stream.js';
+import { createEvent, destroyEvent, takenBack } from './stream.js';
 import type { Stream } from './stream.js';
 
 /** What {@link Device.createEvent} takes. */
@@ -37,6 +36,7 @@ export class Event implements Disposable {
   /** @internal */
   constructor(device: Device, options: EventOptions) {
     checkOptions('options', options, ['timing']);
+    checkBoolean('options.timing', options.timing);
     device.check();
     this.device = device;
     this.timing = options.timing ?? true;
@@ -111,7 +111,11 @@ export class Event implements Disposable {
   }
 
   toString(): string {
-    return `Event(${this.timing ? 'timing' : 'no timing'})`;
+    return `Event(${this.timing ? 'timing' : 'no timing'}) on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */
@@ -130,7 +134,7 @@ export class Event implements Disposable {
   givenBack(handle: number): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    if (handle === this.handle && !this.ended) Atomics.store(runtime.shared.status, handle, HANDLE.live);
+    if (handle === this.handle && !this.ended) takenBack(runtime, handle);
     else destroyEvent(runtime, handle);
   }
 
@@ -138,6 +142,6 @@ export class Event implements Disposable {
   recorded(stream: Stream, mark: number): void {
     this.stream = stream;
     this.mark = mark;
-    this.scope = stream.capturing;
+    this.scope = stream.captureScope;
   }
 }

@@ -35,14 +35,14 @@ export class ForeignMemory extends Resource {
   /** Called for a kernel's argument: throws where the device cannot reach the memory. */
   checkArgument(stream: Stream, argument: string): void {
     this.checkAccess(argument);
-    if (stream.capturing === undefined) return;
+    if (stream.captureScope === undefined) return;
     this.checkCapture(stream, argument);
     this.inGraph = true;
   }
 
   /** A graph holds addresses, and nothing in a capture waits for an allocation of another device. */
   checkCapture(stream: Stream, argument: string): void {
-    if (stream.capturing === undefined) return;
+    if (stream.captureScope === undefined) return;
     const { status } = this.memory.device.runtime.shared;
     if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;
     throw captureError(`${argument}: using memory of another device that may not be there yet`, 'await buffer.allocated() before the capture');

@@ -8,16 +8,20 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { HANDLE } from '../runtime/layout.js';
+import { HANDLE, WORD } from '../runtime/layout.js';
+import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { invalid } from './arguments.js';
+import { checkBoolean, checkOptions, invalid } from './arguments.js';
 import { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import { Stream, destroyEvent } from './stream.js';
+
+/** A launch names every buffer in one record. */
+const MAX_BUFFERS = MAX_RECORD_WORDS - 6;
 
 /** CUgraphNodeType */
 const NODE_TYPES = [
@@ -27,6 +31,15 @@ const NODE_TYPES = [
 
 /** CUgraphNodeType; `unknown` for what a later CUDA has added. */
 export type GraphNodeType = (typeof NODE_TYPES)[number] | 'unknown';
+
+/** What {@link Stream.capture} takes beside the function. */
+export interface CaptureOptions {
+  /**
+   * What becomes of work that the function queues on a stream that has not joined the capture: `refuse` (default) throws
+   * at the call, `run` lets it run at once, beside the capture.
+   */
+  unjoined?: 'refuse' | 'run';
+}
 
 /** A recorded piece of work. Made by {@link Stream.capture}. */
 export class Graph<T = unknown> implements AsyncDisposable {
@@ -38,7 +51,10 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private readonly events: number[];
   private graph: number;
   private readonly exec: number;
+  /** Whether one of its kernels prints. */
+  private prints: boolean;
   private closed = false;
+  private updating = false;
   private lastUse: { stream: Stream; mark: number } | undefined;
 
   private constructor(device: Device, output: T, scope: CaptureScope, graph: number, exec: number) {
@@ -47,19 +63,24 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.output = output;
     this.uses = scope.uses;
     this.events = scope.events;
+    this.prints = scope.prints;
     this.graph = graph;
     this.exec = this.runtime.handles.adopt(exec);
     device.own(this);
   }
 
   /** @internal */
-  static async capture<T>(stream: Stream, body: (stream: Stream) => T): Promise<Graph<T>> {
+  static async capture<T>(stream: Stream, body: (stream: Stream) => T, options: CaptureOptions): Promise<Graph<T>> {
     const { runtime, device } = stream;
     if (typeof body !== 'function') throw invalid('body', 'a function that queues work on the stream', body);
-    if (stream.capturing !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
+    checkOptions('options', options, ['unjoined']);
+    const { unjoined = 'refuse' } = options;
+    if (unjoined !== 'refuse' && unjoined !== 'run') throw invalid('options.unjoined', "'refuse' or 'run'", unjoined);
+    if (stream.captureScope !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
     const root = runtime.nextRoot();
     runtime.name(root, 'capture');
-    const scope = new CaptureScope(stream, root);
+    runtime.expect(root);
+    const scope = new CaptureScope(stream, root, unjoined === 'refuse');
     const handle = runtime.handles.take();
     let output: T;
     let thrown: { error: unknown } | undefined;
@@ -76,12 +97,16 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
     try {
       scope.end();
-      const end = stream.begin(OP.captureEnd, 5, root);
-      runtime.ring.memory[end] = handle;
-      stream.commit();
-    } finally {
-      scope.release();
+      if (scope.uses.size > MAX_BUFFERS) {
+        throw new CudaError('ERR_CUDA_CAPTURE', `capture: the graph uses ${scope.uses.size} buffers; at most ${MAX_BUFFERS} are possible. Make several graphs.`);
+      }
+    } catch (error) {
+      thrown ??= { error };
     }
+    const end = stream.begin(OP.captureEnd, 5, root);
+    runtime.ring.memory[end] = handle;
+    stream.commit();
+    scope.release();
     try {
       return await Graph.finish(device, scope, handle, output!, thrown);
     } finally {
@@ -99,10 +124,11 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const failed = Atomics.load(status, handle) === HANDLE.failed;
     const graph = values[handle]!;
     runtime.handles.drop(handle);
-    if (thrown !== undefined || failed) {
+    const failure = runtime.failureOf(scope.root);
+    // A command that the driver refused is missing from the graph, which may be as good as any other to the driver.
+    if (thrown !== undefined || failed || failure !== undefined) {
       for (const event of scope.events) destroyEvent(runtime, event);
       if (!failed) await runtime.call('destroyGraph', graph, 0);
-      const failure = runtime.failureOf(scope.root);
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
@@ -113,34 +139,65 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /**
    * Queues the graph on a stream of the same device. A launch waits for the launch before it. cuGraphLaunch
    *
-   * @throws CudaDisposedError where a buffer of the graph has been disposed of
+   * @throws CudaDisposedError where a buffer of the graph has been disposed of. Rejects with ERR_CUDA_UNDEFINED_CONTENTS
+   * where an earlier failure left one undefined that the graph does not begin by writing whole. Where the launch fails,
+   * what the graph writes is undefined
    */
   launch(stream: Stream): Pending {
     this.check();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
+    if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
     for (const [resource, access] of this.uses) {
       if (resource.disposed) throw new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
       stream.order(resource, access);
     }
     if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
     const root = stream.nextRoot();
-    const body = stream.begin(OP.graphLaunch, 5, root);
-    this.runtime.ring.memory[body] = this.exec;
+    const body = stream.begin(OP.graphLaunch, 6 + this.uses.size, root);
+    const { memory } = this.runtime.ring;
+    memory[body] = this.exec;
+    memory[body + 1] = this.uses.size;
+    let at = body + 2;
+    for (const [resource, access] of this.uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commit();
     for (const [resource, access] of this.uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
+    if (this.prints) stream.printed();
     return new Pending(stream, root, mark);
   }
 
   /**
-   * Takes over the parameters of another graph of the same shape, for launches from here on. cuGraphExecUpdate
+   * Takes over the parameters of another graph of the same shape, for launches from when it resolves on. Waits until the
+   * launches before it have been passed to the driver; until it resolves, {@link launch} is refused. cuGraphExecUpdate
    *
    * @throws CudaError where the two differ in more than parameters; this graph is then as it was
    */
   async update(other: Graph): Promise<void> {
     this.check();
+    if (!(other instanceof Graph) || other.runtime !== this.runtime) throw invalid('other', `a graph of ${this.device.name}`, other);
     other.check();
+    this.updating = true;
+    try {
+      await this.issued();
+      await this.replaceParameters(other);
+    } finally {
+      this.updating = false;
+    }
+  }
+
+  /** Resolves when every launch so far has been passed to the driver: what is still with a parked stream would change. */
+  private async issued(): Promise<void> {
+    const { lastUse, runtime } = this;
+    if (lastUse === undefined) return;
+    lastUse.stream.passed(lastUse.mark).catch(() => undefined);
+    const { control } = runtime.shared;
+    await runtime.completion.until(
+      () => lastUse.stream.hasPassed(lastUse.mark) || (runtime.ring.drained && Atomics.load(control, WORD.parked) === 0),
+    );
+  }
+
+  private async replaceParameters(other: Graph): Promise<void> {
     const exec = this.runtime.shared.values[this.exec]!;
     const { result } = await this.runtime.call('updateGraph', exec, other.graph);
     if (result !== 0) {
@@ -150,16 +207,18 @@ export class Graph<T = unknown> implements AsyncDisposable {
         { operation: 'cuGraphExecUpdate' },
       );
     }
-    const merged = new Map(this.uses);
-    for (const [resource, access] of other.uses) merged.set(resource, (merged.get(resource) ?? 0) | access);
-    this.uses = merged;
+    this.uses = other.uses;
+    this.prints = other.prints;
   }
 
   /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
   async upload(stream: Stream): Promise<void> {
     this.check();
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     await this.runtime.completion.until(() => this.runtime.ring.drained);
+    const unmade = this.runtime.whyUnmade(stream.slot, 'graph.upload');
+    if (unmade !== undefined) throw unmade;
     const { values, streams } = this.runtime.shared;
     await this.runtime.call('uploadGraph', values[this.exec]!, streams[stream.slot.index]!);
   }
@@ -179,6 +238,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** The graph in Graphviz's language. cuGraphDebugDotPrint */
   async dot(options: { verbose?: boolean } = {}): Promise<string> {
     this.check();
+    checkOptions('options', options, ['verbose']);
+    checkBoolean('options.verbose', options.verbose);
     const path = join(tmpdir(), `async-cuda-graph-${process.pid}-${Math.random().toString(36).slice(2)}.dot`);
     try {
       await this.runtime.call('graphDot', this.graph, path, options.verbose === true ? 1 : 0);
@@ -207,6 +268,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Graph on ${this.device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   private check(): void {

@@ -3,6 +3,7 @@
  * in and out.
  */
 import { CudaError } from '../runtime/errors.js';
+import { allocateHost } from '../runtime/host-allocation.js';
 import { invalid } from './arguments.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
 import type { DType, DTypeName, HostView } from './dtype.js';
@@ -16,6 +17,8 @@ export interface Encoder {
   readonly cost: number;
   /** Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or resized. */
   encode(offset: number, bytes: number, target: Uint8Array): void;
+  /** The source's own bytes, where they go out as they are. Throws as {@link encode} does. */
+  readonly plain?: (offset: number, bytes: number) => Uint8Array;
 }
 
 /** Copies parts of staging into a destination. */
@@ -23,6 +26,8 @@ export interface Decoder {
   /** How much longer a byte takes than plain copying. */
   readonly cost: number;
   decode(offset: number, source: Uint8Array): void;
+  /** The destination's own bytes, where they go in as they are. Throws as {@link decode} does. */
+  readonly plain?: (offset: number, bytes: number) => Uint8Array;
   /** The bytes themselves, where they go in as they are and nobody else can reach them yet. */
   readonly exclusive: Uint8Array | undefined;
 }
@@ -74,6 +79,10 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       check();
       target.set(new Uint8Array(view.buffer, view.byteOffset + offset, bytes));
     },
+    plain(offset, bytes) {
+      check();
+      return new Uint8Array(view.buffer, view.byteOffset + offset, bytes);
+    },
   };
 }
 
@@ -110,8 +119,20 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
       check();
       new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);
     },
+    plain(offset, bytes) {
+      check();
+      return new Uint8Array(target.buffer, target.byteOffset + offset, bytes);
+    },
   };
 }
+
+/** What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of other realms. */
+function arrayType(view: ArrayBufferView): string {
+  return (typeOfArray.call(view) as string | undefined) ?? 'DataView';
+}
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- called with the array in question
+const typeOfArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!;
 
 /** Elements of the dtype that a host array holds. */
 export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
@@ -121,21 +142,22 @@ export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
 
 /** A new host array for `length` elements. */
 export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostView {
-  const constructor: new (length: number) => HostView = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
-  return new constructor(length);
+  const constructor = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
+  const fix = 'Read it in pieces: buffer.chunks(stream), or buffer.slice(from, to).read(stream).';
+  return allocateHost(`a ${constructor.name} to read into`, length * constructor.BYTES_PER_ELEMENT, fix, () => new constructor(length));
 }
 
 /** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];
-  const actual = view.constructor.name;
+  const actual = arrayType(view);
   if (actual === expected.name) return;
-  if (view instanceof Uint8Array && expected.BYTES_PER_ELEMENT === 1) return;
-  if (dtype.name === 'u8' && view instanceof Uint8ClampedArray) return;
+  if (actual === 'Uint8Array' && expected.BYTES_PER_ELEMENT === 1) return;
+  if (dtype.name === 'u8' && actual === 'Uint8ClampedArray') return;
   const bits = BIT_ARRAYS[dtype.name].name;
   const fix =
     !raw && actual === bits ? 'To copy raw words use writeBits and readBits.'
-    : view instanceof DataView ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
+    : actual === 'DataView' ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
     : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
   throw invalid(argument, `a ${expected.name} for dtype ${dtype.name}`, view, fix);
 }

@@ -25,11 +25,11 @@ export { ManagedBuffer } from './managed.js';
 export { MemoryPool } from './pool.js';
 export type { PoolOptions, PoolReuse, PoolStatistics } from './pool.js';
 export { Module } from './module.js';
-export type { ModuleOptions } from './module.js';
+export type { ModuleOptions } from './module-options.js';
 export { Kernel } from './kernel.js';
 export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, LaunchOptions } from './kernel.js';
 export { Graph } from './graph.js';
-export type { GraphNodeType } from './graph.js';
+export type { CaptureOptions, GraphNodeType } from './graph.js';
 export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
 export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';
@@ -38,3 +38,4 @@ export {
   CudaArgumentError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
+export type { InFlight } from '../runtime/in-flight.js';

@@ -4,7 +4,7 @@
  */
 import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
@@ -69,6 +69,12 @@ export interface KernelAttributes {
 const LAUNCH_OPTIONS = ['grid', 'block', 'shared', 'cooperative', 'cluster', 'programmatic', 'priority'];
 const TWO32 = 4294967296;
 
+/** The usual arguments have a way of their own; {@link putArgument} takes any. */
+const SHORT_NONE = 0;
+const SHORT_POINTER = 1;
+const SHORT_F32 = 2;
+const SHORT_I32 = 3;
+
 const scratch = new ArrayBuffer(8);
 const scratchF32 = new Float32Array(scratch);
 const scratchF64 = new Float64Array(scratch);
@@ -89,12 +95,17 @@ export class Kernel {
   private readonly layout: readonly ParamLayout[];
   private readonly pointers: readonly ParamLayout[];
   private readonly paramWords: number;
+  /** Where the last parameter ends: the driver wants to know it to the byte. */
+  private readonly paramBytes: number;
   private readonly handle: number;
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
   private checkedOptions: LaunchOptions | null = null;
   private readonly memories: (Resource | undefined)[];
+  /** How each argument is written where it is of the usual type, and the word that it goes to. */
+  private readonly short: readonly number[];
+  private readonly shortWord: readonly number[];
   /** The last launch within the limits. */
   private lastShape = { gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, shared: 0 };
 
@@ -108,8 +119,11 @@ export class Kernel {
     this.layout = layout;
     this.pointers = layout.filter((param) => param.kind === 'pointer');
     this.memories = this.pointers.map(() => undefined);
+    this.short = layout.map(shortWay);
+    this.shortWord = layout.map((param) => param.offset >> 2);
     const last = layout[layout.length - 1];
-    this.paramWords = last === undefined ? 0 : Math.ceil((last.offset + last.size) / 4);
+    this.paramBytes = last === undefined ? 0 : last.offset + last.size;
+    this.paramWords = Math.ceil(this.paramBytes / 4);
     this.clears = layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') || layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
     this.attributes = attributes;
   }
@@ -129,7 +143,7 @@ export class Kernel {
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
     const { layout, pointers, memories } = this;
-    if (args.length !== layout.length) throw this.wrongCount(args);
+    if (args.length !== layout.length) throw this.wrongCount(stream, args);
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
@@ -155,6 +169,7 @@ export class Kernel {
       this.lastShape = { gridX, gridY, gridZ, blockX, blockY, blockZ, shared };
     }
     const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
+    if (extended) checkAttributes(options);
 
     let references = 0;
     for (let i = 0; i < pointers.length; i++) {
@@ -179,7 +194,7 @@ export class Kernel {
       memory[body + 1] = gridX;
       memory[body + 2] = blockX;
       memory[body + 3] = shared;
-      memory[body + 4] = references | (paramWords << 16);
+      memory[body + 4] = references | (this.paramBytes << 16);
       let ref = body + 5;
       params = ref + references;
       for (let i = 0; i < pointers.length; i++) {
@@ -204,7 +219,7 @@ export class Kernel {
         putAttributes(memory, at, options);
         at += LAUNCH_EX.words;
       }
-      memory[at] = references | (paramWords << 16);
+      memory[at] = references | (this.paramBytes << 16);
       let ref = at + 1;
       params = ref + references * 2;
       for (let i = 0; i < pointers.length; i++) {
@@ -218,7 +233,21 @@ export class Kernel {
     }
     const { memory } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
-    for (let i = 0; i < layout.length; i++) putArgument(memory, params, layout[i]!, args[i]!, this.name);
+    const { short, shortWord } = this;
+    const { floats } = ring;
+    for (let i = 0; i < layout.length; i++) {
+      const arg = args[i]!;
+      const way = short[i]!;
+      const at = params + shortWord[i]!;
+      if (way === SHORT_POINTER && typeof arg === 'object' && arg !== null) {
+        // It was found to be memory above. The decoder adds the address to the offset.
+        const offset = (arg as KernelMemory).byteOffset;
+        memory[at] = offset | 0;
+        memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
+      } else if (way === SHORT_F32 && typeof arg === 'number') floats[at] = arg;
+      else if (way === SHORT_I32 && typeof arg === 'number' && arg === (arg | 0)) memory[at] = arg;
+      else putArgument(memory, params, layout[i]!, arg, this.name);
+    }
     const mark = stream.commit();
     for (let i = 0; i < pointers.length; i++) {
       const resource = memories[i];
@@ -232,18 +261,27 @@ export class Kernel {
 
   /** Blocks of `blockSize` threads that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
   maxActiveBlocks(blockSize: number, shared = 0): Promise<number> {
+    this.checkAlive();
     checkInteger('blockSize', blockSize, 1, 1024, 'threads');
+    checkInteger('shared', shared, 0, 0x7fffffff, 'bytes');
     return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, shared);
   }
 
   /** The block size with the best occupancy, and the fewest blocks that fill the device with it. cuOccupancyMaxPotentialBlockSize */
   suggestBlockSize(options: { shared?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
+    this.checkAlive();
     checkOptions('options', options, ['shared', 'limit']);
-    return this.device.runtime.call('maxPotentialBlockSize', this.func, options.shared ?? 0, options.limit ?? 0);
+    const { shared = 0, limit = 0 } = options;
+    checkInteger('options.shared', shared, 0, 0x7fffffff, 'bytes');
+    checkInteger('options.limit', limit, 0, 0x7fffffff, 'threads');
+    return this.device.runtime.call('maxPotentialBlockSize', this.func, shared, limit);
   }
 
   /** Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes. cuOccupancyAvailableDynamicSMemPerBlock */
   availableShared(blocks: number, blockSize: number): Promise<number> {
+    this.checkAlive();
+    checkInteger('blocks', blocks, 1, 0x7fffffff, 'blocks');
+    checkInteger('blockSize', blockSize, 1, 1024, 'threads');
     return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
   }
 
@@ -253,6 +291,11 @@ export class Kernel {
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
+  }
+
+  private checkAlive(): void {
+    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    this.device.check();
   }
 
   /** Memory of another device, where this one has access to it. */
@@ -308,6 +351,7 @@ export class Kernel {
 
   private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, shared: number): void {
     const limits = this.device.properties;
+    if (typeof shared !== 'number') throw invalid('options.shared', 'a number of bytes', shared);
     const threads = blockX * blockY * blockZ;
     // One comparison each in the usual case; what exactly is wrong is found out afterwards.
     if (
@@ -329,10 +373,12 @@ export class Kernel {
     checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
   }
 
-  private wrongCount(args: readonly KernelArgument[]): CudaArgumentError {
+  private wrongCount(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
+    // Left out, everything behind it has moved up by one.
+    if (!(stream instanceof Stream)) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
     return new CudaArgumentError(
       'args',
-      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. Its parameters are ${this.toString()}.`,
+      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
     );
   }
 }
@@ -348,11 +394,34 @@ function dimension(argument: string, value: Exclude<Dimensions, number>, axis: n
   if (!Array.isArray(value) || value.length < 1 || value.length > 3) {
     throw invalid(`options.${argument}`, 'a number or an array of one to three numbers', value, `Write ${argument}: 256 or ${argument}: [16, 16].`);
   }
-  return (value as readonly number[])[axis] ?? 1;
+  if (axis >= value.length) return 1;
+  const size: unknown = value[axis];
+  if (typeof size !== 'number') throw invalid(`options.${argument}[${axis}]`, 'a number', size);
+  return size;
+}
+
+function shortWay(param: ParamLayout): number {
+  if (param.kind === 'pointer') return SHORT_POINTER;
+  if (param.kind !== 'scalar') return SHORT_NONE;
+  if (param.scalar === 'f32') return SHORT_F32;
+  return param.scalar === 'i32' || param.scalar === 'u32' ? SHORT_I32 : SHORT_NONE;
 }
 
 function extent(memory: KernelMemory): readonly [number, number] {
   return [memory.byteOffset, memory.byteOffset + memory.byteLength];
+}
+
+/** Checked before anything is queued. */
+function checkAttributes(options: LaunchOptions): void {
+  const { cooperative, cluster, programmatic, priority } = options;
+  checkBoolean('options.cooperative', cooperative);
+  checkBoolean('options.programmatic', programmatic);
+  if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
+  if (cluster === undefined) return;
+  for (let axis = 0; axis < 3; axis++) {
+    const blocks: unknown = typeof cluster === 'number' ? (axis === 0 ? cluster : 1) : dimension('cluster', cluster, axis);
+    checkInteger(`options.cluster (${'xyz'[axis]})`, blocks, 1, 2147483647, 'blocks');
+  }
 }
 
 function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): void {

@@ -129,6 +129,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     this.checkAlive();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
+    if (to !== 'device' && to !== 'host') throw invalid('to', "'device' or 'host'", to);
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(this.memory, ACCESS_READ);

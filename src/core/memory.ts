@@ -2,6 +2,7 @@
  * Allocations: what buffers and their views stand on. A buffer that is forgotten without being closed is freed when it
  * is collected, in stream order like any other, and a warning says once that it leaked.
  */
+import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import type { ForeignMemory } from './foreign-memory.js';
 import type { SharedDevice } from './open-devices.js';
@@ -38,8 +39,11 @@ export class Allocation extends Resource {
     this.disposed = true;
     this.device.freed(this);
     this.forgetForeign();
-    const scopes = [this.scope, ...[...this.foreign.values()].map(({ scope }) => scope)];
-    if (!scopes.some((scope) => scope?.defer(() => this.queueFree()) === true)) this.queueFree();
+    // Within a capture the free would be recorded, or refused.
+    const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
+    const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);
+    const scopes = scope === undefined ? captured : [scope, ...captured];
+    if (!scopes.some((each) => each?.defer(() => this.queueFree()) === true)) this.queueFree();
   }
 
   /** The handles that it has on other devices are theirs again once nothing there names them any more. */
@@ -71,6 +75,11 @@ export class Allocation extends Resource {
   override toString(): string {
     return this.describe();
   }
+}
+
+/** The capture that a stream is part of, or kept out of. */
+function scopeOf({ capturing }: Stream): CaptureScope | undefined {
+  return capturing?.outside === true ? capturing.scope : capturing;
 }
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */

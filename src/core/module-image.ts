@@ -4,27 +4,47 @@
  */
 import { Buffer } from 'node:buffer';
 
+import { allocateHost } from '../runtime/host-allocation.js';
+import { invalid } from './arguments.js';
 import type { TurnBudget } from './turn-budget.js';
 
 /** Up to this size an image is posted as it is. */
 const SMALL = 1 << 16;
-const SLICE = 1 << 18;
+const SLICE = 1 << 17;
 /** Turning text into bytes takes about four times as long as copying them. */
 const ENCODING_COST = 4;
+
+/**
+ * Refuses what is no PTX and is often taken for it: a file's name, and CUDA C++.
+ *
+ * @throws CudaArgumentError that says what to pass instead
+ */
+export function checkText(image: string): void {
+  if (image.length < 4096 && /^\S+\.(ptx|cubin|fatbin|cu)$/.test(image)) {
+    throw invalid('image', 'PTX text', image, 'That is the name of a file: pass what is in it, e.g. await readFile(name).');
+  }
+  // PTX begins with its version, behind comments at most.
+  if (/\b__global__\b/.test(image.slice(0, 65536)) && !/^\s*\.version\b/m.test(image)) {
+    throw invalid('image', 'PTX text', image, 'That is CUDA C++: compile it first, e.g. with nvcc --ptx.');
+  }
+}
 
 export async function shareImage(image: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
   if (image.length <= SMALL) return image;
   // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
-  const shared = new Uint8Array(new SharedArrayBuffer(typeof image === 'string' ? image.length * 3 : image.length));
+  const room = typeof image === 'string' ? image.length * 3 : image.length;
+  const shared = allocateHost('device.loadModule', room, '', () => new Uint8Array(new SharedArrayBuffer(room)));
   let written = 0;
   for (let from = 0; from < image.length; ) {
     let to = Math.min(image.length, from + SLICE);
     if (typeof image === 'string' && to < image.length && isLeadSurrogate(image.charCodeAt(to - 1))) to++;
     const turn = turns.take((to - from) * ENCODING_COST);
     if (turn !== undefined) await turn;
+    const start = performance.now();
     const bytes = typeof image === 'string' ? Buffer.from(image.slice(from, to), 'utf8') : image.subarray(from, to);
     shared.set(bytes, written);
     written += bytes.length;
+    turns.took((to - from) * ENCODING_COST, performance.now() - start);
     from = to;
   }
   return shared.subarray(0, written);

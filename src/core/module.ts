@@ -4,7 +4,7 @@
 import { ACCESS_READ } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, errorFromFailure } from '../runtime/errors.js';
 import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
-import { invalid } from './arguments.js';
+import { checkString, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
 import { u8 } from './dtype.js';
@@ -16,18 +16,6 @@ import type { Use } from './resource.js';
 import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx } from './signature.js';
 import type { ParamDeclaration, ParamLayout } from './signature.js';
 import type { Stream } from './stream.js';
-
-/** What {@link Device.loadModule} takes; all of it is for PTX. Default: the JIT's own. */
-export interface ModuleOptions {
-  /** CU_JIT_MAX_REGISTERS */
-  maxRegisters?: number;
-  /** 0 to 4. CU_JIT_OPTIMIZATION_LEVEL */
-  optimizationLevel?: number;
-  /** CU_JIT_GENERATE_DEBUG_INFO */
-  debug?: boolean;
-  /** CU_JIT_GENERATE_LINE_INFO */
-  lineInfo?: boolean;
-}
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
 class ModuleMemory extends Allocation {
@@ -49,12 +37,14 @@ export class Module implements AsyncDisposable {
   private readonly uses = new Resource(0);
   /** The entry of the stream that launched last. */
   private lastUse: Use | undefined;
+  private readonly prints: boolean;
   private closed = false;
 
   /** @internal */
-  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[]) {
+  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[], prints: boolean) {
     this.device = device;
     this.library = library;
+    this.prints = prints;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.own(this);
@@ -78,13 +68,14 @@ export class Module implements AsyncDisposable {
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
     this.check();
+    checkString('name', name);
     const failed = this.failed.get(name);
     if (failed !== undefined) throw errorFromFailure(failed.failure, `module.kernel('${name}')`);
     const loaded = this.loaded.get(name);
     if (loaded === undefined) {
       throw new CudaError(
         'ERR_CUDA_NOT_FOUND',
-        `module: there is no kernel '${String(name)}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
+        `module: there is no kernel '${name}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
           'Kernels in CUDA C++ need extern "C" to keep their names.',
       );
     }
@@ -92,13 +83,15 @@ export class Module implements AsyncDisposable {
     const own: ParamLayout[] | undefined =
       loaded.signature !== undefined ? layoutFromPtx(loaded.signature) : loaded.params === undefined ? undefined : layoutFromDriver(loaded.params);
     if (own === undefined && signature === undefined) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): this driver cannot tell the kernel's parameters. Declare them: module.kernel('${name}', [inout(f32), f32, …]).`);
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 cannot tell its kernels' parameters. ` +
+          `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), structures as struct(bytes, alignment); or load PTX, or update the driver.`);
     }
     const layout = signature === undefined ? own! : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
     let handle = this.handles.get(name);
     if (handle === undefined) {
       handle = this.device.runtime.handles.adopt(loaded.function);
       this.handles.set(name, handle);
+      this.device.runtime.kernelNames.set(handle, name);
     }
     const attributes: KernelAttributes = loaded.attributes;
     return new Kernel(this, name, loaded.function, handle, layout, attributes);
@@ -112,6 +105,7 @@ export class Module implements AsyncDisposable {
    */
   async global(name: string): Promise<DeviceBuffer<'u8'>> {
     this.check();
+    checkString('name', name);
     let memory = this.globals.get(name);
     if (memory === undefined) {
       const { runtime } = this.device;
@@ -132,7 +126,10 @@ export class Module implements AsyncDisposable {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     await Promise.all([this.uses.settled(), ...[...this.globals.values()].map((memory) => memory.settled())]);
-    for (const handle of this.handles.values()) runtime.handles.drop(handle);
+    for (const handle of this.handles.values()) {
+      runtime.kernelNames.delete(handle);
+      runtime.handles.drop(handle);
+    }
     for (const memory of this.globals.values()) runtime.handles.drop(memory.handle);
     await runtime.call('unloadLibrary', this.library);
   }
@@ -140,6 +137,14 @@ export class Module implements AsyncDisposable {
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `Module(${this.kernelNames.join(', ')})${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */
@@ -150,7 +155,9 @@ export class Module implements AsyncDisposable {
       return;
     }
     this.uses.used(stream, ACCESS_READ, mark);
-    this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+    // Left undefined for a module that prints, so that each of its launches comes here.
+    if (this.prints) stream.printed();
+    else this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
   private check(): void {

@@ -2,15 +2,20 @@
  * Which device a name means, and the runtimes that are open: one per device and JS thread, shared by everyone who opens
  * it.
  */
+import { setImmediate } from 'node:timers';
+
 import { CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
+import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { Loans } from './loans.js';
+import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
+import type { Stream } from './stream.js';
 
 const open = new Map<string, Promise<SharedDevice>>();
 
@@ -19,6 +24,8 @@ export class SharedDevice {
   readonly runtime: Runtime;
   readonly staging: Staging;
   readonly devices: Set<Device>;
+  /** The capture whose function is running and that refuses work on streams outside of it. */
+  capture: CaptureScope | undefined;
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
   /** Events that streams of other devices wait for. */
@@ -31,6 +38,8 @@ export class SharedDevice {
   private linked = false;
   private readonly key: string;
   private readonly forget: () => void;
+  /** Whether somebody who closed his device has left work behind that does not end. */
+  private abandoned = false;
   private used = 0;
   private users = 0;
 
@@ -67,6 +76,11 @@ export class SharedDevice {
     return this.runtime.peer(other.runtime);
   }
 
+  /** Every open stream. */
+  streams(): Stream[] {
+    return [...this.devices].flatMap((device) => [...device.openStreams]);
+  }
+
   /** Called with a stream's first operation. */
   streamStarted(): void {
     this.multi = ++this.used > 1 || this.linked;
@@ -76,19 +90,26 @@ export class SharedDevice {
     this.multi = --this.used > 1 || this.linked;
   }
 
-  /** The last one to release ends the runtime. */
-  async release(error: CudaError, graceful: boolean): Promise<void> {
+  /**
+   * The last one to release ends the runtime. `ended` says whether all work is over; where it is not, a GPU goes on with
+   * it, and the process leaves the device as it is when it ends.
+   */
+  async release(error: CudaError, ended: boolean): Promise<void> {
+    if (!ended) this.abandoned = true;
     if (--this.users > 0) return;
     open.delete(this.key);
-    this.forget();
-    if (graceful) {
+    await this.staging.crew?.close();
+    const { runtime, abandoned } = this;
+    if (!abandoned && runtime.lost === undefined) {
       try {
-        await this.runtime.call('closeContext', this.runtime.info.device, this.runtime.info.stagingAddress);
+        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress, runtime.info.registered, [...runtime.pinned.keys()]);
       } catch {
         // The context ends with the process at the latest.
       }
     }
-    await this.runtime.terminate(error);
+    const over = await runtime.terminate(error, abandoned);
+    // A CPU device ends with its thread, whatever it was doing.
+    if (over || runtime.config.provider === 'cpu') this.forget();
   }
 
   /** A CPU device that was lost can be opened again: the next one starts afresh. */
@@ -100,7 +121,7 @@ export class SharedDevice {
 export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
-  const match = /^(?:(best)|(cuda|cpu)(?::(\d+))?)$/.exec(String(wanted));
+  const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
@@ -139,6 +160,17 @@ async function openOnce(key: string, config: ProviderConfig, inline: boolean): P
   return shared;
 }
 
+/** What a listener throws is an uncaught exception of its own: others are told all the same, and waits go on. */
+function guarded(tell: () => unknown): void {
+  try {
+    tell();
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}
+
 async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
   const devices = new Set<Device>();
   const opened: { shared?: SharedDevice } = {};
@@ -146,16 +178,28 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
     config,
     {
       error: (error) => {
-        for (const device of devices) device.unclaimed(error);
+        for (const device of devices) guarded(() => device.unclaimed(error));
       },
       print: (text) => {
         let heard = false;
-        for (const device of devices) heard = device.emit('print', text) || heard;
+        for (const device of devices) {
+          if (device.listenerCount('print') > 0) heard = true;
+          guarded(() => device.emit('print', text));
+        }
         if (!heard) process.stdout.write(text);
       },
+      labels: () => new Map([...devices].flatMap((device) => device.labels())),
       lost: (error) => {
         opened.shared?.lost();
-        for (const device of devices) device.emit('lost', error);
+        for (const device of devices) guarded(() => device.emit('lost', error));
+      },
+      short: async (step, stream) => {
+        const { shared } = opened;
+        if (shared !== undefined) await makeRoom(shared.runtime, devices, step, stream);
+      },
+      idle: async () => {
+        const { shared } = opened;
+        if (shared !== undefined) await shared.runtime.call('trimIdle', shared.runtime.info.device);
       },
     },
     inline,

@@ -24,7 +24,9 @@ export class Pending<T = void> implements PromiseLike<T> {
   /** What the value is made of once the work is done; undefined where it gives nothing. */
   private readonly finish: (() => T | Promise<T>) | undefined;
   private promise: Promise<T> | undefined;
-  private claimed = false;
+  /** Who awaits it; not counting those whose wait was aborted. */
+  private claims = 0;
+  private settled = false;
 
   /** @internal */
   constructor(stream: Stream, root: number, mark: number, finish?: () => T | Promise<T>) {
@@ -42,7 +44,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    this.claimed = true;
+    this.claim();
     if (this.promise === undefined && this.finish === undefined && this.stream.passesSoon(this.mark)) {
       const failure = this.stream.runtime.failureOf(this.root);
       this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
@@ -69,15 +71,22 @@ export class Pending<T = void> implements PromiseLike<T> {
   /**
    * As awaiting, with options.
    *
-   * @throws the signal's reason when it aborts; the work goes on all the same
+   * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to the device's `error`
+   * event unless somebody else awaits it
    */
   wait(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
-    this.claimed = true;
+    if (signal?.aborted === true) return Promise.reject(reasonOf(signal));
+    this.claim();
     this.promise ??= this.settle();
-    return signal === undefined ? this.promise : abortable(this.promise, signal);
+    return signal === undefined ? this.promise : abortable(this.promise, signal, () => this.abandon());
+  }
+
+  /** Whether it is work of this stream. @internal */
+  isOf(stream: Stream): boolean {
+    return this.stream === stream;
   }
 
   /** @internal */
@@ -85,9 +94,22 @@ export class Pending<T = void> implements PromiseLike<T> {
     this.promise = promise;
     promise.catch((error: unknown) => {
       setImmediate(() => setImmediate(() => {
-        if (!this.claimed) unclaimed(error);
+        if (this.claims === 0) unclaimed(error);
       }));
     });
+  }
+
+  /** The failure is for whoever awaits this. */
+  private claim(): void {
+    if (this.claims++ > 0 || this.promise === undefined || this.root === 0) return;
+    const { runtime } = this.stream;
+    if (this.settled) runtime.failureOf(this.root);
+    else runtime.expect(this.root);
+  }
+
+  /** A wait was aborted: where it was the only one, the failure is nobody's. */
+  private abandon(): void {
+    if (--this.claims === 0 && this.root !== 0) this.stream.runtime.unexpect(this.root);
   }
 
   private settle(): Promise<T> {
@@ -97,7 +119,8 @@ export class Pending<T = void> implements PromiseLike<T> {
     const passed = stream.passed(this.mark);
     const promise = passed.then(
       () => {
-        const failure = runtime.failureOf(root);
+        this.settled = true;
+        const failure = this.claims > 0 ? runtime.failureOf(root) : runtime.unclaimedFailureOf(root);
         if (failure !== undefined) throw failure;
         return finish === undefined ? (undefined as T) : finish();
       },
@@ -129,14 +152,15 @@ export function pendingOf<T>(stream: Stream, promise: Promise<T>): Pending<T> {
   return pending;
 }
 
-/** `promise`, or the signal's reason where that comes first. The promise itself is not affected. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** `promise`, or the signal's reason where that comes first; then `aborted` is called. The promise itself is not affected. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal, aborted?: () => void): Promise<T> {
   if (signal.aborted) {
     promise.catch(() => undefined);
     return Promise.reject(reasonOf(signal));
   }
   return new Promise<T>((resolve, reject) => {
     const onAbort = (): void => {
+      aborted?.();
       reject(reasonOf(signal));
     };
     signal.addEventListener('abort', onAbort, { once: true });

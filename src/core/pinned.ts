@@ -4,6 +4,7 @@
  * It is a SharedArrayBuffer, registered with the driver, so its views stay valid as long as JavaScript can reach them,
  * also after `close()`; only the page lock ends there.
  */
+import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../runtime/errors.js';
 import { checkInteger, invalid } from './arguments.js';
 import type { Device } from './device.js';
@@ -142,6 +143,12 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
       throw new CudaDisposedError('pinned buffer: used after it was closed. Make another with await device.pinned(dtype, length).');
     }
     this.device.check();
+  }
+
+  /** Access of a command that writes all of this view. @internal */
+  wholeAccess(): number {
+    const whole = this.owner === undefined || (this.byteOffset === 0 && this.byteLength === this.owner.byteLength);
+    return whole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
 
   toString(): string {

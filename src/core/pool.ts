@@ -2,8 +2,9 @@
  * Memory pools: where stream-ordered allocations come from and go back to.
  */
 import { CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from './arguments.js';
 import type { Device } from './device.js';
+import type { Stream } from './stream.js';
 
 /** What {@link Device.createPool} takes. */
 export interface PoolOptions {
@@ -60,7 +61,10 @@ export class MemoryPool implements AsyncDisposable {
   readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
+  private ending: Promise<void> | undefined;
   private allocations = 0;
+  /** Streams that were open when the last allocation was given back. */
+  private streams: readonly Stream[] | undefined;
   private ended: (() => void) | undefined;
 
   /** @internal */
@@ -95,14 +99,17 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
-  /** Bytes that the pool keeps when a stream synchronises; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /** What {@link setReleaseThreshold} has set; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
   async releaseThreshold(): Promise<number> {
     this.check();
     const bytes = await this.device.runtime.call('poolAttribute', this.pool, RELEASE_THRESHOLD);
     return bytes >= Number.MAX_SAFE_INTEGER ? Infinity : bytes;
   }
 
-  /** Bytes that the pool keeps when a stream synchronises; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /**
+   * Bytes that the pool keeps when a stream synchronises, Infinity for all; of the device's own pool also those it keeps
+   * when the device is idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
     await this.device.runtime.call('setPoolAttribute', this.pool, RELEASE_THRESHOLD, checkedThreshold('bytes', bytes));
@@ -119,28 +126,46 @@ export class MemoryPool implements AsyncDisposable {
   /** Switches ways of reuse on or off; those that are not named stay. cuMemPoolSetAttribute */
   async setReuse(switches: PoolReuse): Promise<void> {
     this.check();
+    if (switches === undefined) throw invalid('switches', `an object with ${Object.keys(REUSE).join(', ')}`, switches);
     checkOptions('switches', switches, Object.keys(REUSE));
-    for (const [name, on] of Object.entries(switches)) if (typeof on !== 'boolean') throw invalid(`switches.${name}`, 'true or false', on);
+    for (const [name, on] of Object.entries(switches)) checkBoolean(`switches.${name}`, on);
     const { runtime } = this.device;
-    await Promise.all(Object.entries(switches).map(([name, on]) => runtime.call('setPoolAttribute', this.pool, REUSE[name as keyof PoolReuse], on ? 1 : 0)));
+    const named = Object.entries(switches).filter(([, on]) => on !== undefined);
+    await Promise.all(named.map(([name, on]) => runtime.call('setPoolAttribute', this.pool, REUSE[name as keyof PoolReuse], on === true ? 1 : 0)));
   }
 
   /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
   async close(): Promise<void> {
-    if (this.closed || this.ownedByDevice) return;
+    if (this.ownedByDevice) return;
     this.closed = true;
-    this.device.poolClosed(this);
+    this.ending ??= this.end();
+    await this.ending;
+  }
+
+  private async end(): Promise<void> {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     if (this.allocations > 0) await new Promise<void>((resolve) => (this.ended = resolve));
-    await this.device.synchronize();
+    // Those that were open then: the device may be closing, and its streams be closed by now.
+    const streams = this.streams ?? [...this.device.openStreams];
+    await Promise.all(streams.map((stream) => stream.passed(stream.mark)));
     runtime.handles.drop(this.handle);
+    // Not sooner: a device that is closed meanwhile waits for this, too.
+    this.device.poolClosed(this);
     await runtime.call('destroyPool', this.pool);
   }
 
   /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  toString(): string {
+    return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
   }
 
   /** @internal */
@@ -152,10 +177,13 @@ export class MemoryPool implements AsyncDisposable {
   /** @internal */
   allocated(): void {
     this.allocations++;
+    this.streams = undefined;
   }
 
   /** @internal */
   freed(): void {
-    if (--this.allocations === 0) this.ended?.();
+    if (--this.allocations > 0) return;
+    this.streams = [...this.device.openStreams];
+    this.ended?.();
   }
 }

@@ -5,6 +5,7 @@
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../runtime/errors.js';
+import { checkDType, checkInteger, invalid } from './arguments.js';
 import type { DType, DTypeName } from './dtype.js';
 import { DTYPES } from './dtype.js';
 
@@ -23,6 +24,8 @@ export interface BytesParam {
   readonly struct: true;
   /** Bytes of the structure, as the kernel's parameter space has them. */
   readonly bytes: number;
+  /** Its alignment, bytes; undefined where the kernel is asked for it. */
+  readonly align: number | undefined;
 }
 
 /** What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output}, {@link inout}, {@link struct}. */
@@ -30,22 +33,33 @@ export type ParamDeclaration = DType | PointerParam | BytesParam;
 
 /** The kernel only reads through this pointer; readers on several streams may overlap. */
 export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'input' };
 }
 
 /** The kernel writes through this pointer. */
 export function output<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'output'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'output' };
 }
 
 /** The kernel reads and writes through this pointer. */
 export function inout<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'inout'> {
+  checkDType(dtype);
   return { pointer: true, dtype, access: 'inout' };
 }
 
-/** A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. */
-export function struct(bytes: number): BytesParam {
-  return { struct: true, bytes };
+/**
+ * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1, 2, 4, 8 or 16 bytes,
+ * that of its largest member) is needed for machine code on drivers before CUDA 12.4 only, which cannot tell where the
+ * parameter lies.
+ *
+ * @throws CudaArgumentError for sizes that no parameter has
+ */
+export function struct(bytes: number, align?: number): BytesParam {
+  checkInteger('bytes', bytes, 1, MAX_PARAMETER_BYTES, 'bytes');
+  if (align !== undefined && ![1, 2, 4, 8, 16].includes(align)) throw invalid('align', '1, 2, 4, 8 or 16', align);
+  return { struct: true, bytes, align };
 }
 
 /** How one parameter is written into the parameter buffer. */
@@ -68,6 +82,9 @@ const PTX_SCALARS: Partial<Record<string, DTypeName>> = {
   u8: 'u8', u16: 'u16', u32: 'u32', u64: 'u64', s8: 'i8', s16: 'i16', s32: 'i32', s64: 'i64', f16: 'f16', bf16: 'bf16',
   f32: 'f32', f64: 'f64',
 };
+
+/** Of all parameters of a kernel together (4,096 before sm_70 or CUDA 12.1). */
+const MAX_PARAMETER_BYTES = 32764;
 
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
@@ -115,6 +132,7 @@ function describe(declaration: ParamDeclaration): string {
 export function layoutFromDeclaration(
   kernel: string, declarations: readonly ParamDeclaration[], own: readonly ParamLayout[] | undefined,
 ): ParamLayout[] {
+  declarations.forEach(checkKind);
   if (own !== undefined && own.length !== declarations.length) {
     throw new CudaArgumentError(
       'signature',
@@ -123,14 +141,18 @@ export function layoutFromDeclaration(
   }
   let offset = 0;
   return declarations.map((declaration, index) => {
-    if (typeof declaration !== 'object' || declaration === null) {
-      throw new CudaArgumentError(`signature[${index}]`, `signature[${index}]: expected a dtype, input(…), output(…), inout(…) or struct(…), got ${String(declaration)}.`);
-    }
     const size = isPointer(declaration) ? 8 : declaration.bytes;
-    const align = isStruct(declaration) ? Math.min(16, size & -size || 1) : size;
+    const align = isStruct(declaration) ? declaration.align ?? Math.min(16, size & -size || 1) : size;
+    if (own === undefined && isStruct(declaration) && declaration.align === undefined && offset % align !== 0) {
+      throw new CudaArgumentError(
+        `signature[${index}]`,
+        `signature[${index}]: this driver cannot tell where parameter ${index} of kernel '${kernel}' lies. Give the structure's alignment, that of its largest member: struct(${size}, 4).`,
+      );
+    }
     offset = Math.ceil(offset / align) * align;
     const at = own?.[index]?.offset ?? offset;
     offset = at + size;
+    if (offset > MAX_PARAMETER_BYTES) throw invalid('signature', `at most ${MAX_PARAMETER_BYTES} bytes of parameters`, `${offset} bytes up to parameter ${index}`);
     const actual = own?.[index];
     if (actual !== undefined) checkDeclaration(kernel, index, declaration, size, actual);
     const base = { index, offset: at, size, declared: true };
@@ -140,6 +162,16 @@ export function layoutFromDeclaration(
     if (isStruct(declaration)) return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
     return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0 };
   });
+}
+
+function checkKind(declaration: unknown, index: number): void {
+  const kind = declaration as ParamDeclaration;
+  if (typeof kind === 'object' && (kind as unknown) !== null) {
+    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access)) return checkDType(kind.dtype, `signature[${index}].dtype`);
+    if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
+    if ('name' in kind && Object.values(DTYPES).includes(kind)) return;
+  }
+  throw invalid(`signature[${index}]`, 'a dtype, input(…), output(…), inout(…) or struct(…)', declaration);
 }
 
 function checkDeclaration(kernel: string, index: number, declaration: ParamDeclaration, size: number, actual: ParamLayout): void {

@@ -5,13 +5,17 @@
  * Small copies share a segment and take their place at once; large ones take segments one by one, as they come free.
  */
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES } from '../runtime/layout.js';
+import { CopyCrew } from '../runtime/copy-crew.js';
 import { nativeCopy } from '../runtime/native-copy.js';
 import type { Runtime } from '../runtime/runtime.js';
+import type { Decoder, Encoder } from './host-codec.js';
 import type { Stream } from './stream.js';
 import { TurnBudget } from './turn-budget.js';
 
 /** Places begin at multiples of this, so that every element type is aligned. */
 const ALIGN = 16;
+/** From this size on a copy goes to the crew; below it an array may lie where its address is no help. */
+const CREW_BYTES = 1 << 14;
 
 export interface Segment {
   readonly index: number;
@@ -37,6 +41,8 @@ export class Staging {
   readonly turns = new TurnBudget();
   /** Copies out on the thread pool, where there is one to be had. */
   readonly copyOut: ReturnType<typeof nativeCopy>;
+  /** Copies of plain bytes by several cores, where there are enough. */
+  readonly crew: CopyCrew | undefined;
   private readonly runtime: Runtime;
   private readonly free: Segment[] = [];
   /** Full segments, whose device work may not be over. */
@@ -53,10 +59,29 @@ export class Staging {
     this.bytes = runtime.config.provider === 'libcuda' && !runtime.isInline
       ? runtime.driver?.hostView(runtime.info.stagingAddress, staging.length) ?? staging
       : staging;
+    this.crew = runtime.config.provider === 'libcuda' && !runtime.isInline ? CopyCrew.open(runtime.config.koffiPath) : undefined;
     this.copyOut = runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
     for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
       this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new Map() });
     }
+  }
+
+  /** Copies part of a host array into staging; at most a segment. Adds to what this turn has spent. */
+  encode(source: Encoder, from: number, bytes: number, at: number): void {
+    const start = performance.now();
+    if (this.crew !== undefined && source.plain !== undefined && bytes > CREW_BYTES) {
+      this.crew.copyIn(this.runtime.info.stagingAddress + at, source.plain(from, bytes));
+    } else source.encode(from, bytes, this.bytes.subarray(at, at + bytes));
+    this.turns.took(bytes * source.cost, performance.now() - start);
+  }
+
+  /** Copies part of staging into a host array. */
+  decode(target: Decoder, to: number, bytes: number, at: number): void {
+    const start = performance.now();
+    if (this.crew !== undefined && target.plain !== undefined && bytes > CREW_BYTES) {
+      this.crew.copyOut(target.plain(to, bytes), this.runtime.info.stagingAddress + at);
+    } else target.decode(to, this.bytes.subarray(at, at + bytes));
+    this.turns.took(bytes * target.cost, performance.now() - start);
   }
 
   /** A place for a small copy, undefined where there is none at present. */

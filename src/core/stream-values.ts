@@ -11,7 +11,6 @@ import { ManagedBuffer } from './managed.js';
 import { Allocation } from './memory.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
-import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
 
 /** The dtypes that stream memory operations know. */
@@ -43,8 +42,10 @@ export function streamValue(
   }
   checkInteger('index', index, 0, buffer.length - 1);
   const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);
-  if (condition !== undefined && !(condition in CONDITIONS)) throw invalid('condition', `one of ${Object.keys(CONDITIONS).join(', ')}`, condition);
-  if (stream.capturing !== undefined) throw captureError(`stream.${call}()`, 'call it before or after graph.launch()');
+  if (condition !== undefined && !(typeof condition === 'string' && Object.hasOwn(CONDITIONS, condition))) {
+    throw invalid('condition', `one of ${Object.keys(CONDITIONS).join(', ')}`, condition);
+  }
+  stream.checkNotCaptured(`stream.${call}()`, 'call it before or after graph.launch()');
   if (!runtime.info.memoryOperations) {
     throw new CudaError('ERR_CUDA_UNSUPPORTED', `stream.${call}: ${stream.device.name} has no stream memory operations here; order the work with events`);
   }

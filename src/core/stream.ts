@@ -10,14 +10,16 @@ import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
-import type { CaptureScope } from './capture.js';
+import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid } from './arguments.js';
+import type { CaptureScope, OutsideCapture } from './capture.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
+import type { CaptureOptions } from './graph.js';
 import type { SharedDevice } from './open-devices.js';
-import { abortable, pendingOf } from './pending.js';
-import type { WaitOptions , Pending} from './pending.js';
+import { Pending, abortable, pendingOf } from './pending.js';
+import type { WaitOptions } from './pending.js';
+import { PrintWatch } from './print-watch.js';
 import type { Resource } from './resource.js';
 import { streamValue } from './stream-values.js';
 import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
@@ -50,9 +52,12 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
-  /** The capture that this stream is part of. @internal */
-  capturing: CaptureScope | undefined;
-  private readonly shared: SharedDevice;
+  /** Number of the last operation that frees memory. @internal */
+  lastFree = 0;
+  /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
+  capturing: CaptureScope | OutsideCapture | undefined;
+  /** @internal */
+  readonly shared: SharedDevice;
   private transfers: CompletionSlot | undefined;
   private closed = false;
   private done = 0;
@@ -65,12 +70,15 @@ export class Stream implements Disposable {
   /** Number of the last wait for another device. */
   private crossings: number;
   private retired = false;
+  private prints: PrintWatch | undefined;
 
   /** @internal */
   constructor(device: Device, options: StreamOptions) {
     checkOptions('options', options, ['priority', 'blocking', 'label']);
     const { priority = 0, blocking = false, label } = options;
-    checkInteger('priority', priority, -2147483648, 2147483647);
+    checkInteger('options.priority', priority, -2147483648, 2147483647);
+    checkBoolean('options.blocking', blocking);
+    checkLabel('options.label', label);
     this.device = device;
     this.runtime = device.runtime;
     this.shared = device.shared;
@@ -79,7 +87,9 @@ export class Stream implements Disposable {
     this.slot = this.runtime.takeSlot();
     this.crossings = Atomics.load(this.runtime.shared.slots, this.slot.index * SLOT_WORDS + SLOT_CROSSED);
     const root = this.runtime.nextRoot();
-    this.runtime.name(root, 'createStream');
+    this.runtime.name(root, `createStream (${this.title})`);
+    this.runtime.streamTitles.set(this.slot.index, this.title);
+    this.shared.capture?.keepOut(this);
     const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
     const { memory } = this.runtime.ring;
     memory[body] = this.slot.index;
@@ -96,11 +106,11 @@ export class Stream implements Disposable {
    * or with the signal's reason
    */
   sync(options: WaitOptions = {}): Promise<void> {
+    this.check();
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
-    this.check();
-    if (this.capturing !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
+    if (this.captureScope !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
     const passed = this.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
   }
@@ -112,6 +122,7 @@ export class Stream implements Disposable {
    */
   record(event?: Event): Event {
     this.check();
+    if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
     const target = event ?? new Event(this.device, {});
     target.check();
     if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
@@ -136,25 +147,29 @@ export class Stream implements Disposable {
       if (on === this) return;
       if (on.runtime !== this.runtime) {
         on.check();
-        if (this.capturing !== undefined || on.capturing !== undefined) throw acrossInCapture();
+        if (this.captureScope !== undefined || on.captureScope !== undefined) throw acrossInCapture();
+        this.checkInside();
         this.waitFor(on, on.mark);
         return;
       }
-      if (on.capturing !== undefined && this.capturing === undefined) on.capturing.join(this);
-      if (this.capturing !== on.capturing) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      if (on.captureScope !== undefined && this.captureScope === undefined) on.captureScope.join(this);
+      if (this.captureScope !== on.captureScope) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      this.checkInside();
       this.waitFor(on, on.mark);
       return;
     }
     if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);
     on.check();
     if (on.device.runtime !== this.runtime) {
-      if (this.capturing !== undefined || on.scope !== undefined) throw acrossInCapture();
+      if (this.captureScope !== undefined || on.scope !== undefined) throw acrossInCapture();
+      this.checkInside();
       const { handle } = on;
       on.device.shared.loans.settled();
       if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.givenBack(handle));
       return;
     }
-    if (on.scope !== undefined && this.capturing === undefined) on.scope.join(this);
+    if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
+    this.checkInside();
     this.waitEvent(on.handle);
   }
 
@@ -189,22 +204,30 @@ export class Stream implements Disposable {
   /**
    * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
    * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
-   * the stream goes on either way.
+   * the stream goes on either way. The function must not wait for this stream, which waits for it.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
   call<T>(callback: () => T | Promise<T>): Pending<T> {
     this.check();
     if (typeof callback !== 'function') throw invalid('callback', 'a function', callback);
-    if (this.capturing !== undefined) throw captureError('stream.call()', 'call the function before or after graph.launch()');
+    this.checkNotCaptured('stream.call()', 'call the function before or after graph.launch()');
     const { runtime, transferSlot } = this;
-    const before = this.passed(this.mark);
+    // A fence in any case: behind it is known whether the stream could be made.
+    const before = this.mark === 0 ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index) : this.passed(this.mark);
     const held = runtime.nextHold(transferSlot);
     this.hold(transferSlot, held);
     const run = async (): Promise<T> => {
       try {
         await before;
-        return await callback();
+        const unmade = runtime.whyUnmade(this.slot, 'stream.call');
+        if (unmade !== undefined) throw unmade;
+        const result = callback();
+        if (result instanceof Pending && result.isOf(this)) {
+          // Unclaimed: it goes on once this function has failed.
+          throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'stream.call: the function returned work of the stream that it holds, which waits for the function. Queue it behind the call, or on another stream.');
+        }
+        return await result;
       } finally {
         runtime.release(transferSlot, held);
       }
@@ -223,16 +246,16 @@ export class Stream implements Disposable {
 
   /**
    * Records the work that `body` queues on this stream as a graph instead of running it. Another stream joins by waiting,
-   * with {@link wait}, for one that is captured or for an event recorded there; what is queued on one that has not joined
-   * runs at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
+   * with {@link wait}, for one that is captured or for an event recorded there; to queue something on one of the same
+   * device that has not joined is an error, unless `options.unjoined` says that it is meant to run at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
    * cuGraphInstantiate
    *
    * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be recorded: allocation, copies
    * from and to plain arrays, {@link call}, waiting.
    */
-  capture(body: (stream: Stream) => void): Promise<Graph> {
+  capture(body: (stream: Stream) => void, options: CaptureOptions = {}): Promise<Graph> {
     this.check();
-    return Graph.capture(this, body);
+    return Graph.capture(this, body, options);
   }
 
   /** Queues the stream's end; never waits. Work already queued is done first. cuStreamDestroy */
@@ -241,7 +264,7 @@ export class Stream implements Disposable {
     if (this === this.device.stream && !this.device.closing) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'device.stream belongs to its device: close the device instead');
     }
-    if (this.capturing !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
+    if (this.captureScope !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
     // Later users of what this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
@@ -259,7 +282,37 @@ export class Stream implements Disposable {
     return this.closed;
   }
 
+  toString(): string {
+    const { device, label, slot } = this;
+    return `Stream ${label === undefined ? slot.index : `'${label}'`} on ${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
   // For the rest of core
+
+  /** What it is called in errors. @internal */
+  get title(): string {
+    return this.label === undefined ? `stream ${this.slot.index}` : `stream '${this.label}'`;
+  }
+
+  /** The capture that this stream is part of. @internal */
+  get captureScope(): CaptureScope | undefined {
+    return this.capturing === undefined || this.capturing.outside ? undefined : this.capturing;
+  }
+
+  /** Refuses what cannot be recorded. @internal */
+  checkNotCaptured(what: string, fix: string): void {
+    this.checkInside();
+    if (this.capturing !== undefined) throw captureError(what, fix);
+  }
+
+  /** Refuses what is queued beside a capture. */
+  private checkInside(): void {
+    if (this.capturing?.outside === true) throw this.capturing.refusal();
+  }
 
   /** @internal */
   check(): void {
@@ -282,8 +335,10 @@ export class Stream implements Disposable {
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
   waitFor(other: Stream, mark: number): void {
-    if (this.capturing !== undefined || other.capturing !== undefined) {
-      if (this.capturing !== undefined && this.capturing === other.capturing) this.capturing.depend(this, other);
+    // A stream that is kept out of a capture of its own device can be waited for by those of others.
+    const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
+    if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
+      if (this.captureScope !== undefined && this.capturing === other.capturing) this.captureScope.depend(this, other);
       return;
     }
     const waited = this.waited.get(other);
@@ -318,7 +373,7 @@ export class Stream implements Disposable {
     this.lent.delete(mark);
     if (this.runtime.lost !== undefined) return;
     if (!this.retired && this.events[at] === undefined && this.eventMarks[at] === mark) {
-      Atomics.store(this.runtime.shared.status, event, HANDLE.live);
+      takenBack(this.runtime, event);
       this.events[at] = event;
     } else destroyEvent(this.runtime, event);
   }
@@ -382,7 +437,7 @@ export class Stream implements Disposable {
   /** Resolves when everything up to `mark` is over. @internal */
   passed(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
-    if (this.capturing !== undefined) {
+    if (this.capturing !== undefined && !this.capturing.outside) {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index);
@@ -392,6 +447,16 @@ export class Stream implements Disposable {
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
+    if (this.fences.length === 0) {
+      const last = this.mark;
+      const seq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      if (this.runtime.passesSoon(this.slot, seq)) {
+        this.done = last;
+        return true;
+      }
+      this.fences.push({ seq, mark: last });
+      return false;
+    }
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 
@@ -451,11 +516,22 @@ export class Stream implements Disposable {
     else this.capturing.used(this, resource, access);
   }
 
+  /** A kernel that prints has just been queued. @internal */
+  printed(): void {
+    const { captureScope } = this;
+    if (captureScope !== undefined) {
+      captureScope.prints = true;
+      return;
+    }
+    this.prints ??= new PrintWatch(this);
+    this.prints.printed();
+  }
+
   /** Queues the freeing of a stream-ordered allocation. @internal */
   free(handle: number): void {
     const body = this.begin(OP.free, 5, 0);
     this.runtime.ring.memory[body] = handle;
-    this.commit();
+    this.lastFree = this.commit();
     this.runtime.handles.give(handle);
   }
 
@@ -514,6 +590,12 @@ export function destroyEvent(runtime: Runtime, handle: number): void {
   runtime.ring.memory[body] = handle;
   runtime.ring.commit();
   runtime.handles.give(handle);
+}
+
+/** The event is not announced any more: its next record will be another. One that could not be made stays what it is. */
+export function takenBack(runtime: Runtime, event: number): void {
+  const { status } = runtime.shared;
+  if (Atomics.load(status, event) !== HANDLE.failed) Atomics.store(status, event, HANDLE.live);
 }
 
 function acrossInCapture(): CudaError {

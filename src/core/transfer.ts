@@ -14,11 +14,18 @@ import type { Decoder, Encoder } from './host-codec.js';
 import { Pending, pendingOf } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Segment, Staging } from './staging.js';
-import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
 
 /** Up to this size a write is copied at the call: 16 KiB take under 2 µs. */
 const SMALL_BYTES = 1 << 16;
+/**
+ * Up to this size it is copied at the call too, where this turn of the event loop has not copied much, part by part: the
+ * device fetches the first part while the second is copied.
+ */
+const MEDIUM_BYTES = STAGING_SEGMENT_BYTES;
+const MEDIUM_PART_BYTES = MEDIUM_BYTES / 4;
+/** From this size on it pays to have help. */
+const CREW_BYTES = 4 << 20;
 /** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
 
@@ -158,9 +165,7 @@ export function putBox(
 
 /** Queues the copy of a host array into a region. */
 export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, label: string): Pending {
-  if (stream.capturing !== undefined) {
-    throw captureError(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
-  }
+  stream.checkNotCaptured(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
   const { runtime } = stream;
   const bytes = regionBytes(region);
   const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
@@ -168,12 +173,18 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
   runtime.name(root, label);
   if (bytes === 0) return new Pending(stream, root, stream.mark);
   stream.order(region.resource, ACCESS_WRITE);
-  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  const place = mayCopyNow(staging, bytes, source.cost) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
-    source.encode(0, bytes, staging.bytes.subarray(place.offset, place.offset + bytes));
-    const [slice] = slices(region);
-    putCopy(stream, root, false, true, access, region, slice!, staging, place.offset);
-    const mark = stream.commit();
+    if (bytes > SMALL_BYTES) staging.turns.spend(bytes * source.cost);
+    let mark = stream.mark;
+    for (const slice of slices(region, MEDIUM_PART_BYTES)) {
+      const at = place.offset + slice.host;
+      staging.encode(source, slice.host, slice.line * slice.rows * slice.depth, at);
+      // Only the whole of the region forgives an earlier failure, so only its first slice does.
+      putCopy(stream, root, false, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, at);
+      mark = stream.commit();
+      if (bytes > MEDIUM_PART_BYTES) runtime.hurry();
+    }
     place.segment.uses.set(stream, mark);
     stream.used(region.resource, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
@@ -181,9 +192,14 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
   return pumpBehindHold(stream, staging, region, source, root, access);
 }
 
+/** Whether a copy may be made at the call, or in one go when its turn comes. */
+function mayCopyNow(staging: Staging, bytes: number, cost: number): boolean {
+  return bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && cost === 1 && staging.turns.fits(bytes));
+}
+
 /** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
 export function writeRegionLater(stream: Stream, staging: Staging, region: Region, source: Promise<Encoder>, label: string): Pending {
-  if (stream.capturing !== undefined) throw captureError(label, 'copy before the capture');
+  stream.checkNotCaptured(label, 'copy before the capture');
   const root = stream.runtime.nextRoot();
   stream.runtime.name(root, label);
   stream.order(region.resource, ACCESS_WRITE);
@@ -208,6 +224,7 @@ async function pumpIn(
   const { runtime } = stream;
   const underway: Promise<void>[] = [];
   runtime.expect(root);
+  if (regionBytes(region) >= CREW_BYTES) staging.crew?.start();
   if (origin instanceof Promise) origin.catch(ignore);
   try {
     await runtime.reached(slot, release);
@@ -221,7 +238,7 @@ async function pumpIn(
         const turn = staging.turns.take(bytes * source.cost);
         if (turn !== undefined) await turn;
         if (runtime.lost !== undefined) throw runtime.lost;
-        source.encode(slice.host, bytes, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+        staging.encode(source, slice.host, bytes, segment.offset);
       } catch (error) {
         staging.release(segment);
         throw error;
@@ -269,16 +286,14 @@ async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging,
 
 /** Queues the copy of a region into a host array; `finish` gives the value once it is there. */
 export function readRegion<T>(stream: Stream, staging: Staging, region: Region, target: Decoder, label: string, finish: () => T): Pending<T> {
-  if (stream.capturing !== undefined) {
-    throw captureError(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
-  }
+  stream.checkNotCaptured(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
   const { runtime } = stream;
   const bytes = regionBytes(region);
   const root = runtime.nextRoot();
   runtime.name(root, label);
   if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
   stream.order(region.resource, ACCESS_READ);
-  const place = bytes <= SMALL_BYTES ? staging.place(bytes) : undefined;
+  const place = bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
     const [slice] = slices(region);
     putCopy(stream, root, false, false, ACCESS_READ, region, slice!, staging, place.offset);
@@ -289,10 +304,14 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
     const copied = stream.passed(mark).then(
-      () => {
+      async () => {
         const failure = runtime.failureOf(root);
         try {
-          if (failure === undefined) target.decode(0, staging.bytes.subarray(place.offset, place.offset + bytes));
+          if (failure === undefined) {
+            const turn = bytes > SMALL_BYTES ? staging.turns.take(bytes * target.cost) : undefined;
+            if (turn !== undefined) await turn;
+            staging.decode(target, 0, bytes, place.offset);
+          }
         } finally {
           segment.readers--;
         }
@@ -316,6 +335,7 @@ async function pumpOut(
   const copies: Promise<void>[] = [];
   let released = false;
   runtime.expect(root);
+  if (regionBytes(region) >= CREW_BYTES) staging.crew?.start();
   try {
     await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
@@ -357,7 +377,7 @@ async function takeOut(
     }
     const turn = staging.turns.take(bytes * target.cost);
     if (turn !== undefined) await turn;
-    target.decode(slice.host, staging.bytes.subarray(segment.offset, segment.offset + bytes));
+    staging.decode(target, slice.host, bytes, segment.offset);
   } finally {
     staging.release(segment);
   }

@@ -4,18 +4,48 @@
  */
 import { setImmediate } from 'node:timers';
 
-/** In bytes of plain copying: 10 GB/s and 4 MiB make 0.4 ms. */
-const TURN_COST = 4 << 20;
+/** Milliseconds of copying in one turn. */
+const TURN_MS = 0.3;
+/** Bytes of plain copying a millisecond, until it is known: 10 GB/s. */
+const FIRST_RATE = 1e7;
+/** How far the rate is believed: memory that has to be mapped first is slow, and what lies in a cache is fast. */
+const MIN_RATE = 2e6;
+const MAX_RATE = 6e7;
 
 export class TurnBudget {
+  private rate = FIRST_RATE;
   private spent = 0;
   private scheduled = false;
   private readonly waiting: { cost: number; resolve: () => void }[] = [];
 
+  /** In bytes of plain copying. */
+  private get limit(): number {
+    return this.rate * TURN_MS;
+  }
+
+  /** Whether a copy of this cost would fit into this turn, made at once. */
+  fits(cost: number): boolean {
+    return this.waiting.length === 0 && this.spent + cost <= this.limit;
+  }
+
+  /** Counts a copy that is made at once. */
+  spend(cost: number): void {
+    this.schedule();
+    this.spent += cost;
+  }
+
+  /** How long a copy has taken. */
+  took(cost: number, ms: number): void {
+    if (ms <= 0) return;
+    const rate = Math.min(MAX_RATE, Math.max(MIN_RATE, cost / ms));
+    // Slower is believed at once, faster by and by.
+    this.rate = rate < this.rate ? (this.rate + rate) / 2 : this.rate + (rate - this.rate) / 8;
+  }
+
   /** Undefined where the copy may be made now; else resolves when it may. */
   take(cost: number): Promise<void> | undefined {
     this.schedule();
-    if (this.waiting.length === 0 && (this.spent === 0 || this.spent + cost <= TURN_COST)) {
+    if (this.waiting.length === 0 && (this.spent === 0 || this.spent + cost <= this.limit)) {
       this.spent += cost;
       return undefined;
     }
@@ -31,7 +61,7 @@ export class TurnBudget {
       this.scheduled = false;
       this.spent = 0;
       let next = this.waiting[0];
-      while (next !== undefined && (this.spent === 0 || this.spent + next.cost <= TURN_COST)) {
+      while (next !== undefined && (this.spent === 0 || this.spent + next.cost <= this.limit)) {
         this.spent += next.cost;
         this.waiting.shift();
         next.resolve();

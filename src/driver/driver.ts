@@ -13,6 +13,7 @@
  * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called.
  * Every call acts on the context that is current on the calling thread, as in C.
  */
+import type { LaunchBatch } from './launch-batch.js';
 import type { CUresult } from './result.js';
 
 export type CUdevice = number;
@@ -327,16 +328,17 @@ export interface Driver {
   cuOccupancyAvailableDynamicSMemPerBlock(func: CUfunction, numBlocks: number, blockSize: number): number;
   cuOccupancyMaxActiveClusters(func: CUfunction, config: LaunchConfig): number;
 
-  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramWords` 32-bit words of
-  // `params` from `paramStart` on.
+  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramBytes` bytes of
+  // `params` from word `paramStart` on. The bytes end exactly where the last parameter does: a driver that is told of more
+  // (rounded up to words, say) refuses the launch with CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
   cuLaunchKernel(
     func: CUfunction,
     gridDimX: number, gridDimY: number, gridDimZ: number,
     blockDimX: number, blockDimY: number, blockDimZ: number,
     sharedMemBytes: number, stream: CUstream,
-    params: Int32Array, paramStart: number, paramWords: number,
+    params: Int32Array, paramStart: number, paramBytes: number,
   ): void;
-  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramWords: number): void;
+  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramBytes: number): void;
 
   // Graphs
   cuGraphCreate(): CUgraph;
@@ -352,6 +354,9 @@ export interface Driver {
   cuGraphExecDestroy(exec: CUgraphExec): void;
   cuGraphUpload(exec: CUgraphExec, stream: CUstream): void;
   cuGraphLaunch(exec: CUgraphExec, stream: CUstream): void;
+
+  /** A shorter way for the usual launches, where the provider has one. */
+  launchBatch?(): LaunchBatch | undefined;
 }
 
 /** CUlaunchConfig, with its attributes as one object. Dimensions in blocks and threads, shared memory in bytes. */

@@ -31,10 +31,10 @@ export const ACCESS_SHIFT = 24;
 export const OP = {
   /**
    * The usual launch, kept within one cache line: function, grid x, block x, shared bytes, references | parameter
-   * words << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
+   * bytes << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
    */
   launchLine: 1,
-  /** function, grid×3, block×3, shared bytes, references; then (handle | access, parameter word) pairs; then parameters. */
+  /** function, grid×3, block×3, shared bytes, references | parameter bytes << 16; then (handle | access, parameter word) pairs; then parameters. */
   launch: 26,
   /** Fills the end of the ring; nothing to do. Not zero: a header of zero is a record that is not there yet. */
   pad: 27,
@@ -63,7 +63,7 @@ export const OP = {
   eventDestroy: 13,
   /** slot whose hold word releases the stream, value */
   hold: 14,
-  /** executable graph */
+  /** executable graph, references; then (handle | access) of each */
   graphLaunch: 15,
   captureBegin: 16,
   /** handle that takes the graph */
@@ -74,12 +74,14 @@ export const OP = {
   copy2D: 19,
   /** handle, offset (i64), bytes (i64), device (-1: host) */
   prefetch: 20,
+  /** 1 where the stream has become part of a capture by waiting, 0 where it is no longer */
+  captureJoin: 21,
   /** handle, failure: the JS thread could not bring the contents that it promised */
   poison: 25,
   /** slot, value: what waits behind that hold may go on, and what was sent past it has gone first */
   release: 28,
-  /** event that another device waits for, 1 where it has to be told when this device has reached it */
-  announce: 29,
+  /** a kernel that prints was launched on the stream */
+  printed: 29,
   /** number of the device, event there, number of the wait */
   peerWait: 30,
   /** dst, dst offset (i64), dst pitch, dst rows of a slice, src, src offset (i64), src pitch, src rows, width, height, depth, kind */
@@ -88,6 +90,8 @@ export const OP = {
   writeValue: 32,
   /** handle, offset (i64), value (i64), 32 or 64, condition (CU_STREAM_WAIT_VALUE_*) */
   waitValue: 33,
+  /** event that another device waits for, 1 where it has to be told when this device has reached it */
+  announce: 34,
 } as const;
 
 /** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */
@@ -116,14 +120,17 @@ export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.launchEx]: 'cuLaunchKernelEx',
   [OP.fence]: 'cuStreamWriteValue32',
   [OP.copy]: 'cuMemcpyAsync',
+  [OP.copy2D]: 'cuMemcpy2DAsync',
+  [OP.prefetch]: 'cuMemPrefetchAsync',
   [OP.memset]: 'cuMemsetAsync',
   [OP.alloc]: 'cuMemAllocAsync',
   [OP.free]: 'cuMemFreeAsync',
   [OP.record]: 'cuEventRecord',
   [OP.wait]: 'cuStreamWaitEvent',
+  [OP.captureBegin]: 'cuStreamBeginCapture',
+  [OP.captureEnd]: 'cuStreamEndCapture',
   [OP.graphLaunch]: 'cuGraphLaunch',
   [OP.peerWait]: 'cuStreamWaitEvent',
-  [OP.copy2D]: 'cuMemcpy2DAsync',
   [OP.copy3D]: 'cuMemcpy3DAsync',
   [OP.writeValue]: 'cuStreamWriteValue',
   [OP.waitValue]: 'cuStreamWaitValue',

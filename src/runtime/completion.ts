@@ -13,6 +13,8 @@ import type { SharedState } from './layout.js';
 
 /** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
 const SPIN_MS = 0.02;
+/** Looks before the clock is asked. */
+const SPIN_LOOKS = 500;
 /**
  * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs from microtask to
  * microtask, and timers, sockets and replies would never get their turn.
@@ -70,6 +72,8 @@ export class Completion {
   private readonly active = new Set<CompletionSlot>();
   /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
   loud: Promise<void> | undefined;
+  /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
+  readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
   private readonly tickBound = (): void => this.tick();
   private scheduled = false;
@@ -114,13 +118,14 @@ export class Completion {
     if (slot.waiters.length !== 0) return false;
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
+    let passed = false;
+    for (let i = 0; i < SPIN_LOOKS && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
     const start = performance.now();
     let now = start;
-    let passed = false;
-    do {
+    while (!passed && now - start < SPIN_MS) {
       for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
       now = performance.now();
-    } while (!passed && now - start < SPIN_MS);
+    }
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
       return false;
@@ -129,8 +134,14 @@ export class Completion {
     return true;
   }
 
+  /** Whether some await has ended within this turn of the event loop. */
+  get hot(): boolean {
+    return this.turnMarked;
+  }
+
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
+    if (this.active.size !== 0) this.settleOthers();
     if (!this.turnMarked) {
       this.turnMarked = true;
       this.turnStart = performance.now();
@@ -141,8 +152,9 @@ export class Completion {
     return !this.turnOver;
   }
 
-  /** Resolved where the await may end within this turn, else with the next. */
+  /** Resolved where the await may end within this turn, else with the next. What was posted before it has been read. */
   end(): Promise<void> {
+    this.readMessages();
     if (this.mayEndNow()) return Promise.resolve();
     return new Promise((resolve) => {
       setImmediate(resolve);
@@ -213,14 +225,12 @@ export class Completion {
 
   /** Rejects whatever is in flight and not yet passed. */
   rejectAll(error: Error): void {
-    let first = true;
     for (const slot of this.active) {
       this.settle(slot);
       for (const waiter of slot.waiters) {
         // One unhandled rejection says it all.
-        if (first) this.loud = waiter.promise;
+        if (this.loud === undefined || this.bystanders.has(this.loud)) this.loud = waiter.promise;
         else waiter.promise.catch(ignore);
-        first = false;
         waiter.reject(error);
       }
       slot.waiters.length = 0;
@@ -245,6 +255,16 @@ export class Completion {
     if (this.scheduled) return;
     this.scheduled = true;
     setImmediate(this.tickBound);
+  }
+
+  /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
+  private settleOthers(): void {
+    for (const slot of this.active) {
+      const first = slot.waiters[0];
+      if (first === undefined || !this.passed(slot, first.seq)) continue;
+      this.readMessages();
+      if (this.settle(slot)) this.lastMove = performance.now();
+    }
   }
 
   private settle(slot: CompletionSlot): boolean {

@@ -4,6 +4,7 @@
 import type { CUresult } from '../driver/result.js';
 import { CUresult as RESULT } from '../driver/result.js';
 import type { Failure } from './failure.js';
+import type { InFlight } from './in-flight.js';
 
 /** Why: stable from version to version. docs/errors.md tells when each arises and what to do. */
 export type CudaErrorCode =
@@ -81,8 +82,14 @@ export class CudaOutOfMemoryError extends CudaError {
 /** The device met a fault and cannot be used any more; `cause` is the first fault. */
 export class CudaDeviceLostError extends CudaError {
   override name = 'CudaDeviceLostError';
-  constructor(message: string, options: CudaErrorOptions = {}) {
+  /**
+   * What had been issued and was not seen to end when the fault was found, for each stream that had any: one of these
+   * operations met it.
+   */
+  readonly inFlight: readonly InFlight[];
+  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
     super('ERR_CUDA_DEVICE_LOST', message, options);
+    this.inFlight = inFlight;
   }
 }
 
@@ -118,6 +125,11 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
     operation: what,
     cause,
   };
+  if (cause !== undefined && failure.unmade === true) {
+    const message = `${what}: the stream that it was queued on could not be made: ${cause.message}`;
+    const inherited = { ...options, driverName: cause.driverName, driverCode: cause.driverCode };
+    return cause.code === 'ERR_CUDA_OUT_OF_MEMORY' ? new CudaOutOfMemoryError(message, inherited) : new CudaError(cause.code, message, inherited);
+  }
   if (cause !== undefined && failure.result === 0) {
     return new CudaError(
       'ERR_CUDA_UNDEFINED_CONTENTS',
@@ -127,8 +139,12 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   }
   if (failure.thrown === 'LibraryNotFoundError') return new CudaError('ERR_CUDA_NO_DRIVER', failure.message, options);
   if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
+  // What the engine says where it has no memory for a buffer or for WebAssembly.
+  if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {
+    return new CudaOutOfMemoryError(`${what}: the host has not enough memory: ${failure.message}`, options);
+  }
   if (failure.thrown !== undefined) return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
-  const said = `${what}: ${failure.message}`;
+  const said = failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
   switch (failure.result) {
     case RESULT.CUDA_ERROR_OUT_OF_MEMORY:
       return new CudaOutOfMemoryError(said, options);

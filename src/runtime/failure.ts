@@ -29,6 +29,8 @@ export interface Failure {
   elsewhere?: readonly { peer: number; id: number }[];
   /** Class of the error where it was no driver error. */
   thrown?: string;
+  /** The command's stream could not be made: `cause` says why. */
+  unmade?: true;
 }
 
 /** A command used a handle whose contents an earlier failure left undefined. */
@@ -37,9 +39,18 @@ export class PoisonedError extends Error {
   /** The device whose failure it is, where it is another one. */
   readonly peer: number | undefined;
   constructor(failure: number, peer?: number) {
-    super('poisoned');
+    super('an operand is undefined');
     this.failure = failure;
     this.peer = peer;
+  }
+}
+
+/** A command of a stream whose making failed. */
+export class UnmadeStreamError extends Error {
+  readonly failure: number;
+  constructor(failure: number) {
+    super('its stream could not be made');
+    this.failure = failure;
   }
 }
 

@@ -18,12 +18,14 @@ export const WORD = {
   wake: 64,
   /** Messages posted to the JS thread so far. The decoder writes. */
   posted: 65,
-  /** Streams that have parked commands. The decoder writes. */
+  /** Streams that have parked commands, or owe text. The decoder writes. */
   parked: 66,
   /** The driver's result code once the device is lost, {@link CLOSED} once it is closed, else 0. */
   lost: 67,
   /** Failures numbered so far. Both decoders add. */
   failures: 68,
+  /** 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The decoder writes. */
+  shutOut: 69,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
   /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */
@@ -65,14 +67,16 @@ export const SLOT_AWAITED = 3;
 export const SLOT_STREAM = 4;
 /** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
 export const SLOT_REACHED = 5;
+/** Within a slot: how often room was made for an allocation of its stream that found too little memory; JS writes. */
+export const SLOT_ROOM = 6;
 /** Within a slot: the number of the stream's last wait for another device that it need not wait for any more. */
-export const SLOT_CROSSED = 6;
+export const SLOT_CROSSED = 7;
 
 export const RING_WORDS = 1 << 18;
 
 /** Staging for copies from and to plain typed arrays: segments that are handed out and come back as a whole. */
-export const STAGING_SEGMENT_BYTES = 1 << 21;
-export const STAGING_SEGMENTS = 16;
+export const STAGING_SEGMENT_BYTES = 1 << 20;
+export const STAGING_SEGMENTS = 32;
 
 const CONTROL_WORDS = 128;
 const VALUES_OFFSET = CONTROL_WORDS * 4;
@@ -86,6 +90,9 @@ export const PAGE_BYTES = 4096;
 export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
 /** Slots first, then staging. */
 export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;
+
+/** All that an open device shares between its threads. */
+export const SHARED_BYTES = CONTROL_BYTES + RING_WORDS * 4 + PINNED_BYTES;
 
 /** What a handle stands for, in the status table. */
 export const HANDLE = {
@@ -103,16 +110,18 @@ export const HANDLE = {
   reached: 6,
 } as const;
 
-/** Per stream: launches issued, markers issued, 1 while it is being captured. */
+/** Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its making or 0. */
 export const ISSUED_STRIDE = 4;
 export const ISSUED_LAUNCHES = 0;
 export const ISSUED_MARKERS = 1;
 export const ISSUED_CAPTURING = 2;
+export const ISSUED_UNMADE = 3;
 
 export interface SharedBuffers {
   control: SharedArrayBuffer;
   ring: SharedArrayBuffer;
-  pinned: SharedArrayBuffer;
+  /** A SharedArrayBuffer that is page-locked, or a view of the driver's own memory. */
+  pinned: ArrayBufferLike;
   /** Where the page-aligned part of `pinned` begins, in bytes. */
   pinnedOffset: number;
 }
@@ -139,7 +148,7 @@ export interface SharedState extends SharedTables {
   readonly staging: Uint8Array;
 }
 
-export function createShared(pinned: { buffer: SharedArrayBuffer; byteOffset: number }): SharedBuffers {
+export function createShared(pinned: { buffer: ArrayBufferLike; byteOffset: number }): SharedBuffers {
   return {
     control: new SharedArrayBuffer(CONTROL_BYTES),
     ring: new SharedArrayBuffer(RING_WORDS * 4),
@@ -171,6 +180,11 @@ export function viewShared(buffers: SharedBuffers): SharedState {
       STAGING_SEGMENTS * STAGING_SEGMENT_BYTES,
     ),
   };
+}
+
+/** Whether the word `lost` tells of more than an orderly end. */
+export function isFault(lost: number): boolean {
+  return lost !== 0 && lost !== CLOSED;
 }
 
 /** Tells the JS thread that there is something to look at. */

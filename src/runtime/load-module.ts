@@ -2,10 +2,15 @@
  * Loading a module and everything that is to be known of its kernels, in one call: reading a large PTX file would hold
  * up the event loop, so it happens where the load happens.
  */
+import { readFileSync } from 'node:fs';
+
 import type { Driver, JitOptions } from '../driver/driver.js';
-import { MissingSymbolError } from '../driver/error.js';
+import { DriverError, MissingSymbolError } from '../driver/error.js';
+import { CUresult } from '../driver/result.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
+import { openCubinCache } from './cubin-cache.js';
+import type { CubinKey } from './cubin-cache.js';
 import { describeFailure } from './failure.js';
 
 export interface LoadedKernel {
@@ -37,6 +42,8 @@ export interface LoadedModule {
   library: number;
   kernels: LoadedKernel[];
   failed: FailedKernel[];
+  /** Whether the image mentions `vprintf`, which is what a kernel's printf calls. */
+  prints: boolean;
 }
 
 /** CUfunction_attribute, in the order of LoadedKernel's attributes. */
@@ -53,22 +60,26 @@ export function ptxOf(image: string | Uint8Array): string | undefined {
   return new TextDecoder().decode(image[image.length - 1] === 0 ? image.subarray(0, -1) : image);
 }
 
+/** Machine code names it in its table of symbols. */
+function mentionsPrintf(image: string | Uint8Array): boolean {
+  if (typeof image === 'string') return image.includes('vprintf');
+  return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
+}
+
 /** CUjitInputType */
 const JIT_INPUT_PTX = 1;
 
 /**
  * Compiles with the linker and loads the finished cubin: neither holds up launches on other threads (cuModuleLoadData of
  * PTX stops every one until it is done), and the linker gives its errors at once, where cuLibraryLoadData puts off
- * compiling until a kernel is asked for. `optin` is the device's shared memory limit for one block, bytes.
+ * compiling until a kernel is asked for. `optin` is the device's shared memory limit for one block, bytes;
+ * `architecture` its own, e.g. `sm_90` (variants such as sm_90a are named by the PTX).
  */
-export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
+export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, architecture: string): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
   const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
   const ptx = ptxOf(image);
-  const library =
-    ptx !== undefined && driver.provider === 'libcuda'
-      ? driver.cuLibraryLoadData(driver.cuLink([{ type: JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], options).cubin, {})
-      : driver.cuLibraryLoadData(image, options);
+  const library = ptx !== undefined && driver.provider === 'libcuda' ? loadPtx(driver, ptx, options, architecture) : driver.cuLibraryLoadData(image, options);
   try {
     const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
     const names = signatures === undefined
@@ -84,11 +95,47 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
         if (failed.length === names.length) throw error;
       }
     }
-    return { library, kernels, failed };
+    return { library, kernels, failed, prints: mentionsPrintf(ptx ?? image) };
   } catch (error) {
     driver.cuLibraryUnload(library);
     throw error;
   }
+}
+
+/** Machine code that was made of the same PTX before, by this process or another, is loaded as it is. */
+function loadPtx(driver: Driver, ptx: string, options: JitOptions, architecture: string): number {
+  const cache = openCubinCache();
+  const key: CubinKey | undefined = cache && { image: ptx, options, architecture, driver: driverRelease(driver) };
+  const kept = key && cache?.get(key);
+  if (kept !== undefined) {
+    try {
+      return driver.cuLibraryLoadData(kept, {});
+    } catch (error) {
+      // What a driver refuses is compiled anew. A fault of the device, or no memory, is not the image's doing.
+      if (!(error instanceof DriverError) || !REFUSED.has(error.result)) throw error;
+      if (key !== undefined) cache?.delete(key);
+    }
+  }
+  const { cubin } = driver.cuLink([{ type: JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], options);
+  const library = driver.cuLibraryLoadData(cubin, {});
+  if (key !== undefined) cache?.set(key, cubin);
+  return library;
+}
+
+const REFUSED: ReadonlySet<CUresult> = new Set([
+  CUresult.CUDA_ERROR_INVALID_IMAGE, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, CUresult.CUDA_ERROR_INVALID_VALUE,
+  CUresult.CUDA_ERROR_INVALID_SOURCE, CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+]);
+
+/** The CUDA version, and the release of the kernel module where the system tells: each release has a compiler of its own. */
+function driverRelease(driver: Driver): string {
+  let release = '';
+  try {
+    release = readFileSync('/proc/driver/nvidia/version', 'utf8');
+  } catch {
+    // Not Linux, or a container without it.
+  }
+  return `${driver.cuDriverGetVersion()} ${release}`;
 }
 
 function loadKernel(driver: Driver, library: number, name: string, signature: KernelSignature | undefined, optin: number): LoadedKernel {

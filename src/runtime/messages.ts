@@ -3,6 +3,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 
+import type { RoomStep } from './decoder.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
 import type { Failure } from './failure.js';
@@ -18,6 +19,10 @@ export interface ProviderConfig {
   koffiPath?: string | undefined;
   /** bytes of the CPU device's memory */
   memoryBytes?: number | undefined;
+  /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
+  without?: readonly string[];
+  /** memory of an earlier open that lies ready for slots and staging: its address */
+  hostMemory?: number | undefined;
   /** counts unloads, for all threads of the process */
   unloads?: SharedArrayBuffer;
 }
@@ -42,6 +47,10 @@ export interface OpenReply {
   /** host address of the staging area */
   stagingAddress: number;
   pinnedOffset: number;
+  /** Whether slots and staging are page-locked by registration; where not, they lie in memory that the driver allocated. */
+  registered: boolean;
+  /** That memory, where it is JavaScript's (the CPU device's is); a GPU's driver is asked for a view of it. */
+  hostMemory: ArrayBufferLike | undefined;
   leastPriority: number;
   greatestPriority: number;
   /** Whether the runtime thread's driver works round something that the platform lacks. */
@@ -55,12 +64,14 @@ export interface OpenReply {
 }
 
 export interface WorkerStart {
-  role: 'runtime' | 'calls' | 'enumerate';
+  role: 'runtime' | 'calls' | 'enumerate' | 'copier';
   config: ProviderConfig;
   /** Only for the runtime thread. */
   buffers?: SharedBuffers;
   /** Only for the second worker. */
   context?: number;
+  /** Only for those who help with copies: see `copy-crew.ts`. */
+  copying?: SharedArrayBuffer;
 }
 
 export interface CallMessage {
@@ -82,5 +93,7 @@ export type FromThread =
   | { kind: 'reply-failed'; id: number; error: Omit<Failure, 'id' | 'root' | 'stream'> }
   | { kind: 'failed'; failure: Failure }
   | { kind: 'lost'; failure: Failure }
+  | { kind: 'short'; step: RoomStep; stream: number }
+  | { kind: 'idle' }
   | { kind: 'enumerated'; devices: EnumeratedDevice[] }
   | { kind: 'print'; text: string };

@@ -7,7 +7,7 @@ import { ACCESS_READ, ACCESS_WRITE, COPY_PEER, LINE_ACCESS_SHIFT, LINE_WORD_SHIF
 import { Decoder } from './decoder.js';
 import { PoisonedError } from './failure.js';
 import type { Failure } from './failure.js';
-import { CLOSED, FOREIGN, HANDLE, MAX_HANDLES, PINNED_BYTES, WORD, createShared, viewShared } from './layout.js';
+import { CLOSED, FOREIGN, HANDLE, MAX_HANDLES, ISSUED_CAPTURING, ISSUED_STRIDE, ISSUED_UNMADE, PINNED_BYTES, SLOT_CROSSED, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
 import type { SharedState } from './layout.js';
 import { Peers } from './peers.js';
 import { RingWriter, putInt64 } from './ring-writer.js';
@@ -18,7 +18,7 @@ let answers: Record<string, () => unknown>;
 /** Answers what `answers` says, else success; events and contexts get numbers. */
 function recording(): Driver {
   let events = 100;
-  const own: Record<string, unknown> = { provider: 'libcuda', then: undefined };
+  const own: Record<string, unknown> = { provider: 'libcuda', then: undefined, launchBatch: undefined };
   return new Proxy(own, {
     get: (target, name: string) =>
       name in target
@@ -100,6 +100,17 @@ describe('Peers', () => {
     expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 0, peer: 3 }));
   });
 
+  test('an event that could not be made is not waited for, but told of', () => {
+    const peers = new Peers(recording());
+    peers.add(start(true));
+    other.status[9] = HANDLE.failed;
+    expect(peers.ready(3, 9)).toBe(false);
+    other.failure[9] = 41;
+    expect(peers.ready(3, 9)).toBe(true);
+    expect(() => peers.wait(3, 9, 5)).toThrow(expect.objectContaining({ failure: 41, peer: 3 }));
+    expect(calls).toEqual([]);
+  });
+
   test("another device's fault is not this one's", () => {
     const peers = new Peers(recording());
     const fault = (): void => {
@@ -143,7 +154,7 @@ describe('Decoder', () => {
   beforeEach(() => {
     own = shared();
     failures = [];
-    decoder = new Decoder(recording(), own, 1 << 20, false, { failed: (failure) => failures.push(failure), lost: () => undefined, call: () => undefined });
+    decoder = new Decoder(recording(), own, 1 << 20, false, { failed: (failure) => failures.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, makeRoom: () => false, idle: () => undefined });
     decoder.peers.add(start(true));
     ring = new RingWriter(own, () => undefined, () => undefined);
     own.streams[1] = 51;
@@ -170,10 +181,52 @@ describe('Decoder', () => {
     (decoder as { driver: Driver }).driver = Object.assign(Object.create(decoder.driver) as Driver, {
       cuLaunchKernel: (...args: unknown[]) => (params = [...(args[9] as Int32Array).slice(args[10] as number, (args[10] as number) + 2)]),
     });
-    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (2 << 16), 20 | (ACCESS_READ << LINE_ACCESS_SHIFT) | (0 << LINE_WORD_SHIFT), 16, 0], 7);
+    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_READ << LINE_ACCESS_SHIFT) | (0 << LINE_WORD_SHIFT), 16, 0], 7);
     drain();
     expect(params).toEqual([0x1010, 0x7f00]);
     expect(failures).toEqual([]);
+  });
+
+  test('launches before and behind one that uses memory of another device stay in order', () => {
+    const order: number[] = [];
+    (decoder as { driver: Driver }).driver = Object.assign(Object.create(decoder.driver) as Driver, {
+      cuLaunchKernel: (...args: unknown[]) => order.push(args[1] as number),
+    });
+    answers['cuLaunchKernel'] = () => order.push(-1);
+    own.values[21] = 0x2000;
+    for (const [grid, handle] of [[1, 21], [2, 20], [3, 21], [4, 21]] as const) {
+      put(OP.launchLine, 1, [5, grid, 32, 0, 1 | (8 << 16), handle | (ACCESS_READ << LINE_ACCESS_SHIFT), 0, 0], grid);
+    }
+    drain();
+    // The short way has a driver of its own: the one that is made in full comes by the other.
+    expect(order).toEqual([-1, 2, -1, -1]);
+    expect(failures).toEqual([]);
+  });
+
+  test('what is only recorded neither asks for nor leaves anything undefined on the other device', () => {
+    own.issued[ISSUED_STRIDE + ISSUED_CAPTURING] = 1;
+    other.status[9] = HANDLE.live;
+    other.failure[9] = 5;
+    const launch = [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_WRITE << LINE_ACCESS_SHIFT), 0, 0];
+    put(OP.launchLine, 1, launch, 7);
+    drain();
+    expect(failures).toEqual([]);
+    answers['cuLaunchKernel'] = () => {
+      throw new DriverError('cuLaunchKernel', 1);
+    };
+    put(OP.launchLine, 1, launch, 8);
+    drain();
+    expect(failures).toMatchObject([{ root: 8, result: 1 }]);
+    expect([failures[0]!.elsewhere, other.failure[9], own.failure[20]]).toEqual([undefined, 5, FOREIGN]);
+  });
+
+  test('a stream that could not be made gets past its wait for another device', () => {
+    own.issued[ISSUED_STRIDE + ISSUED_UNMADE] = 4;
+    other.status[9] = HANDLE.announced;
+    put(OP.peerWait, 1, [3, 9, 1]);
+    drain();
+    expect(own.slots[SLOT_WORDS + SLOT_CROSSED]).toBe(1);
+    expect([calls, failures]).toEqual([[], []]);
   });
 
   test('a launch that fails leaves what it would have written undefined on the other device', () => {
@@ -181,7 +234,7 @@ describe('Decoder', () => {
       throw new DriverError('cuLaunchKernel', 1);
     };
     other.control[WORD.failures] = 30;
-    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (2 << 16), 20 | (ACCESS_WRITE << LINE_ACCESS_SHIFT), 0, 0], 7);
+    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_WRITE << LINE_ACCESS_SHIFT), 0, 0], 7);
     drain();
     expect(failures).toMatchObject([{ root: 7, result: 1, elsewhere: [{ peer: 3, id: 31 }] }]);
     expect([other.failure[9], own.failure[20]]).toEqual([31, FOREIGN]);
@@ -210,11 +263,11 @@ describe('Decoder', () => {
     own.values[31] = 310;
     drain();
     expect(calls).toEqual(['cuEventRecord 310 52']);
-    expect(own.slots[1 * 16 + 6]).toBe(0);
+    expect(own.slots[SLOT_WORDS + SLOT_CROSSED]).toBe(0);
     other.status[9] = HANDLE.announced;
     drain();
     expect(calls.slice(1)).toEqual(['cuEventRecord 100 51', 'cuStreamWaitEvent 51 4321 0', 'cuEventRecord 101 51', 'cuEventRecord 300 51']);
-    expect(own.slots[1 * 16 + 6]).toBe(1);
+    expect(own.slots[SLOT_WORDS + SLOT_CROSSED]).toBe(1);
   });
 
   test('an event is announced once its record has been issued, also one that was set aside', () => {

@@ -69,13 +69,17 @@ export class Peers {
   /** Whether a stream need not stay aside for an event of device `index`: nothing of a device that ended is waited for. */
   ready(index: number, event: number): boolean {
     const peer = this.alive(index);
-    return peer === undefined || Atomics.load(peer.tables.status, event) >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached);
+    if (peer === undefined) return true;
+    const status = Atomics.load(peer.tables.status, event);
+    return status >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached) || couldNotBeMade(peer, event);
   }
 
   /** Makes the stream wait for an event that is {@link ready}. */
   wait(index: number, event: number, stream: CUstream): void {
     const peer = this.alive(index);
-    if (peer?.sharesEvents !== true) return;
+    if (peer === undefined) return;
+    if (couldNotBeMade(peer, event)) throw new PoisonedError(peer.tables.failure[event]!, index);
+    if (!peer.sharesEvents) return;
     const { driver } = this;
     const guard: Guard = { peer: index, before: this.event(), behind: this.event(), stuckSince: 0 };
     driver.cuEventRecord(guard.before, stream);
@@ -90,13 +94,16 @@ export class Peers {
     if (this.guards.length > GUARDS) this.forgetPast();
   }
 
-  /** Address of an operand of another device. `value` is what stands in the table for it. */
-  address(value: number): number {
+  /**
+   * Address of an operand of another device. `value` is what stands in the table for it; what the memory holds does not
+   * matter where the command is only `recorded`.
+   */
+  address(value: number, recorded = false): number {
     const { index, handle } = split(value);
     const peer = this.alive(index);
     if (peer?.adopted === undefined) throw new PoisonedError(0, index);
     const poison = peer.tables.failure[handle]!;
-    if (poison !== 0) throw new PoisonedError(poison, index);
+    if (poison !== 0 && (!recorded || peer.tables.status[handle] === HANDLE.failed)) throw new PoisonedError(poison, index);
     return peer.tables.values[handle]! + peer.adopted.addressOffset;
   }
 
@@ -172,6 +179,11 @@ export class Peers {
     this.guards = this.guards.filter((guard) => !past.includes(guard));
     for (const { before, behind } of past) this.spare.push(before, behind);
   }
+}
+
+/** For a moment each event stands as failed, without a failure: while it is made. */
+function couldNotBeMade({ tables }: Peer, event: number): boolean {
+  return Atomics.load(tables.status, event) === HANDLE.failed && tables.failure[event] !== 0;
 }
 
 function split(value: number): { index: number; handle: number } {

@@ -6,6 +6,7 @@
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
+import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
 import { loadModule } from './load-module.js';
 
@@ -59,6 +60,11 @@ export const OPEN_ATTRIBUTES = {
 
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
+/** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+const RELEASE_THRESHOLD = 4;
+/** Release threshold of the device's own pool until a user sets one: more than a user can ask for. */
+const KEEP_WHILE_BUSY = 2 ** 62;
+
 export const PROCEDURES = {
   memoryInfo: (driver: Driver) => driver.cuMemGetInfo(),
   getLimit: (driver: Driver, limit: number) => driver.cuCtxGetLimit(limit),
@@ -76,7 +82,7 @@ export const PROCEDURES = {
 
   /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
   allocManaged: (driver: Driver, device: number, bytes: number, flags: number): { address: number; view: Uint8Array | undefined } => {
-    const address = afterTrimming(driver, device, () => driver.cuMemAllocManaged(bytes, flags));
+    const address = afterTrimming(driver, device, bytes, () => driver.cuMemAllocManaged(bytes, flags));
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
@@ -89,18 +95,30 @@ export const PROCEDURES = {
   },
   unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
 
-  /** Ends what open began. The staging area's address is that of the slots' registration plus their size. */
-  closeContext: (driver: Driver, device: number, stagingAddress: number) => {
-    driver.cuMemHostUnregister(stagingAddress - SLOTS_BYTES);
+  /**
+   * Ends what open began, and the page locks that users left. The staging area's address is that of the slots plus their size. Memory that a GPU's driver
+   * allocated is kept, with its context, for the next open: JavaScript may hold views of it for as long as it likes.
+   */
+  closeContext: (driver: Driver, device: number, stagingAddress: number, registered: boolean, pinned: readonly number[]) => {
+    for (const address of pinned) driver.cuMemHostUnregister(address);
+    if (!registered && driver.provider === 'libcuda') return;
+    if (registered) driver.cuMemHostUnregister(stagingAddress - SLOTS_BYTES);
+    else driver.cuMemFreeHost(stagingAddress - SLOTS_BYTES);
     driver.cuDevicePrimaryCtxRelease(device);
   },
 
   defaultPool: (driver: Driver, device: number) => driver.cuDeviceGetDefaultMemPool(device),
   createPool: (driver: Driver, device: number, maxBytes: number, releaseThreshold: number) => {
     const pool = driver.cuMemPoolCreate({ location: device, maxSize: maxBytes });
-    driver.cuMemPoolSetAttribute(pool, 4, releaseThreshold);
+    driver.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, releaseThreshold);
     return pool;
   },
+  /**
+   * Lets the device's own pool keep what is freed. By default it gives everything back whenever a stream is synchronised
+   * with, and each allocation then maps memory anew: hundreds of microseconds, in which nothing is launched.
+   */
+  keepPool: (driver: Driver, device: number) =>
+    driver.cuMemPoolSetAttribute(driver.cuDeviceGetDefaultMemPool(device), RELEASE_THRESHOLD, KEEP_WHILE_BUSY),
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
   /**
    * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Nothing else
@@ -109,6 +127,16 @@ export const PROCEDURES = {
   trimPool: (driver: Driver, pool: number, keepBytes: number, idle: readonly number[]) => {
     for (const stream of idle) driver.cuStreamSynchronize(stream);
     driver.cuMemPoolTrimTo(pool, keepBytes);
+  },
+  /** Every pool gives back all that it can: `pools`, and the device's own. */
+  trimPools: (driver: Driver, device: number, pools: readonly number[]) => {
+    for (const pool of [...pools, driver.cuDeviceGetDefaultMemPool(device)]) driver.cuMemPoolTrimTo(pool, 0);
+  },
+  /** The device's own pool gives back what is beyond its release threshold, or all where nobody has set one. */
+  trimIdle: (driver: Driver, device: number) => {
+    const pool = driver.cuDeviceGetDefaultMemPool(device);
+    const threshold = driver.cuMemPoolGetAttribute(pool, RELEASE_THRESHOLD);
+    driver.cuMemPoolTrimTo(pool, threshold >= KEEP_WHILE_BUSY ? 0 : threshold);
   },
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
@@ -149,13 +177,23 @@ export const PROCEDURES = {
 } as const;
 
 /** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */
-function afterTrimming(driver: Driver, device: number, allocate: () => number): number {
+function afterTrimming(driver: Driver, device: number, bytes: number, allocate: () => number): number {
   try {
     return allocate();
-  } catch (error) {
+  } catch (thrown) {
+    const error = asOutOfMemory(thrown, bytes);
     if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) throw error;
-    driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
-    return allocate();
+    try {
+      driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
+    } catch {
+      // There is no pool that could give anything back.
+      throw error;
+    }
+    try {
+      return allocate();
+    } catch (again) {
+      throw asOutOfMemory(again, bytes);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
  * Ordering: commands of one stream run in the order in which they are enqueued; commands of different streams in any
  * order that events allow. Nothing here blocks.
  */
-import { setImmediate } from 'node:timers';
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
 import type { SharedContext } from '../driver/driver.js';
@@ -13,13 +13,16 @@ import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
-import type { DecoderHost } from './decoder.js';
-import { CudaDeviceLostError, CudaError, errorFromFailure } from './errors.js';
+import type { DecoderHost, RoomStep } from './decoder.js';
+import { CudaArgumentError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
+import { allocateHost } from './host-allocation.js';
+import { describeInFlight, inFlight } from './in-flight.js';
 import {
-  CLOSED, FOREIGN, HANDLE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED, SLOT_WORDS, STATE, WORD, createShared, viewShared,
+  CLOSED, FOREIGN, HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED,
+  SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, isFault, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
@@ -27,6 +30,7 @@ import type { PeerStart } from './peers.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { RingWriter } from './ring-writer.js';
+import { nativeOutput } from './native-output.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -38,18 +42,31 @@ export interface RuntimeEvents {
   print(text: string): void;
   /** The device met a fault. */
   lost(error: CudaError): void;
+  /** Labels of what is allocated, by handle; asked for when the device is lost. */
+  labels(): ReadonlyMap<number, string>;
+  /** An allocation of a stream (its slot) found too little memory; it is tried again when the promise settles. */
+  short(step: RoomStep, stream: number): Promise<void>;
+  /** The device has been idle for some time. */
+  idle(): Promise<void>;
 }
 
 interface Failed {
   failure: Failure;
   error: CudaError | undefined;
   claimed: boolean;
+  /** Claimed by somebody who waits and has not been told yet. */
+  expected: boolean;
 }
 
 /** A failed operation is remembered for whoever awaits it later, but not for ever. */
 const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
+
+/** Slots and staging of GPUs that were closed, in memory that the driver allocated: by the device's number. */
+const spareHostMemory = new Map<number, number[]>();
+/** A worker that does not end within this time is inside a call of the driver. */
+const TERMINATE_MS = 1000;
 
 export class Runtime {
   readonly config: ProviderConfig;
@@ -61,8 +78,11 @@ export class Runtime {
   /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
   loud: object | undefined;
   events: RuntimeEvents;
-  /** Host ranges that are page-locked and not yet released, beside the runtime's own. */
-  readonly pinned = new Set<number>();
+  /** Host ranges that are page-locked and not yet released, beside the runtime's own: the device may write there. */
+  readonly pinned = new Map<number, SharedArrayBuffer>();
+  /** What streams and kernels are called, for the error of a lost device: by slot, and by handle. */
+  readonly streamTitles = new Map<number, string>();
+  readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
   private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
   private calls: ThreadWorker | undefined;
@@ -79,6 +99,9 @@ export class Runtime {
   private replyId = 0;
   private root = 0;
   private lostError: CudaError | undefined;
+  /** Whether the workers were ended, and whether some of what they began goes on. */
+  private ended = false;
+  private abandoned = true;
   private readonly freeSlots: number[] = [];
   private readonly retiring: CompletionSlot[] = [];
   private slotsUsed = 0;
@@ -120,18 +143,32 @@ export class Runtime {
     });
   }
 
-  static async open(config: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
-    const buffers = createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 });
+  static async open(provider: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
+    // Read once: threads that start later do without the same things.
+    const hostMemory = spareHostMemory.get(provider.ordinal)?.pop();
+    const config: ProviderConfig = {
+      ...provider, without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(','), ...(hostMemory === undefined ? {} : { hostMemory }),
+    };
+    const buffers = allocateHost('Device.open', SHARED_BYTES, '', () =>
+      createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 }));
     if (inline) {
       let runtime: Runtime | undefined;
       try {
         const bare = openDriver(config, (text) => runtime?.events.print(text));
-        const { driver, reply: info } = openDevice(bare, config, buffers);
-        const shared = viewShared({ ...buffers, pinnedOffset: info.pinnedOffset });
+        const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
+        const shared = viewShared(own);
         const host: DecoderHost = {
           failed: (failure) => runtime?.onFailed(failure),
           lost: (failure) => runtime?.onLost(failure),
           call: () => undefined,
+          output: () => nativeOutput(config.koffiPath),
+          makeRoom: (step, stream, bytes) => {
+            if (bytes > info.totalMemory) return false;
+            // Not within the decoder's own turn: what is to be done goes through it.
+            setImmediate(() => void runtime?.makeRoom(step, stream));
+            return true;
+          },
+          idle: () => undefined,
         };
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
         runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
@@ -163,9 +200,11 @@ export class Runtime {
     thread.ref();
     try {
       const reply = await info;
-      const shared = viewShared({ ...buffers, pinnedOffset: reply.pinnedOffset });
+      const driver = config.provider === 'libcuda' ? openDriver(config, (text) => runtime?.events.print(text)) : undefined;
+      const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
+      const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
-      if (config.provider === 'libcuda') runtime.openInline();
+      if (driver !== undefined) runtime.openInline(driver);
       return runtime;
     } catch (error) {
       void thread.terminate();
@@ -216,8 +255,7 @@ export class Runtime {
     let index = this.freeSlots.pop();
     if (index === undefined) {
       if (this.slotsUsed >= MAX_SLOTS) {
-        throw new CudaError(
-          'ERR_CUDA_OUT_OF_MEMORY',
+        throw new CudaOutOfMemoryError(
           `more than ${MAX_SLOTS} streams and transfers are open on ${this.info.name}; close streams that are no longer needed`,
         );
       }
@@ -235,6 +273,7 @@ export class Runtime {
   /** Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to by the wait. */
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
+    if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
     const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
@@ -256,7 +295,7 @@ export class Runtime {
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visited = false;
-    this.takeOver();
+    if (!this.ring.drained || this.local !== undefined) this.takeOver();
     return this.completion.spin(slot, seq) && this.completion.mayEndNow();
   }
 
@@ -288,6 +327,17 @@ export class Runtime {
 
   // Failures
 
+  /** Why the stream of this slot could not be made, as far as is known by now. */
+  whyUnmade(slot: CompletionSlot, operation: string): CudaError | undefined {
+    const id = this.shared.issued[slot.index * ISSUED_STRIDE + ISSUED_UNMADE]!;
+    if (id === 0) return undefined;
+    this.completion.catchUp();
+    const failed = this.failedById.get(id);
+    if (failed !== undefined) failed.claimed = true;
+    const failure = { result: 0 as const, resultName: '', call: operation, message: 'its stream could not be made', unmade: true as const };
+    return errorFromFailure(failure, operation, this.failuresById.get(id));
+  }
+
   /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
   rememberFailure(id: number, error: CudaError): void {
     this.failuresById.set(id, error);
@@ -296,6 +346,25 @@ export class Runtime {
   /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
   expect(root: number): void {
     this.expected.add(root);
+    const failed = this.failures.size === 0 ? undefined : this.failures.get(root);
+    if (failed !== undefined && !failed.claimed) this.reserve(failed);
+  }
+
+  /** The wait was given up before it ended: a failure is nobody's again. */
+  unexpect(root: number): void {
+    this.expected.delete(root);
+    const failed = this.failures.get(root);
+    if (failed?.expected !== true) return;
+    failed.expected = false;
+    failed.claimed = false;
+    this.tellUnclaimed(failed);
+  }
+
+  /** As {@link failureOf}, where nobody learns of it. */
+  unclaimedFailureOf(root: number): CudaError | undefined {
+    this.completion.catchUp();
+    const failed = this.failures.get(root);
+    return failed === undefined ? undefined : this.errorOf(failed);
   }
 
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
@@ -313,6 +382,7 @@ export class Runtime {
   /** Whoever learns of a failure learns of those that it follows from. */
   private claim(failed: Failed): void {
     failed.claimed = true;
+    failed.expected = false;
     const { cause, causePeer } = failed.failure;
     const where = causePeer === undefined ? this : this.peers[causePeer];
     const first = cause === undefined || !(where instanceof Runtime) ? undefined : where.failedById.get(cause);
@@ -322,12 +392,34 @@ export class Runtime {
   /** The error that a failure follows from, which may be one of another device. */
   private causeOf({ cause, causePeer }: Failure): CudaError | undefined {
     if (cause === undefined) return undefined;
-    if (causePeer === undefined) return this.failuresById.get(cause);
+    if (causePeer === undefined) {
+      this.catchUpWith(cause);
+      return this.failuresById.get(cause);
+    }
     const peer = this.peers[causePeer];
     if (peer instanceof CudaError) return peer;
-    // Its message may not have been read yet.
-    if (peer !== undefined && !peer.failuresById.has(cause)) peer.thread?.drain();
-    return peer?.failuresById.get(cause) ?? peer?.lostError ?? new CudaError('ERR_CUDA_DEVICE_LOST', 'the other device was lost or closed');
+    peer?.catchUpWith(cause);
+    return peer?.failuresById.get(cause) ?? peer?.lostError ?? new CudaDeviceLostError('the other device was lost or closed');
+  }
+
+  /** The message of a failure that shows already may be unread: its thread's, or that of a device which used memory here. */
+  private catchUpWith(id: number): void {
+    if (this.failuresById.has(id)) return;
+    this.thread?.drain();
+    for (const other of this.knownTo) if (!this.failuresById.has(id)) other.thread?.drain();
+  }
+
+  /** Somebody waits for the operation and will be told. */
+  private reserve(failed: Failed): void {
+    this.claim(failed);
+    failed.expected = true;
+  }
+
+  /** Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. */
+  private tellUnclaimed(failed: Failed): void {
+    setImmediate(() => setImmediate(() => {
+      if (!failed.claimed) this.events.error(this.errorOf(failed));
+    }));
   }
 
   private errorOf(failed: Failed): CudaError {
@@ -344,25 +436,22 @@ export class Runtime {
   }
 
   private onFailed(failure: Failure): void {
-    // Met on this thread, it may follow from one that the other thread has posted and nobody has read yet.
-    if (failure.cause !== undefined && !this.failuresById.has(failure.cause)) this.thread?.drain();
-    const failed: Failed = { failure, error: undefined, claimed: false };
-    const existing = this.failures.get(failure.root);
+    const failed: Failed = { failure, error: undefined, claimed: false, expected: false };
     const error = this.errorOf(failed);
     for (const { peer, id } of failure.elsewhere ?? []) {
       const where = this.peers[peer];
       if (where instanceof Runtime) where.rememberFailure(id, error);
     }
-    if (existing !== undefined) return;
-    this.failures.set(failure.root, failed);
-    if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    // Of an operation the first failure counts; what belongs to none is told each time.
+    if (failure.root !== 0) {
+      if (this.failures.has(failure.root)) return;
+      this.failures.set(failure.root, failed);
+      if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+    }
     this.failedById.set(failure.id, failed);
     if (this.failedById.size > REMEMBERED_FAILURES) this.failedById.delete(this.failedById.keys().next().value as number);
-    if (this.expected.has(failure.root)) this.claim(failed);
-    // Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections.
-    setImmediate(() => setImmediate(() => {
-      if (!failed.claimed) this.events.error(error);
-    }));
+    if (this.expected.has(failure.root)) this.reserve(failed);
+    this.tellUnclaimed(failed);
   }
 
   private onLost(failure: Failure): void {
@@ -371,9 +460,16 @@ export class Runtime {
     const again = this.config.provider === 'cpu'
       ? 'Open the device again to go on.'
       : 'On a GPU the process cannot use the device again: restart it.';
+    const labels = this.events.labels();
+    const work = inFlight(this.shared, this.ring.position, {
+      stream: (slot) => this.streamTitles.get(slot) ?? `stream ${slot}`,
+      kernel: (handle) => this.kernelNames.get(handle),
+      memory: (handle) => labels.get(handle),
+      operation: (root) => this.operations.get(root)?.toString(),
+    });
     this.lostError = new CudaDeviceLostError(
-      `${this.info.name} met a fault and is lost: ${cause.message} ${again}`,
-      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call },
+      `${this.info.name} met a fault and is lost: ${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`,
+      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call }, work,
     );
     this.finish(this.lostError);
     this.events.lost(this.lostError);
@@ -405,6 +501,12 @@ export class Runtime {
       case 'lost':
         this.onLost(message.failure);
         return;
+      case 'short':
+        void this.makeRoom(message.step, message.stream);
+        return;
+      case 'idle':
+        this.events.idle().catch(() => undefined);
+        return;
       case 'print':
         this.events.print(message.text);
         return;
@@ -420,6 +522,17 @@ export class Runtime {
       }
       default:
     }
+  }
+
+  private async makeRoom(step: RoomStep, stream: number): Promise<void> {
+    try {
+      await this.events.short(step, stream);
+    } catch {
+      // The allocation fails again, and its error is the one to tell.
+    }
+    Atomics.add(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM, 1);
+    if (this.local !== undefined) this.completion.kick();
+    else this.wakeNow();
   }
 
   // Calls that may wait
@@ -443,7 +556,14 @@ export class Runtime {
       this.replies.set(id, { resolve, reject, name, worker });
     });
     worker.ref();
-    worker.post({ kind: 'call', id, name, args });
+    try {
+      worker.post({ kind: 'call', id, name, args });
+    } catch (error) {
+      // What cannot be posted would keep the process alive for ever.
+      this.replies.delete(id);
+      worker.unref();
+      return Promise.reject(new CudaArgumentError(name, `${name}: an argument cannot be sent to the device's thread: ${String(error)}`, { cause: error }));
+    }
     if (onRing) {
       this.ring.begin(OP.call, 0, 4, 0, -1, 0);
       this.ring.commit();
@@ -590,14 +710,38 @@ export class Runtime {
       inline.drain();
       inline.settle();
     } finally {
-      Atomics.store(control, WORD.state, STATE.sleeping);
-      Atomics.notify(control, WORD.state);
+      this.giveBack();
     }
     if (!this.ring.drained) this.wakeNow();
   }
 
-  private openInline(): void {
-    const driver = openDriver(this.config, (text) => this.events.print(text));
+  /** Passes on at once what is queued, where the thread sleeps: more is to come, and the device can begin. */
+  hurry(): void {
+    if (this.local === undefined) this.takeOver();
+  }
+
+  private giveBack(): void {
+    const { control } = this.shared;
+    Atomics.store(control, WORD.state, STATE.sleeping);
+    if (Atomics.load(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
+  }
+
+  /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
+  private fenceHere(slot: CompletionSlot, stream: number): boolean {
+    const { inline } = this;
+    if (inline === undefined || !this.ring.drained) return false;
+    const { control } = this.shared;
+    if (Atomics.load(control, WORD.parked) !== 0) return false;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
+    try {
+      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot);
+    } finally {
+      this.giveBack();
+    }
+    return true;
+  }
+
+  private openInline(driver: Decoder['driver']): void {
     driver.cuInit(0);
     driver.cuCtxSetCurrent(this.info.context);
     this.ownDriver = driver;
@@ -607,6 +751,9 @@ export class Runtime {
       failed: (failure) => this.onFailed(failure),
       lost: (failure) => this.onLost(failure),
       call: () => undefined,
+      output: () => undefined,
+      makeRoom: () => false,
+      idle: () => undefined,
     }, true);
   }
 
@@ -620,16 +767,37 @@ export class Runtime {
 
   // The end
 
-  /** Asks the runtime thread to stop and waits for it at most `ms` milliseconds, blocking. For process exit only. */
-  stopNow(ms: number): boolean {
-    if (this.thread === undefined) return true;
+  /** Asks the runtime thread to stop. For process exit only. */
+  askToStop(): void {
+    if (this.thread === undefined || this.ended) return;
     const { control } = this.shared;
-    if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return true;
+    if (Atomics.compareExchange(control, WORD.stop, 0, 1) === 2) return;
     this.wakeNow();
     Atomics.add(control, WORD.doorbell, 1);
     Atomics.notify(control, WORD.doorbell);
-    Atomics.wait(control, WORD.stop, 1, ms);
+  }
+
+  /**
+   * Waits for that, blocking, until `deadline` at most. False where it has not stopped, where the second worker is inside a
+   * call, or where the device still works on something that was given up on.
+   */
+  hasStopped(deadline: number): boolean {
+    if (this.ended) return !this.abandoned;
+    const { control } = this.shared;
+    const called = (): boolean => this.calls !== undefined && [...this.replies.values()].some(({ worker }) => worker === this.calls);
+    for (; called(); this.calls?.drain()) {
+      if (performance.now() >= deadline) return false;
+      // Nobody changes this word: a sleep of a millisecond.
+      Atomics.wait(control, WORD.watch, Atomics.load(control, WORD.watch), 1);
+    }
+    if (this.thread === undefined) return true;
+    Atomics.wait(control, WORD.stop, 1, Math.max(0, deadline - performance.now()));
     return Atomics.load(control, WORD.stop) === 2;
+  }
+
+  /** Reads what the runtime thread has posted, text that kernels printed above all. For process exit only. */
+  hearOut(): void {
+    this.thread?.drain();
   }
 
   /**
@@ -651,17 +819,22 @@ export class Runtime {
         }
       });
     while (busy()) if (performance.now() > until) return;
-    for (const address of [...this.pinned, this.info.stagingAddress - SLOTS_BYTES]) {
+    const own = this.info.stagingAddress - SLOTS_BYTES;
+    for (const address of [...this.pinned.keys(), own]) {
       try {
-        driver.cuMemHostUnregister(address);
+        if (address === own && !this.info.registered) driver.cuMemFreeHost(address);
+        else driver.cuMemHostUnregister(address);
       } catch {
         // It was released already.
       }
     }
   }
 
-  /** Ends the workers. What is in flight rejects with `error`. */
-  async terminate(error: CudaError): Promise<void> {
+  /**
+   * Ends the workers. What is in flight rejects with `error`; `abandoned` says that there is work in flight that will not
+   * end. Returns whether all of them have ended: one that is inside a call of the driver does when that returns.
+   */
+  async terminate(error: CudaError, abandoned: boolean): Promise<boolean> {
     if (this.lostError === undefined) {
       this.lostError = error;
       this.finish(error);
@@ -679,7 +852,22 @@ export class Runtime {
     Atomics.notify(control, WORD.doorbell);
     Atomics.add(control, WORD.wake, 1);
     Atomics.notify(control, WORD.wake);
-    await Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+    this.ended = true;
+    const workers = Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), TERMINATE_MS);
+    });
+    const all = await Promise.race([workers.then(() => true), late]);
+    clearTimeout(timer);
+    this.abandoned = abandoned || !all;
+    const { info, config } = this;
+    if (!this.abandoned && !info.registered && config.provider === 'libcuda' && !isFault(Atomics.load(control, WORD.lost))) {
+      const spare = spareHostMemory.get(config.ordinal) ?? [];
+      spareHostMemory.set(config.ordinal, spare);
+      spare.push(info.stagingAddress - SLOTS_BYTES);
+    }
+    return !this.abandoned;
   }
 }
 

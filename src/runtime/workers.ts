@@ -28,7 +28,7 @@ export class ThreadWorker {
       stderr: false,
       workerData: { ...start, port: port2 },
       transferList: [port2],
-      name: start.role === 'runtime' ? 'async-cuda runtime' : 'async-cuda calls',
+      name: `async-cuda ${start.role}`,
     });
     this.worker.on('error', (error) => onDeath(error));
     this.worker.on('exit', (code) => onDeath(new Error(`the ${start.role} thread ended with code ${code}`)));

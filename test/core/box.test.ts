@@ -83,6 +83,8 @@ onDevice('DeviceBox', (host) => {
 
   test.each([
     ['many slices in a segment of staging', { width: 64, height: 64, depth: 200, rowStride: 70, sliceStride: 66 }],
+    ['what is copied at the call, in parts of several slices', { width: 100, height: 100, depth: 20, rowStride: 101, sliceStride: 101 }],
+    ['what is copied at the call, in parts of slices', { width: 300, height: 300, depth: 2, rowStride: 301, sliceStride: 301 }],
     ['slices larger than a segment of staging', { width: 2000, height: 700, depth: 3, rowStride: 2003, sliceStride: 701 }],
     ['rows larger than a segment of staging', { width: 600_000, height: 2, depth: 2, rowStride: 600_001, sliceStride: 3 }],
   ])('%s', async (_, shape) => {

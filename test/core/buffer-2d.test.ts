@@ -137,7 +137,6 @@ onDevice('DeviceBuffer2D', (host) => {
       { width: 1 },
       { width: 1, height: 1, chanels: 3 },
       { width: 2 ** 30, height: 1, channels: 4 },
-      { width: 2 ** 28, height: 2 ** 30 },
     ])('the size %j', async (size) => {
       expect(await failure(() => host.device.alloc2D(f32, size as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
     });

@@ -1,8 +1,10 @@
 /** Data in pieces: async iteration and Web streams. */
 import { f16, f32, i32, u8 } from 'async-cuda/core';
+import type { DeviceBuffer } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
-import { failure, onDevice, range, turns } from './test-device.js';
+import { failure, onCpu, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
+import type { TestDevice } from './test-device.js';
 
 onDevice('Chunks', (host) => {
   test('come in order, the last one shorter', async () => {
@@ -67,7 +69,233 @@ onDevice('Chunks', (host) => {
   });
 });
 
+/** A buffer that failed to be written, so that reading it fails. */
+async function undefinedBuffer(host: TestDevice): Promise<DeviceBuffer<'i32'>> {
+  const buffer = host.device.alloc(i32, 2 ** 46);
+  await failure(() => buffer.allocated());
+  return buffer;
+}
+
+onDevice('A loop over chunks', (host) => {
+  test('reads one piece ahead and no further', async () => {
+    using buffer = host.device.alloc(i32, 6);
+    await buffer.write(host.stream, Int32Array.from(range(6)));
+    const chunks = buffer.chunks(host.stream, { length: 2 });
+    expect((await chunks.next()).value).toEqual(Int32Array.of(0, 1));
+    await buffer.fill(host.stream, 9);
+    expect((await chunks.next()).value).toEqual(Int32Array.of(2, 3));
+    expect((await chunks.next()).value).toEqual(Int32Array.of(9, 9));
+    expect(await chunks.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test('that fails rejects once, and nothing is left unheard', async () => {
+    using buffer = await undefinedBuffer(host);
+    const error = await failure(async () => {
+      for await (const _ of buffer.slice(0, 100).chunks(host.stream, { length: 10 })) expect.unreachable();
+    });
+    expect(error.code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    await turns(6);
+  });
+
+  test('whose body throws ends with that error', async () => {
+    using buffer = host.device.alloc(i32, 100);
+    buffer.fill(host.stream, 3);
+    const mine = new Error('mine');
+    expect(await failure(async () => {
+      for await (const _ of buffer.chunks(host.stream, { length: 10 })) throw mine;
+    })).toBe(mine);
+    await turns(6);
+  });
+
+  test('gives the piece that was read before the buffer was closed, then fails', async () => {
+    const buffer = host.device.alloc(i32, 6);
+    buffer.write(host.stream, Int32Array.from(range(6)));
+    const chunks = buffer.chunks(host.stream, { length: 2 });
+    await chunks.next();
+    buffer.close();
+    expect((await chunks.next()).value).toEqual(Int32Array.of(2, 3));
+    expect(await failure(() => chunks.next())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await chunks.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test('is left by a signal, though the device is busy', async () => {
+    using stream = host.device.createStream();
+    using buffer = host.device.alloc(i32, 100, { stream });
+    buffer.fill(stream, 1);
+    let open!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const controller = new AbortController();
+    const looped = failure(async () => {
+      for await (const _ of buffer.chunks(stream, { length: 10, signal: controller.signal })) expect.unreachable();
+    });
+    expect(await stillPending(looped)).toBe(true);
+    const reason = new Error('enough');
+    controller.abort(reason);
+    expect(await looped).toBe(reason);
+    open();
+    await stream.sync();
+    expect((await buffer.read(stream))[99]).toBe(1);
+  });
+
+  test('does not begin where the signal was given already', async () => {
+    using buffer = host.device.alloc(i32, 4);
+    buffer.fill(host.stream, 1);
+    expect(await failure(() => buffer.chunks(host.stream, { signal: AbortSignal.abort() }).next())).toMatchObject({ name: 'AbortError' });
+  });
+
+  test('refuses wrong options and streams at the call', () => {
+    using buffer = host.device.alloc(i32, 4);
+    for (const make of [
+      () => buffer.chunks(host.stream, { size: 4 } as object),
+      () => buffer.chunks(host.stream, { length: 1.5 }),
+      () => buffer.chunks(host.stream, { signal: {} as AbortSignal }),
+      () => buffer.chunks(undefined as never),
+      () => buffer.readable(host.stream, { length: -1 }),
+      () => buffer.writable({} as never),
+    ]) {
+      expect(make).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT' }) as Error);
+    }
+  });
+
+  test('on a device that is closed meanwhile rejects', async () => {
+    const device = await openTestDevice({ thread: host.mode, ...(onCpu ? { memoryBytes: 64 << 20 } : {}) });
+    const buffer = device.alloc(i32, 100);
+    buffer.fill(device.stream, 1);
+    const chunks = buffer.chunks(device.stream, { length: 10 });
+    await chunks.next();
+    await device.close();
+    const error = await failure(async () => {
+      for (;;) await chunks.next().then(({ done }) => { if (done === true) throw new Error('ended'); });
+    });
+    expect(['ERR_CUDA_DISPOSED', 'ERR_CUDA_DEVICE_CLOSED']).toContain(error.code);
+  });
+});
+
 onDevice('Web streams', (host) => {
+  test('readable does nothing until it is read from', async () => {
+    using buffer = host.device.alloc(i32, 4);
+    await buffer.fill(host.stream, 1);
+    const { mark } = host.stream;
+    const readable = buffer.readable(host.stream);
+    await turns(10);
+    expect(host.stream.mark).toBe(mark);
+    await buffer.fill(host.stream, 2);
+    expect((await readable.getReader().read()).value).toEqual(Int32Array.of(2, 2, 2, 2));
+  });
+
+  test('readable waits for a slow reader', async () => {
+    using buffer = host.device.alloc(i32, 1000);
+    buffer.fill(host.stream, 1);
+    let taken = 0;
+    const start = host.stream.mark;
+    const marks: number[] = [];
+    await buffer.readable(host.stream, { length: 100 }).pipeTo(new WritableStream({
+      async write(chunk: Int32Array) {
+        taken += chunk.length;
+        await turns(3);
+        marks.push(host.stream.mark);
+      },
+    }, { highWaterMark: 1 }));
+    expect(taken).toBe(1000);
+    // One piece is in the pipe, one on its way to it, and one is read ahead.
+    marks.forEach((mark, i) => expect(mark - start).toBeLessThanOrEqual(i + 4));
+    expect(marks.length).toBe(10);
+  });
+
+  test('readable is cancelled at once, though the device is busy', async () => {
+    using stream = host.device.createStream();
+    using buffer = host.device.alloc(i32, 100, { stream });
+    buffer.fill(stream, 1);
+    let open!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const reader = buffer.readable(stream, { length: 10 }).getReader();
+    const read = reader.read();
+    expect(await stillPending(read)).toBe(true);
+    await reader.cancel('enough');
+    expect(await read).toEqual({ done: true, value: undefined });
+    open();
+    await stream.sync();
+    await turns(6);
+  });
+
+  test('readable fails with the error of the work, once', async () => {
+    using buffer = await undefinedBuffer(host);
+    const reader = buffer.slice(0, 100).readable(host.stream, { length: 10 }).getReader();
+    reader.closed.catch(() => undefined);
+    expect(await failure(() => reader.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => reader.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    await turns(6);
+  });
+
+  test('a pipe that fails at its end stops reading', async () => {
+    using source = host.device.alloc(i32, 100);
+    using target = host.device.alloc(i32, 30);
+    source.fill(host.stream, 4);
+    const error = await failure(() => source.readable(host.stream, { length: 20 }).pipeTo(target.writable(host.stream)));
+    expect(error).toMatchObject({ argument: 'chunk' });
+    expect((await target.read(host.stream))[19]).toBe(4);
+    await turns(6);
+  });
+
+  test('a pipe is aborted by its signal', async () => {
+    using stream = host.device.createStream();
+    using source = host.device.alloc(i32, 100, { stream });
+    using target = host.device.alloc(i32, 100, { stream });
+    source.fill(stream, 4);
+    let open!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const controller = new AbortController();
+    const piped = failure(() => source.readable(stream, { length: 10 }).pipeTo(target.writable(stream), { signal: controller.signal }));
+    expect(await stillPending(piped)).toBe(true);
+    controller.abort();
+    expect(await piped).toMatchObject({ name: 'AbortError' });
+    open();
+    await stream.sync();
+    await turns(6);
+  });
+
+  test('writable takes the next chunk when the one before has arrived', async () => {
+    using stream = host.device.createStream();
+    using buffer = host.device.alloc(i32, 6, { stream });
+    let open!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const writer = buffer.writable(stream).getWriter();
+    const first = writer.write(Int32Array.of(1, 2));
+    const second = writer.write(Int32Array.of(3, 4));
+    expect(writer.desiredSize).toBeLessThanOrEqual(0);
+    expect(await stillPending(first)).toBe(true);
+    open();
+    await Promise.all([first, second]);
+    await writer.close();
+    expect([...(await buffer.read(stream))].slice(0, 4)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('writable is aborted at once, though the device is busy', async () => {
+    using stream = host.device.createStream();
+    using buffer = host.device.alloc(i32, 4, { stream });
+    let open!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const writer = buffer.writable(stream).getWriter();
+    writer.closed.catch(() => undefined);
+    const written = failure(() => writer.write(Int32Array.of(1, 2)));
+    expect(await stillPending(written)).toBe(true);
+    const reason = new Error('enough');
+    await writer.abort(reason);
+    expect(await written).toBe(reason);
+    open();
+    // What was queued is done all the same.
+    expect([...(await buffer.slice(0, 2).read(stream))]).toEqual([1, 2]);
+  });
+
+  test('writable into a buffer that is closed meanwhile fails', async () => {
+    const buffer = host.device.alloc(i32, 4);
+    const writer = buffer.writable(host.stream).getWriter();
+    writer.closed.catch(() => undefined);
+    await writer.write(Int32Array.of(1));
+    buffer.close();
+    expect(await failure(() => writer.write(Int32Array.of(2)))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+  });
+
   test('readable gives the contents', async () => {
     using buffer = host.device.alloc(f32, 7);
     buffer.write(host.stream, Float32Array.from(range(7)));

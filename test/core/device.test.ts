@@ -293,7 +293,7 @@ onDevice('Device', (host) => {
     expect(error.message).toContain("Import f32 from 'async-cuda/core'");
   });
 
-  test.each([-1, 1.5, NaN, '4', 2 ** 53])('refuses the length %j', async (length) => {
+  test.each([-1, 1.5, NaN, '4', Infinity])('refuses the length %j', async (length) => {
     expect(await failure(() => host.device.alloc(f32, length as number))).toMatchObject({ argument: 'length' });
   });
 });

@@ -9,7 +9,8 @@ onDevice('Event', (host) => {
   test('closed behind its stream, it is ended behind a record that is held', async () => {
     const stream = host.device.createStream();
     let release: () => void = () => undefined;
-    const called = stream.call(() => new Promise<void>((resolve) => (release = resolve)));
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const called = stream.call(() => released);
     const event = stream.record();
     stream.close();
     event.close();

@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { Device, f32, i32 } from '../../src/core/index.js';
+import { Device, f32, i32, u16, u8, output } from '../../src/core/index.js';
+import { PARAMETERS } from './kernels/parameters.js';
 
 const NAME = process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu';
 
@@ -32,7 +33,7 @@ const PTX = `.version 7.0
   ret;
 }`;
 
-describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
+describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])('without %s', (missing) => {
   let device: Device;
 
   beforeAll(async () => {
@@ -48,7 +49,8 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
   afterAll(() => device.close());
 
   test('the device says that it works round something', () => {
-    expect(device.runtime.info.mended).toBe(true);
+    expect(device.runtime.info.mended).toBe(missing !== 'registration');
+    expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
   });
 
   test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
@@ -83,6 +85,29 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
     }
   });
 
+  test('page-locked buffers work, or are refused and say what to do', async () => {
+    const pinned = device.pinned(i32, 4);
+    if (missing.includes('registration')) {
+      await expect(pinned).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('plain arrays') as string });
+      return;
+    }
+    await using buffer = await pinned;
+    expect(buffer.view().length).toBe(4);
+  });
+
+  test('calls of the host, and a device that is closed and opened again', async () => {
+    expect(await device.stream.call(() => 5)).toBe(5);
+    for (let i = 0; i < 3; i++) {
+      process.env['ASYNC_CUDA_WITHOUT'] = missing;
+      const again = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 32) << 20 } : { thread: 'inline' });
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+      using buffer = again.alloc(i32, 4);
+      buffer.fill(again.stream, i);
+      expect(await buffer.read(again.stream)).toEqual(new Int32Array(4).fill(i));
+      await again.close();
+    }
+  });
+
   test('memory that is freed is given out again, after the work that used it', async () => {
     using stream = device.createStream();
     // 200 MiB in all: a CPU device of this suite has less than half of that.
@@ -101,5 +126,32 @@ describe.each(['memops', 'pools', 'memops,pools'])('without %s', (missing) => {
     using small = device.alloc(i32, 4);
     small.fill(device.stream, 7);
     expect(await small.read(device.stream)).toEqual(new Int32Array(4).fill(7));
+  });
+});
+
+describe('without the driver’s knowledge of parameters', () => {
+  let device: Device;
+
+  beforeAll(async () => {
+    process.env['ASYNC_CUDA_WITHOUT'] = 'paraminfo';
+    try {
+      device = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: 96 << 20 } : {});
+    } finally {
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+    }
+  });
+
+  afterAll(() => device.close());
+
+  test('kernels whose parameters end anywhere in a word are launched', async () => {
+    await using module = await device.loadModule(PARAMETERS);
+    const { stream } = device;
+    using out = device.alloc(u16, 5);
+    // 8 + 2 + 2 + 1 + 1 + 1 = 15 bytes: a size of 16 is refused by a GPU.
+    const words = module.kernel('words', [output(u16), u16, u16, u8, u8, u8]);
+    await words.launch(stream, { grid: 1, block: 1 }, out, 1, 2, 3, 4, 5);
+    expect([...(await out.read(stream))]).toEqual([1, 2, 3, 4, 5]);
+    await words.launch(stream, { grid: [1, 1, 1], block: 1, priority: 0 }, out, 6, 7, 8, 9, 10);
+    expect([...(await out.read(stream))]).toEqual([6, 7, 8, 9, 10]);
   });
 });

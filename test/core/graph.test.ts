@@ -239,15 +239,181 @@ onDevice('Graph', (host) => {
     expect((await a.read(stream))[0]).toBe(2);
   });
 
-  test('work on other streams goes on during a capture', async () => {
+  test('work queued on other streams before a capture goes on during it', async () => {
     using a = host.device.alloc(i32, N);
     using b = host.device.alloc(i32, N);
+    b.fill(host.stream, 3);
+    let read!: PromiseLike<Int32Array>;
     await using graph = await stream.capture(() => {
       a.fill(stream, 2);
-      b.fill(host.stream, 3);
+      read = host.stream.sync().then(() => b.read(host.stream));
     });
-    expect((await b.read(host.stream))[0]).toBe(3);
+    expect((await read)[0]).toBe(3);
     expect(await graph.nodeCount()).toBe(1);
+  });
+
+  describe('of a stream that has not joined', () => {
+    const refusals: [string, (other: Stream) => unknown][] = [
+      ['a fill', (other) => scratch().fill(other, 3)],
+      ['a launch', (other) => add1.launch(other, GRID, scratch(), N)],
+      ['a write', (other) => scratch().write(other, new Int32Array(N))],
+      ['a read', (other) => scratch().read(other)],
+      ['a copy', (other) => scratch().slice(0, 1).copyFrom(other, scratch().slice(1, 2))],
+      ['call', (other) => other.call(() => 1)],
+      ['record', (other) => other.record()],
+      ['waiting for another that has not joined', (other) => other.wait(host.stream)],
+    ];
+    let lazily: ReturnType<typeof host.device.alloc<'i32'>> | undefined;
+    const scratch = (): ReturnType<typeof host.device.alloc<'i32'>> => (lazily ??= host.device.alloc(i32, N));
+
+    test.each(refusals)('%s is refused: it names the stream, and how to join', async (_, call) => {
+      using other = host.device.createStream({ label: 'other' });
+      scratch().fill(other, 5);
+      let error!: Awaited<ReturnType<typeof failure>>;
+      await using graph = await stream.capture(() => {
+        try {
+          call(other);
+        } catch (thrown) {
+          error = thrown as typeof error;
+        }
+      });
+      expect(error).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      expect(error.message).toContain("stream 'other' has not joined");
+      expect(error.message).toContain('stream.wait(');
+      expect(error.message).toContain("unjoined: 'run'");
+      expect(await graph.nodeCount()).toBe(0);
+      expect((await scratch().read(other))[N - 1]).toBe(5);
+    });
+
+    test('work is refused also where the stream was made in the function, until it joins', async () => {
+      let refused: unknown;
+      await using graph = await stream.capture(() => {
+        using other = host.device.createStream();
+        try {
+          scratch().fill(other, 1);
+        } catch (error) {
+          refused = error;
+        }
+      });
+      expect(refused).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      await using joined = await stream.capture(() => {
+        const other = host.device.createStream();
+        other.wait(stream);
+        scratch().fill(other, 1);
+      });
+      expect([await graph.nodeCount(), await joined.nodeCount()]).toEqual([0, 1]);
+    });
+
+    test('work that throws in the function and is not caught ends the capture', async () => {
+      await expect(stream.capture(() => {
+        scratch().fill(host.stream, 1);
+      })).rejects.toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      await scratch().fill(host.stream, 2);
+    });
+
+    test("work runs at once with { unjoined: 'run' }", async () => {
+      using b = host.device.alloc(i32, N);
+      await using graph = await stream.capture(() => {
+        scratch().fill(stream, 2);
+        b.fill(host.stream, 3);
+      }, { unjoined: 'run' });
+      expect((await b.read(host.stream))[0]).toBe(3);
+      expect(await graph.nodeCount()).toBe(1);
+    });
+
+    test('memory can be allocated and freed', async () => {
+      let kept: ReturnType<typeof host.device.alloc<'i32'>>;
+      await using graph = await stream.capture(() => {
+        kept = host.device.alloc(i32, N);
+        kept.fill(stream, 8);
+        host.device.alloc(i32, N).close();
+      });
+      await graph.launch(stream);
+      expect((await kept!.read(stream))[0]).toBe(8);
+      kept!.close();
+    });
+
+    test('goes on as before after the capture', async () => {
+      using other = host.device.createStream();
+      await using graph = await stream.capture(() => {
+        expect(() => scratch().fill(other, 1)).toThrow('has not joined');
+        other.wait(stream);
+        scratch().fill(other, 4);
+      });
+      scratch().fill(other, 6);
+      scratch().fill(host.stream, 7);
+      expect((await scratch().read(other))[0]).toBe(7);
+      expect(await graph.nodeCount()).toBe(1);
+    });
+
+    test('an option that does not exist, and a value that does not, are refused', async () => {
+      expect(await failure(() => stream.capture(() => undefined, { unjoind: 'run' } as never))).toMatchObject({ argument: 'options.unjoind' });
+      expect(await failure(() => stream.capture(() => undefined, { unjoined: true } as never))).toMatchObject({ argument: 'options.unjoined' });
+    });
+  });
+
+  test('closing a buffer that the capture does not use, while its stream is captured, is no part of the graph', async () => {
+    const other = host.device.alloc(i32, N, { stream });
+    other.fill(stream, 1);
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 2);
+      other.close();
+    });
+    expect(await graph.nodeTypes()).toEqual(['memset']);
+    graph.launch(stream);
+    await graph.launch(stream);
+  });
+
+  test('a stream that has joined may queue thousands of launches', async () => {
+    using other = host.device.createStream();
+    using a = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 0);
+      other.wait(stream);
+      for (let i = 0; i < 2000; i++) add1.launch(other, GRID, a, N);
+    });
+    expect(await graph.nodeCount()).toBe(2001);
+    await graph.launch(stream);
+    expect((await a.read(stream))[0]).toBe(2000);
+  });
+
+  test('update counts for launches behind it only, also where those before it are held up', async () => {
+    using a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    a.fill(stream, 0);
+    b.fill(stream, 0);
+    await using graph = await stream.capture(() => {
+      add1.launch(stream, GRID, a, N);
+    });
+    await using other = await stream.capture(() => {
+      add1.launch(stream, GRID, b, N);
+    });
+    let goOn!: () => void;
+    void stream.call(() => new Promise<void>((resolve) => (goOn = resolve)));
+    graph.launch(stream);
+    const updated = graph.update(other);
+    expect(await stillPending(updated)).toBe(true);
+    expect(await failure(() => graph.launch(stream))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+    goOn();
+    await updated;
+    graph.launch(stream);
+    expect([(await a.read(stream))[0], (await b.read(stream))[0]]).toEqual([1, 1]);
+  });
+
+  test('after an update the buffers of before may be closed', async () => {
+    const a = host.device.alloc(i32, N);
+    using b = host.device.alloc(i32, N);
+    await using graph = await stream.capture(() => {
+      a.fill(stream, 1);
+    });
+    await using other = await stream.capture(() => {
+      b.fill(stream, 2);
+    });
+    await graph.update(other);
+    a.close();
+    await graph.launch(stream);
+    expect((await b.read(stream))[0]).toBe(2);
   });
 
   describe('in capture', () => {

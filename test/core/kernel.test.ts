@@ -17,6 +17,14 @@ onDevice('Kernel parameters', (host) => {
     return [...(await out.read(host.stream))];
   }
 
+  test('a launch without its stream is told to have none, not a wrong number of arguments', async () => {
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+    using buffer = host.device.alloc(i32, 4);
+    const error = await failure(() => (add1.launch as (...args: unknown[]) => unknown).call(add1, { grid: 1, block: 4 }, buffer, 4));
+    expect(error).toMatchObject({ argument: 'stream' });
+    expect(error.message).toContain('kernel.launch(stream,');
+  });
+
   test('integers of every size arrive', async () => {
     expect(await integers(200, -100, 60_000, -30_000, 4_000_000_000, -2_000_000_000, 2 ** 53 - 1, -(2 ** 53 - 1))).toEqual([
       200n, -100n, 60_000n, -30_000n, 4_000_000_000n, -2_000_000_000n, 9007199254740991n, -9007199254740991n,

@@ -70,6 +70,28 @@ onDevice('Module', (host) => {
     expect(await failure(() => host.device.loadModule(ELEMENTWISE, { optimisationLevel: 2 } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });
 
+  test.each(['kernels.ptx', './build/kernels.cubin', '/home/ada/a.fatbin'])('the name %s is refused, with what to pass instead', async (name) => {
+    const error = await failure(() => host.device.loadModule(name));
+    expect(error).toMatchObject({ argument: 'image' });
+    expect(error.message).toContain('readFile');
+  });
+
+  test('CUDA C++ is refused, with how to make PTX of it', async () => {
+    const error = await failure(() => host.device.loadModule('extern "C" __global__ void f(float* x) {\n  x[0] = 1;\n}'));
+    expect(error).toMatchObject({ argument: 'image' });
+    expect(error.message).toContain('nvcc --ptx');
+  });
+
+  test.each([{ maxRegisters: 0 }, { optimizationLevel: 5 }, { debug: 1 }, { lineInfo: 'yes' }, { prints: null }])('refuses the option %j', async (options) => {
+    const error = await failure(() => host.device.loadModule(ELEMENTWISE, options as object));
+    expect(error.argument).toBe(`options.${Object.keys(options)[0]}`);
+  });
+
+  test('is shown with its kernels', async () => {
+    const module = await host.load(MODULE_MEMORY);
+    expect(String(module)).toBe('Module(weigh)');
+  });
+
   test('a kernel uses the variables of its module', async () => {
     await using module = await host.device.loadModule(MODULE_MEMORY);
     using out = host.device.alloc(f32, 4);

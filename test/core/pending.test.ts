@@ -172,6 +172,99 @@ onDevice('Pending', (host) => {
     });
   });
 
+  describe('an aborted wait', () => {
+    const TOO_MUCH = 2 ** 48;
+
+    /** Holds up the stream until the function that it returns is called. */
+    function hold(): () => Promise<void> {
+      let goOn!: () => void;
+      const held = host.stream.call(() => new Promise<void>((resolve) => (goOn = resolve)));
+      return async () => {
+        while ((goOn as unknown) === undefined) await turns(1);
+        goOn();
+        await held;
+      };
+    }
+
+    async function told(): Promise<string[]> {
+      await host.stream.sync();
+      await turns(5);
+      return host.errors.splice(0).map((error) => error.message);
+    }
+
+    test.each([
+      ['an operation', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.fill(host.stream, 1)],
+      ['a read', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.slice(0, 4).read(host.stream)],
+      ['a large read', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.slice(0, 1 << 16).read(host.stream)],
+    ])('leaves a failure that comes later to the error event: of %s', async (_, queue) => {
+      await told();
+      const release = hold();
+      using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
+      buffer.allocated().catch(() => undefined);
+      const pending = queue(buffer);
+      const controller = new AbortController();
+      const waited = failure(() => pending.wait({ signal: controller.signal }));
+      expect(await stillPending(waited)).toBe(true);
+      controller.abort();
+      expect((await waited).name).toBe('AbortError');
+      await release();
+      const messages = await told();
+      expect(messages.length).toBe(1);
+      expect(messages[0]).toContain("'huge'");
+    });
+
+    test('leaves a failure that came before the abort to the error event', async () => {
+      await told();
+      const gated = (await host.load(WAITING)).kernel('hold');
+      using held = host.device.alloc(i32, 1);
+      using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
+      buffer.allocated().catch(() => undefined);
+      gated.launch(host.stream, { grid: 1, block: 1 }, held);
+      const controller = new AbortController();
+      const waited = failure(() => buffer.fill(host.stream, 1).wait({ signal: controller.signal }));
+      expect(await stillPending(waited, 50)).toBe(true);
+      expect(host.errors).toEqual([]);
+      controller.abort();
+      await waited;
+      await turns(5);
+      expect(host.errors.splice(0).map((error) => error.code)).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
+      await gate.open();
+      expect(await told()).toEqual([]);
+      await gate.shut();
+    });
+
+    test('leaves the failure to whoever awaits the same work, before or after', async () => {
+      await told();
+      for (const again of [false, true]) {
+        const release = hold();
+        using buffer = host.device.alloc(f32, TOO_MUCH);
+        buffer.allocated().catch(() => undefined);
+        const pending = buffer.fill(host.stream, 1);
+        const controller = new AbortController();
+        const before = again ? undefined : failure(() => pending);
+        const waited = failure(() => pending.wait({ signal: controller.signal }));
+        await stillPending(waited, 5);
+        controller.abort();
+        expect((await waited).name).toBe('AbortError');
+        const other = before ?? failure(() => pending);
+        await release();
+        expect(await other).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+        expect(await told()).toEqual([]);
+      }
+    });
+
+    test('of a signal that was aborted before is no wait at all', async () => {
+      await told();
+      using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
+      buffer.allocated().catch(() => undefined);
+      const pending = buffer.fill(host.stream, 1);
+      expect((await failure(() => pending.wait({ signal: AbortSignal.abort() }))).name).toBe('AbortError');
+      expect((await told()).length).toBe(1);
+      expect(await failure(() => pending)).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      expect(await told()).toEqual([]);
+    });
+  });
+
   describe('an AbortSignal', () => {
     test.each(['stream.sync', 'event.sync', 'device.synchronize'] as const)('stops %s', async (what) => {
       const hold = (await host.load(WAITING)).kernel('hold');

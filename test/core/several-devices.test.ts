@@ -396,6 +396,30 @@ onPairs('Copies between devices', (pair) => {
     });
   });
 
+  test('work of another device waits for streams that a capture keeps out', async () => {
+    const { a, b } = pair;
+    if (!pair.alike) return expect(pair.a.kind).not.toBe(pair.b.kind);
+    using source = await a.alloc(i32, 4).allocated();
+    using target = b.alloc(i32, 4);
+    using stream = a.createStream();
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const held = a.stream.call(() => released);
+    source.fill(a.stream, 7);
+    let event: Event | undefined;
+    await using graph = await stream.capture(() => {
+      target.copyFrom(b.stream, source);
+      b.stream.wait(a.stream);
+      event = b.stream.record();
+    });
+    expect(await graph.nodeCount()).toBe(0);
+    expect(event!.reached).toBe(false);
+    release();
+    expect([...(await target.read(b.stream))]).toEqual([7, 7, 7, 7]);
+    await held;
+    event!.close();
+  });
+
   describe('Peer access', () => {
     test('is there or not, and says what to do instead', async () => {
       const { a, b } = pair;

@@ -1,4 +1,6 @@
 /** Streams: in order each, independent of one another, made and ended without waiting. */
+import { inspect } from 'node:util';
+
 import { i32 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
@@ -22,6 +24,12 @@ onDevice('Stream', (host) => {
     hold.launch(stream, { grid: 1, block: 1 }, buffer);
     return buffer;
   }
+
+  test('is shown with its label and its device', () => {
+    using stream = host.device.createStream({ label: 'copies' });
+    expect(String(stream)).toMatch(/^Stream 'copies' on (cpu|cuda):0 /);
+    expect(inspect(stream)).toBe(String(stream));
+  });
 
   test('runs its work in the order of the calls', async () => {
     const { device } = host;
@@ -130,7 +138,7 @@ onDevice('Stream', (host) => {
   });
 
   test('refuses a priority that is no number', async () => {
-    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'priority' });
+    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'options.priority' });
   });
 
   test('refuses an option that does not exist', async () => {

@@ -9,6 +9,7 @@ interface Said {
   message: string;
   driverName: string | undefined;
   cause: string | undefined;
+  work?: { stream: string; operations: string[] }[];
 }
 
 interface Report {
@@ -87,6 +88,23 @@ describe.each(allModes)('A device that met a fault (%s)', (mode) => {
     const { reopened, lost } = await lose('read_far', mode);
     expect(reopened).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST' });
     expect(lost[0]!.message).toContain('restart');
+  });
+
+  test('names the streams and what they were about: kernels with their buffers, copies, fills', async () => {
+    const { lost } = await lose('read_far', mode);
+    const { work = [], message } = lost[0]!;
+    const operations = new Map(work.map((each) => [each.stream, each.operations]));
+    expect(operations.get("stream 'default'")![0]).toBe("kernel read_far ('victim')");
+    expect(message).toContain("In flight: stream 'default': kernel read_far ('victim')");
+    // What had ended before is not named, and what is behind the fault may be.
+    expect(message).not.toContain('fill');
+    for (const stream of operations.keys()) expect(["stream 'default'", "stream 'other'"]).toContain(stream);
+    expect(operations.get("stream 'other'")?.[0]).toMatch(/^kernel harmless/);
+  });
+
+  test.runIf(onCpu)('the message tells the line, the block and the thread of the kernel', async () => {
+    const { message } = (await lose('read_far', mode)).lost[0]!;
+    expect(message).toMatch(/read_far: .*PTX line \d+, block \(0,0,0\), thread \(0,0,0\)\./);
   });
 
   test.runIf(onCpu)('the message tells the kernel and the thread', async () => {

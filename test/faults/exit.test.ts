@@ -1,14 +1,14 @@
 /**
- * process.exit at any point: no crash, and not late. ASYNC_CUDA_TEST_EXITS is the number of runs, ten by default;
+ * process.exit at any point: no crash, and not late. ASYNC_CUDA_TEST_EXITS is the number of runs, one of each point by default;
  * ASYNC_CUDA_TEST_EXIT_MS what counts as late, more than the half second that is promised since CI machines are shared.
  */
 import { describe, expect, test } from 'vitest';
 
 import { runProgram } from './program.js';
 
-const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 10);
+const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 11);
 const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
-const POINTS = ['opening', 'idle', 'long-kernel', 'endless-kernel', 'launches', 'copies', 'loading', 'allocating', 'closing', 'call'];
+const POINTS = ['opening', 'idle', 'long-kernel', 'endless-kernel', 'launches', 'copies', 'loading', 'allocating', 'closing', 'call', 'closed'];
 const seed = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
 
 describe('process.exit', () => {

@@ -1,9 +1,9 @@
 /** Too much memory, none at all, and very much: typed errors, and work goes on. */
 import { f32, i32, u8 } from 'async-cuda/core';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from '../core/kernels/elementwise.js';
-import { failure, onCpu, onDevice, turns } from '../core/test-device.js';
+import { failure, onCpu, onDevice, openTestDevice, turns } from '../core/test-device.js';
 
 const TOO_MUCH = 2 ** 48;
 
@@ -47,6 +47,76 @@ onDevice('Out of memory', (host) => {
 
   test('of managed memory is the same error', async () => {
     expect(await failure(() => host.device.managed(u8, TOO_MUCH))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
+  describe.each([['2^48 bytes', 2 ** 48], ['as many bytes as a number counts', Number.MAX_SAFE_INTEGER], ['2^53 bytes', 2 ** 53]])('of %s', (_, length) => {
+    const ways: [string, () => Promise<unknown>][] = [
+      ['a buffer', async () => {
+        using buffer = host.device.alloc(u8, length);
+        await buffer.allocated();
+      }],
+      ['a buffer of a pool', async () => {
+        await using pool = await host.device.createPool();
+        using buffer = host.device.alloc(u8, length, { pool });
+        await buffer.allocated();
+      }],
+      ['an image', async () => {
+        using image = host.device.alloc2D(u8, { width: 2 ** 24, height: Math.floor(Math.min(2 ** 31 - 1, length / 2 ** 24)), channels: Math.ceil(length / 2 ** 53) });
+        await image.allocated();
+      }],
+      ['page-locked memory', () => host.device.pinned(u8, length)],
+      ['managed memory', () => host.device.managed(u8, length)],
+    ];
+
+    test.each(ways)('%s is a typed error that names the bytes, and work goes on', async (way, make) => {
+      const error = await failure(make);
+      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      if (way !== 'an image') expect(error.message).toContain(String(length));
+      using buffer = host.device.alloc(i32, 4);
+      buffer.fill(host.stream, 7);
+      expect([...(await buffer.read(host.stream))]).toEqual([7, 7, 7, 7]);
+    });
+  });
+
+  test('of an image of more bytes than a number counts is thrown at the call', async () => {
+    expect(await failure(() => host.device.alloc2D(f32, { width: 2 ** 28, height: 2 ** 30 }))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
+  test('of nothing there is none: zero elements', async () => {
+    using buffer = host.device.alloc(i32, 0);
+    await buffer.allocated();
+    using image = host.device.alloc2D(i32, { width: 0, height: 5 });
+    await image.allocated();
+    await using pinned = await host.device.pinned(i32, 0);
+    await using managed = await host.device.managed(i32, 0);
+    expect([pinned.view().length, managed.view().length, (await buffer.read(host.stream)).length, (await image.read(host.stream)).length]).toEqual([0, 0, 0, 0]);
+  });
+
+  test('for the array that is read into is a typed error, thrown at the call, that says how to read in pieces', async () => {
+    using buffer = host.device.alloc(u8, 2 ** 45);
+    await failure(() => buffer.allocated());
+    const error = await failure(() => buffer.read(host.stream));
+    expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(error.message).toContain(String(2 ** 45));
+    expect(error.message).toContain('chunks');
+  });
+
+  test('of what the engine gives, and not only of its addresses, is the same error', async () => {
+    const real = globalThis.SharedArrayBuffer;
+    class Refused {
+      constructor() {
+        throw new RangeError('Array buffer allocation failed');
+      }
+    }
+    globalThis.SharedArrayBuffer = Refused as never;
+    const text = ' '.repeat(1 << 17);
+    const errors = await Promise.all([
+      failure(() => host.device.pinned(u8, 1000)), failure(() => openTestDevice({ thread: host.mode }, 'cpu:7')), failure(() => host.device.loadModule(text)),
+    ]).finally(() => (globalThis.SharedArrayBuffer = real));
+    for (const error of errors) expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(errors[0]!.message).toContain('1000 bytes');
+    await using pinned = await host.device.pinned(u8, 1000);
+    expect(pinned.length).toBe(1000);
   });
 
   test('does not disturb work before it, beside it, or behind it', async () => {

@@ -348,7 +348,7 @@ test('a cooperative launch is captured as such', () => {
     cu.cuMemsetD32Async(flags, 0, 65, stream);
     cu.cuLaunchKernelEx({
       gridDimX: 64, gridDimY: 1, gridDimZ: 1, blockDimX: 1, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream, attrs: { cooperative: true },
-    }, chain, packParams([[flags], 64]), 0, 3);
+    }, chain, packParams([[flags], 64]), 0, 12);
   });
   cu.cuGraphLaunch(cu.cuGraphInstantiate(graph, 0), stream);
   cu.cuStreamSynchronize(stream);

@@ -12,6 +12,7 @@ import { BlockSlots } from './kernels/block-slots.js';
 import type { KernelHeap } from './kernels/host-functions.js';
 import type { Machine } from './machine.js';
 import type { DeviceMemory } from './memory/device-memory.js';
+import type { MemoryPool } from './memory/pool.js';
 import { AfterWork, AfterWorkOperation } from './streams/free-operation.js';
 import { WaitOperation } from './streams/event.js';
 import type { Operation } from './streams/operation.js';
@@ -121,6 +122,18 @@ export class CpuContext {
     this.destroyed = true;
     this.dropWork();
     for (const capture of this.captures) capture.invalidate();
+  }
+
+  /**
+   * What `attempt` gives; where memory is short, once more after `pool` has returned what it only keeps. Nothing else is
+   * done for a stream-ordered allocation, which must not wait.
+   */
+  obtainOrdered<T>(pool: MemoryPool, attempt: () => T | undefined): T | undefined {
+    const got = attempt();
+    if (got !== undefined) return got;
+    this.slots.trim();
+    pool.trim(this.memory, 0);
+    return attempt();
   }
 
   /**

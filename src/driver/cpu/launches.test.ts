@@ -26,7 +26,7 @@ test('parameters are copied at the call', () => {
   const { cu, kernel, stream, read } = openFake();
   const out = cu.cuMemAlloc(4);
   const params = packParams([[out], 5]);
-  cu.cuLaunchKernel(kernel('store'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, 3);
+  cu.cuLaunchKernel(kernel('store'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, 12);
   params.fill(0);
   cu.cuStreamSynchronize(stream);
   expect(read(out, 1)).toEqual([5]);
@@ -35,7 +35,7 @@ test('parameters are copied at the call', () => {
 test('a block sees its grid, its place, its threads and its memory in the context block', () => {
   const { cu, kernel, stream, read } = openFake();
   const out = cu.cuMemAlloc(CTX.bytes);
-  cu.cuLaunchKernel(kernel('dump'), 2, 3, 1, 4, 2, 1, 512, stream, packParams([[out]]), 0, 2);
+  cu.cuLaunchKernel(kernel('dump'), 2, 3, 1, 4, 2, 1, 512, stream, packParams([[out]]), 0, 8);
   cu.cuStreamSynchronize(stream);
   const words = read(out, CTX.bytes / 4);
   const at = (offset: number): number => words[offset / 4]!;
@@ -116,10 +116,10 @@ test('a cooperative launch runs all its blocks at once and is refused where they
     gridDimX: 64, gridDimY: 1, gridDimZ: 1, blockDimX: 32, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream,
     attrs: { cooperative: true },
   };
-  cu.cuLaunchKernelEx(config, kernel('chain'), packParams([[flags], 64]), 0, 3);
+  cu.cuLaunchKernelEx(config, kernel('chain'), packParams([[flags], 64]), 0, 12);
   cu.cuStreamSynchronize(stream);
   expect(read(flags, 64)).toEqual(new Array(64).fill(1));
-  expect(resultOf(() => cu.cuLaunchKernelEx({ ...config, gridDimX: 65 }, kernel('chain'), packParams([[flags], 65]), 0, 3)))
+  expect(resultOf(() => cu.cuLaunchKernelEx({ ...config, gridDimX: 65 }, kernel('chain'), packParams([[flags], 65]), 0, 12)))
     .toBe('CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE');
 });
 
@@ -153,7 +153,7 @@ test.each([
 
 test('a fault names kernel, address, line, block and thread', () => {
   const { cu, kernel, stream } = openFake();
-  cu.cuLaunchKernel(kernel('fault'), 1, 1, 1, 4, 2, 1, 0, stream, packParams([FAULT.outOfBounds]), 0, 1);
+  cu.cuLaunchKernel(kernel('fault'), 1, 1, 1, 4, 2, 1, 0, stream, packParams([FAULT.outOfBounds]), 0, 4);
   expect(messageOf(() => cu.cuStreamSynchronize(stream)))
     .toContain('fault: read or write out of bounds at 0x1234, PTX line 42, block (0,0,0), thread (1,1,0)');
 });

@@ -54,7 +54,19 @@ test('an allocation waits for queued frees before it fails', () => {
   const second = cu.cuMemAlloc(half);
   launch(kernel('empty'), stream);
   cu.cuMemFreeAsync(second, stream);
-  expect(cu.cuMemAllocAsync(half, cu.cuStreamCreateWithPriority(1, 0))).toBeGreaterThan(0);
+  expect(cu.cuMemAlloc(half)).toBeGreaterThan(0);
+});
+
+test('a stream-ordered allocation does not wait for queued frees', () => {
+  const { cu, kernel, launch, stream } = openFake();
+  const half = Math.floor(cu.cuMemGetInfo().free / 2) + 1024;
+  const other = cu.cuStreamCreateWithPriority(1, 0);
+  const address = cu.cuMemAllocAsync(half, stream);
+  launch(kernel('empty'), stream);
+  cu.cuMemFreeAsync(address, stream);
+  expect(() => cu.cuMemAllocAsync(half, other)).toThrow('CUDA_ERROR_OUT_OF_MEMORY');
+  cu.cuStreamSynchronize(stream);
+  expect(cu.cuMemAllocAsync(half, other)).toBeGreaterThan(0);
 });
 
 test('a stream-ordered free takes effect when the stream reaches it', () => {

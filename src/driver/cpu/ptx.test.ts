@@ -32,7 +32,7 @@ test('saxpy from nvcc gives what saxpy gives', () => {
   const sizes = [0, 1, 2, 3].map((index) => cu.cuFuncGetParamInfo(saxpy, index)?.size);
   const values = sizes[0] === 4 && sizes[1] === 4 ? [n, floatBits(2), [x.at], [y.at]] as const : [floatBits(2), [x.at], [y.at], n] as const;
   const params = packParams(values);
-  cu.cuLaunchKernel(saxpy, Math.ceil(n / 256), 1, 1, 256, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(saxpy, Math.ceil(n / 256), 1, 1, 256, 1, 1, 0, stream, params, 0, params.byteLength);
   cu.cuStreamSynchronize(stream);
   expect(y.view[0]).toBe(1);
   expect(y.view[n - 1]).toBe(2 * (n - 1) + 1);
@@ -43,10 +43,10 @@ test('printf and assert of a compiled kernel', () => {
   const f = managed(Float32Array, 2, 4);
   f.view.set([0.5, -1]);
   const params = packParams([2, [f.at]]);
-  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
   cu.cuStreamSynchronize(stream);
   expect(printed).toEqual(['t 0 of 2: 0.500000 str\n']);
-  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/);
 });
 
@@ -54,7 +54,7 @@ test('malloc of a compiled kernel', () => {
   const { cu, stream, kernel, managed } = open('k14_printf');
   const p = managed(BigInt64Array, 32, 8);
   const params = packParams([[p.at]]);
-  cu.cuLaunchKernel(kernel('dmalloc'), 1, 1, 1, 32, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(kernel('dmalloc'), 1, 1, 1, 32, 1, 1, 0, stream, params, 0, params.byteLength);
   cu.cuStreamSynchronize(stream);
   expect(new Set(p.view).size).toBe(32);
   expect(p.view.every((address) => address > 65536n)).toBe(true);
@@ -65,14 +65,14 @@ test('trap is LAUNCH_FAILED and says where', () => {
   const p = managed(Int32Array, 8, 4);
   p.view[0] = 42;
   const params = packParams([[p.at]]);
-  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/LAUNCH_FAILED \(719\): trapk: the kernel executed trap, PTX line \d+, block \(0,0,0\), thread \(0,0,0\)/);
 });
 
 test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
   const { cu, stream, kernel } = open('k14_printf');
   const params = packParams([[16]]);
-  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.length);
+  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/ILLEGAL_ADDRESS \(700\): trapk: read or write out of bounds at 0x10, PTX line \d+/);
   expect(resultOf(() => cu.cuMemGetInfo())).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
 });
@@ -84,7 +84,7 @@ test('a cooperative grid synchronises, directly and in a graph', () => {
   const params = packParams([[a.at], 5000]);
   const launch = (): void => cu.cuLaunchKernelEx({
     gridDimX: 8, gridDimY: 1, gridDimZ: 1, blockDimX: 128, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream, attrs: { cooperative: true },
-  }, kernel('cg_grid'), params, 0, params.length);
+  }, kernel('cg_grid'), params, 0, params.byteLength);
   launch();
   cu.cuStreamSynchronize(stream);
   expect(new Set(a.view)).toEqual(new Set([1.875]));

@@ -4,10 +4,13 @@
 import type { DriverCalls } from './driver-call.js';
 import type { Koffi } from './koffi.js';
 import type { NativeMemory } from './native-memory.js';
+import type { PointerCalls } from './node-ffi.js';
 
 export interface Binding {
   readonly koffi: Koffi;
   readonly calls: DriverCalls;
+  /** Some of the calls by a shorter way, where Node has one. */
+  readonly pointerCalls: Partial<PointerCalls>;
   /** Answers and structures of the call in progress; {@link SCRATCH_SIZE} bytes. */
   readonly scratch: NativeMemory;
   /**

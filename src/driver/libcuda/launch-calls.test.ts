@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import { CUresult } from '../result.js';
 import { openLibcuda } from './open.js';
-import type { LaunchOptions } from './open.js';
+import type { LibcudaOptions } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
 const FUNC = 0x7f1000000010, STREAM = 0x7f2000000020;
@@ -23,10 +23,10 @@ describe('launches', () => {
     standIn.reset();
     standIn.parameters(...LAYOUT);
   });
-  const open = (options: LaunchOptions = {}) => openLibcuda({ path: standIn.path, ...options });
+  const open = (options: LibcudaOptions = {}) => openLibcuda({ path: standIn.path, ...options });
   const launches = (): string[] => standIn.takeLog().filter((line) => line.startsWith('cuLaunch'));
   const launch = (driver: ReturnType<typeof open>, func = FUNC): void =>
-    driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 7);
+    driver.cuLaunchKernel(func, 1, 2, 3, 4, 5, 6, 7, STREAM, WORDS, 2, 28);
 
   test('cuLaunchKernel: dimensions, shared memory and stream in place, each parameter behind its own pointer', () => {
     launch(open({ launchVia: 'cuLaunchKernel' }));
@@ -58,7 +58,7 @@ describe('launches', () => {
         gridDimX: 1, gridDimY: 2, gridDimZ: 3, blockDimX: 4, blockDimY: 5, blockDimZ: 6, sharedMemBytes: 7, hStream: STREAM,
         attrs: { cooperative: true, clusterDim: [2, 1, 1] },
       },
-      FUNC, WORDS, 2, 7,
+      FUNC, WORDS, 2, 28,
     );
     launch(driver);
     const [first, second] = launches();
@@ -73,7 +73,7 @@ describe('launches', () => {
       attrs: { clusterDim: [4, 1, 1] },
     });
     expect(clusters).toBe(16);
-    expect(standIn.takeLog()[0]).toContain(`${config} attribute 4:040000000100000001000000`);
+    expect(standIn.takeLog().at(-1)).toContain(`${config} attribute 4:040000000100000001000000`);
   });
 
   test('a kernel without parameters gets two null pointers', () => {
@@ -87,7 +87,7 @@ describe('launches', () => {
   test('parameters of 4 KiB arrive whole', () => {
     const big = Int32Array.from({ length: 1024 }, (_, i) => i);
     standIn.parameters({ offset: 0, size: 4096 });
-    open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, big, 0, 1024);
+    open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, big, 0, 4096);
     expect(launches()[0]).toContain(Buffer.from(big.buffer).toString('hex'));
   });
 
@@ -117,16 +117,16 @@ describe('launches', () => {
 
   test('fewer words than the kernel has parameters is an error, not stale memory', () => {
     const driver = open();
-    expect(() => driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, 6)).toThrow(
+    expect(() => driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, 27)).toThrow(
       expect.objectContaining({
-        result: CUresult.CUDA_ERROR_INVALID_VALUE, detail: 'the kernel takes 28 bytes of parameters and got 24',
+        result: CUresult.CUDA_ERROR_INVALID_VALUE, detail: 'the kernel takes 28 bytes of parameters and got 27',
       }),
     );
     expect(launches()).toEqual([]);
   });
 
   test('more parameters than CUDA allows is an error', () => {
-    expect(() => open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, new Int32Array(8193), 0, 8193)).toThrow('32772 bytes of parameters');
+    expect(() => open().cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, new Int32Array(8193), 0, 32772)).toThrow('32772 bytes of parameters');
   });
 
   test.each(['cuLaunchKernel', 'cuLaunchKernelEx'] as const)('a failure of %s tells the launch', (launchVia) => {
@@ -136,12 +136,41 @@ describe('launches', () => {
     );
   });
 
+  test('as a buffer: the size is that of the parameters to the byte, not rounded up to words', () => {
+    const driver = open({ launchVia: 'cuLaunchKernel', launchParams: 'buffer' });
+    for (const bytes of [25, 26, 27, 28]) driver.cuLaunchKernel(FUNC, 1, 1, 1, 1, 1, 1, 0, 0, WORDS, 2, bytes);
+    const sizes = launches().map((line) => / buffer ([0-9a-f]*)$/.exec(line)![1]!.length / 2);
+    expect(sizes).toEqual([25, 26, 27, 28]);
+  });
+
+  test.each([true, false])('a batch launches what was prepared, in turn, with node:ffi allowed: %s', (nodeFfi) => {
+    const batch = open({ nodeFfi }).launchBatch!()!;
+    for (const i of [0, 1]) batch.words.set([0x1000 + i, 0x7f, 0x40000000, 0, 0x22222222, 0x33333333, 5], i * batch.stride);
+    expect([0, 1].map((i) => batch.prepare(i, FUNC, 1 + i, 64, 7, STREAM, 28))).toEqual([true, true]);
+    expect(launches()).toEqual([]);
+    batch.run(0);
+    batch.run(1);
+    const [first, second] = launches();
+    expect(first!.endsWith(POINTERS)).toBe(true);
+    expect(second!.endsWith(POINTERS.replace('0010', '0110'))).toBe(true);
+  });
+
+  test('a batch refuses a launch with too few bytes of parameters, or of a function that the driver does not know', () => {
+    standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 1 });
+    const batch = open().launchBatch!()!;
+    expect([8, 9, 12].map((bytes) => batch.prepare(0, FUNC, 1, 1, 0, STREAM, bytes))).toEqual([false, true, true]);
+    standIn.returns('cuFuncGetParamInfo', CUresult.CUDA_ERROR_INVALID_HANDLE);
+    expect(batch.prepare(0, FUNC + 16, 1, 1, 0, STREAM, 9)).toBe(false);
+  });
+
   test('a driver without cuFuncGetParamInfo gets buffers, one without cuLaunchKernelEx the older call', () => {
     const old = new StandIn(buildStandIn(11020));
     const driver = openLibcuda({ path: old.path, launchVia: 'cuLaunchKernelEx' });
+    old.takeLog();
     launch(driver);
     const [line] = old.takeLog();
     expect(line).toMatch(/^cuLaunchKernel /);
     expect(line!.endsWith(BUFFER)).toBe(true);
+    expect(driver.launchBatch!()).toBeUndefined();
   });
 });

@@ -7,15 +7,18 @@
  * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from cuFuncGetParamInfo
  *   (CUDA 12.4). A launch passes the array's address.
  * - `buffer`: `extra`, with CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE: the block is described as a whole. Needs nothing
- *   known about the function, and is what a driver without cuFuncGetParamInfo gets.
+ *   known about the function but where its last parameter ends, to the byte: a size rounded up is refused with 701. It is
+ *   what a driver without cuFuncGetParamInfo gets.
  *
  * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a CUlaunchConfig in native
- * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call).
+ * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call). The
+ * usual launches take a shorter way: `launch-batch.ts`.
  */
 import type { Driver, LaunchConfig } from '../driver.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from './native-memory.js';
+import { ParamLayouts } from './param-layouts.js';
 import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConfig } from './structures.js';
 
 type LaunchCalls = Pick<Driver, 'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'>;
@@ -42,96 +45,52 @@ const CONFIG_COUNT_WORD = (CONFIG + LAUNCH_CONFIG.numAttrs) >> 2;
 const EXTRA_SIZE_WORD = EXTRA_SIZE >> 2;
 const TWO_32 = 4294967296;
 
-/** Where a function's parameters lie: a native array of pointers into the block. */
-interface ParamLayout {
-  /** 0 for a function without parameters. */
-  readonly address: number;
-  /** 32-bit words that the parameters take. */
-  readonly words: number;
-  /** Keeps the array alive; undefined for a function without parameters. */
-  readonly memory: NativeMemory | undefined;
-}
-
-export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options: LaunchOptions): LaunchCalls {
-  const { cuLaunchKernel, cuLaunchKernelEx, cuFuncGetParamInfo, cuOccupancyMaxActiveClusters } = calls;
+export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCalls {
+  const { koffi, calls, scratch } = binding;
+  const { cuLaunchKernel, cuLaunchKernelEx, cuOccupancyMaxActiveClusters } = calls;
   const out0 = scratch.address;
-  const out1 = out0 + 8;
   const block = new NativeMemory(koffi, BLOCK_SIZE);
   const words = block.i32;
   const configAddress = block.address + CONFIG;
   const extraAddress = block.address + EXTRA;
+  const layouts = new ParamLayouts(binding, [block.address]);
   writeExtra(block);
 
   const viaEx = options.launchVia !== 'cuLaunchKernel' && cuLaunchKernelEx.available;
   /** Undecided until the first launch: whether the driver has cuFuncGetParamInfo is then asked. */
   let usePointers: boolean | undefined = options.launchParams === 'buffer' ? false : undefined;
 
-  const layouts = new Map<number, ParamLayout>();
-  let unloadsSeen = 0;
-  let lastFunction = 0;
-  let lastLayout: ParamLayout = { address: 0, words: 0, memory: undefined };
   /** The `extra` argument of the launch being made. */
   let extra = 0;
 
   /** Copies the parameters, sets `extra`, and returns the address for `kernelParams`; one of the two is 0. */
-  function place(func: number, params: Int32Array, start: number, count: number): number {
-    if (count * 4 > PARAMS_SIZE) {
-      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${count * 4} bytes of parameters, at most 32764 are allowed`);
+  function place(func: number, params: Int32Array, start: number, bytes: number): number {
+    if (bytes > PARAMS_SIZE) {
+      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${bytes} bytes of parameters, at most 32764 are allowed`);
     }
+    const count = (bytes + 3) >>> 2;
     for (let i = 0; i < count; i++) words[i] = params[start + i]!;
-    usePointers ??= cuFuncGetParamInfo.available;
+    usePointers ??= layouts.available;
     if (!usePointers) {
-      words[EXTRA_SIZE_WORD] = count * 4;
+      words[EXTRA_SIZE_WORD] = bytes;
       extra = count === 0 ? 0 : extraAddress;
       return 0;
     }
-    // A function handle means the same function only until some module is unloaded, on whichever thread.
-    if (func !== lastFunction || unloads[0] !== unloadsSeen) findLayout(func);
-    if (count < lastLayout.words) {
+    const layout = layouts.find(func);
+    if (bytes < layout.bytes) {
       throw cuLaunchKernel.failure(
         CUresult.CUDA_ERROR_INVALID_VALUE,
-        `the kernel takes ${lastLayout.words * 4} bytes of parameters and got ${count * 4}`,
+        `the kernel takes ${layout.bytes} bytes of parameters and got ${bytes}`,
       );
     }
-    return lastLayout.address;
-  }
-
-  function findLayout(func: number): void {
-    if (unloads[0] !== unloadsSeen) {
-      layouts.clear();
-      unloadsSeen = unloads[0]!;
-    }
-    lastFunction = 0;
-    let layout = layouts.get(func);
-    if (layout === undefined) {
-      layout = readLayout(func);
-      layouts.set(func, layout);
-    }
-    lastLayout = layout;
-    lastFunction = func;
-  }
-
-  function readLayout(func: number): ParamLayout {
-    const offsets: number[] = [];
-    let end = 0;
-    for (;;) {
-      const r = cuFuncGetParamInfo.run(func, offsets.length, out0, out1);
-      if (r === CUresult.CUDA_ERROR_INVALID_VALUE) break; // past the last parameter
-      if (r !== 0) throw cuFuncGetParamInfo.failure(r, `parameter ${offsets.length}`);
-      offsets.push(scratch.u64(0));
-      end = Math.max(end, scratch.u64(0) + scratch.u64(8));
-    }
-    if (offsets.length === 0) return { address: 0, words: 0, memory: undefined };
-    const memory = new NativeMemory(koffi, 8 * offsets.length);
-    offsets.forEach((offset, i) => memory.setU64(8 * i, block.address + offset));
-    return { address: memory.address, words: Math.ceil(end / 4), memory };
+    return layout.addresses[0]!;
   }
 
   return {
     cuLaunchKernel(
-      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramWords,
+      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramBytes,
     ) {
-      const kernelParams = place(func, params, paramStart, paramWords);
+      const kernelParams = place(func, params, paramStart, paramBytes);
       let r: number;
       if (viaEx) {
         words[CONFIG_WORD] = gridDimX;
@@ -154,8 +113,8 @@ export function launchCalls({ koffi, calls, scratch, unloads }: Binding, options
         throw cuLaunchKernel.failure(r, describe({ gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes }));
       }
     },
-    cuLaunchKernelEx(config, func, params, paramStart, paramWords) {
-      const kernelParams = place(func, params, paramStart, paramWords);
+    cuLaunchKernelEx(config, func, params, paramStart, paramBytes) {
+      const kernelParams = place(func, params, paramStart, paramBytes);
       writeLaunchConfig(block, CONFIG, ATTRIBUTES, config);
       const r = cuLaunchKernelEx.run(configAddress, func, kernelParams, extra);
       if (r !== 0) throw cuLaunchKernelEx.failure(r, describe(config));

@@ -17,11 +17,13 @@ import type { Machine, Tried } from './find.js';
 import { graphCalls } from './graph-calls.js';
 import { firstLine, loadKoffi } from './koffi.js';
 import type { Koffi, KoffiLibrary } from './koffi.js';
+import { launchBatch } from './launch-batch.js';
 import { launchCalls } from './launch-calls.js';
 import type { LaunchOptions } from './launch-calls.js';
 import { LIBCUDA, fileNames } from './libraries.js';
 import { memoryCalls } from './memory-calls.js';
 import { NativeMemory, SCRATCH_SIZE } from './native-memory.js';
+import { pointerCalls } from './node-ffi.js';
 import { poolCalls } from './pool-calls.js';
 import { streamCalls } from './stream-calls.js';
 
@@ -33,6 +35,8 @@ export interface LibcudaOptions extends LaunchOptions {
   path?: string;
   /** koffi's file, from {@link koffiPath} on a thread that can resolve packages. */
   koffiPath?: string;
+  /** Whether launches may go through `node:ffi` where Node has it. Default true; koffi makes them otherwise. */
+  nodeFfi?: boolean;
   /**
    * Four bytes shared by all threads' providers, to be given whenever one thread unloads what another launches: each
    * provider remembers where a function's parameters lie, and a function handle can come back with another meaning
@@ -47,14 +51,16 @@ export interface LibcudaOptions extends LaunchOptions {
  */
 export function openLibcuda(options: LibcudaOptions = {}): Driver {
   const koffi = loadKoffi(options.koffiPath);
-  const library = loadLibcuda(koffi, options.path, thisMachine());
+  const { library, path } = loadLibcuda(koffi, options.path, thisMachine());
   const scratch = new NativeMemory(koffi, SCRATCH_SIZE);
   const calls = bindCalls(library, () => {
     const r = calls.cuDriverGetVersion.run(scratch.address);
     return r === 0 ? versionText(scratch.i32[0]!) : 'an unknown version';
   });
   const unloads = new Int32Array(options.unloads ?? new SharedArrayBuffer(4), 0, 1);
-  const binding: Binding = { koffi, calls, scratch, unloads };
+  const binding: Binding = {
+    koffi, calls, scratch, unloads, pointerCalls: (options.nodeFfi === false ? undefined : pointerCalls(path, scratch)) ?? {},
+  };
   return {
     provider: 'libcuda',
     ...deviceCalls(binding),
@@ -65,10 +71,11 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     ...codeCalls(binding),
     ...launchCalls(binding, options),
     ...graphCalls(binding),
+    ...options.launchParams === 'buffer' || options.launchVia === 'cuLaunchKernel' ? {} : { launchBatch: () => launchBatch(binding) },
   };
 }
 
-function loadLibcuda(koffi: Koffi, path: string | undefined, machine: Machine): KoffiLibrary {
+function loadLibcuda(koffi: Koffi, path: string | undefined, machine: Machine): { library: KoffiLibrary; path: string } {
   const tried: Tried[] = [];
   for (const candidate of path === undefined ? libcudaPaths(machine, tried) : [path]) {
     // A bare name goes through the loader's own search; of a path we can tell more plainly that it is not there.
@@ -77,7 +84,7 @@ function loadLibcuda(koffi: Koffi, path: string | undefined, machine: Machine): 
       continue;
     }
     try {
-      return koffi.load(candidate);
+      return { library: koffi.load(candidate), path: candidate };
     } catch (error) {
       tried.push({ path: candidate, reason: firstLine(error).replace(/^Failed to load shared library: /, '') });
     }

@@ -11,7 +11,7 @@ type StreamCalls = Pick<Driver,
   | 'cuStreamBeginCapture' | 'cuStreamEndCapture' | 'cuStreamGetCaptureInfo'
   | 'cuEventCreate' | 'cuEventRecord' | 'cuEventQuery' | 'cuEventSynchronize' | 'cuEventDestroy' | 'cuEventElapsedTime'>;
 
-export function streamCalls({ calls, scratch }: Binding): StreamCalls {
+export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCalls {
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
@@ -21,6 +21,9 @@ export function streamCalls({ calls, scratch }: Binding): StreamCalls {
     cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2,
     cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
   } = calls;
+  const { cuStreamQuery: queryPointer } = pointerCalls;
+  let queried = 0;
+  let queriedPointer = 0n;
 
   return {
     cuStreamCreateWithPriority(flags, priority) {
@@ -33,7 +36,13 @@ export function streamCalls({ calls, scratch }: Binding): StreamCalls {
       if (r !== 0) throw cuStreamDestroy.failure(r);
     },
     cuStreamQuery(stream) {
-      return cuStreamQuery.run(stream);
+      if (queryPointer === undefined) return cuStreamQuery.run(stream);
+      // Asked again and again of one stream, while its end is near.
+      if (stream !== queried) {
+        queried = stream;
+        queriedPointer = BigInt(stream);
+      }
+      return queryPointer(queriedPointer);
     },
     cuStreamSynchronize(stream) {
       const r = cuStreamSynchronize.run(stream);

@@ -3,10 +3,12 @@
  * for stream memory operations, plain allocation for memory pools.
  *
  * Each is found out by trying, once, when the device is opened. `ASYNC_CUDA_WITHOUT=memops,pools` takes them away, so
- * that the ways round are tested where nothing is missing.
+ * that the ways round are tested where nothing is missing; `paraminfo` makes the driver one before CUDA 12.4, which cannot
+ * tell a kernel's parameters.
  */
 import type { CUdeviceptr, CUevent, CUstream, Driver, PolledDriver } from '../../driver/driver.js';
 import { isPolled } from '../../driver/driver.js';
+import { MissingSymbolError } from '../../driver/error.js';
 import { CUresult } from '../../driver/result.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
@@ -24,8 +26,7 @@ export interface MendedDriver extends PolledDriver {
 }
 
 /** What this device cannot do, found out by trying. `slot` is a page-locked word, as the device and as the host see it. */
-export function findMissing(driver: Driver, slotAddress: CUdeviceptr, slot: Int32Array, poolsAttribute: number): Missing {
-  const taken = (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(',');
+export function findMissing(driver: Driver, taken: readonly string[], slotAddress: CUdeviceptr, slot: Int32Array, poolsAttribute: number): Missing {
   if (driver.provider === 'cpu') return { memops: taken.includes('memops'), pools: taken.includes('pools') };
   return {
     memops: taken.includes('memops') || !canWriteValues(driver, slotAddress, slot),
@@ -75,6 +76,14 @@ export function mend(driver: Driver, missing: Missing, slotsAddress: CUdeviceptr
     mended.cuMemFreeAsync = (dptr, stream) => queue.add(stream, () => plain.give(dptr));
   }
   return mended;
+}
+
+/** The driver as one before CUDA 12.4. */
+export function withoutParamInfo(driver: Driver): Driver {
+  driver.cuFuncGetParamInfo = () => {
+    throw new MissingSymbolError('cuFuncGetParamInfo', '12.4', 'less, as ASYNC_CUDA_WITHOUT says');
+  };
+  return driver;
 }
 
 /** Runs functions of the host once a stream has got to where they were added. */

@@ -11,22 +11,29 @@ import { CUresult } from '../../driver/result.js';
 import type { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import {
-  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, wakeJs,
+  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
 import type { MendedDriver } from './fallbacks.js';
 
 /** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
 const SPIN_MS = 0.05;
+/** As long as it is woken within this time of falling asleep it looks longer, up to as long as that. */
+const MAX_SPIN_MS = 1;
 /**
  * How long the thread watches without sleeping: a copy of 256 MiB takes 5 ms, and a sleep of 50 µs, which wakes after
  * 100, would be two percent of that.
  */
 const BUSY_WATCH_MS = 6;
+/** Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep. */
+const LAST_LOOKS = 500;
+const GLANCE_MS = 1;
 /** Looks at the ring between two looks at everything else; a few microseconds. */
 const SPIN_LOOKS = 100;
 /** One turn of a polled device, so that the ring is looked at again soon. */
 const POLL_BUDGET_US = 200;
+/** A device that has had nothing to do for so long gives back the memory that its pool keeps. */
+const IDLE_MS = 2000;
 /** A fence is overdue when nothing moved for this long; then the driver is asked. */
 const OVERDUE_MS = 1;
 
@@ -40,6 +47,7 @@ export class ThreadLoop {
   private lastMove = 0;
   private lastProbe = 0;
   private watching = false;
+  private spinMs = SPIN_MS;
 
   constructor(decoder: Decoder) {
     this.decoder = decoder;
@@ -76,15 +84,17 @@ export class ThreadLoop {
       if (watch) this.look(now);
       else this.watching = false;
       if (busy) continue;
-      if (now - this.lastWork < SPIN_MS || (watch && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
+      if (now - this.lastWork < this.spinMs || (watch && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
         // Only the ring is looked at most of the time: it is what the next command waits for.
         for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++);
         continue;
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
-      const looks = this.decoder.parkedStreams !== 0 || this.decoder.announcements.waiting || owes;
-      this.sleep(watch ? this.watchInterval(now) : looks ? 0.2 : Infinity);
+      if (watch) this.sleep(this.watchInterval(now));
+      else if (this.decoder.parkedStreams !== 0 || this.decoder.announcements.waiting || owes) this.sleep(0.2);
+      else this.rest();
     }
+    if (!isFault(Atomics.load(control, WORD.lost))) this.decoder.text?.end();
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);
   }
@@ -165,19 +175,47 @@ export class ThreadLoop {
     return Math.min(5, Math.max(0.05, waited * 0.002));
   }
 
-  private sleep(timeout: number): void {
+  /** Sleeps until there is something to do. */
+  private rest(): void {
     const { control } = this.shared;
-    const bell = Atomics.load(control, WORD.doorbell);
-    Atomics.store(control, WORD.state, STATE.sleeping);
-    // Looked at after the state is set: whoever writes these looks at the state after writing.
-    const work =
-      this.decoder.hasWork ||
-      Atomics.load(control, WORD.stop) !== 0 ||
-      (timeout === Infinity && Atomics.load(control, WORD.watch) === 1);
-    if (!work) Atomics.wait(control, WORD.doorbell, bell, timeout);
-    while (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
-      Atomics.wait(control, WORD.state, STATE.inline, 1);
+    if (!this.decoder.keepsFreed) {
+      this.sleep(Infinity);
+      return;
     }
-    if (timeout === Infinity) this.lastWork = performance.now();
+    const tail = Atomics.load(control, WORD.tail);
+    // The JS thread may have worked the ring meanwhile.
+    if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork) this.decoder.rest();
+  }
+
+  /** Returns whether it slept for all of `timeout` milliseconds. */
+  private sleep(timeout: number): boolean {
+    const { control } = this.shared;
+    const resting = timeout >= IDLE_MS;
+    const bell = Atomics.load(control, WORD.doorbell);
+    const start = performance.now();
+    Atomics.store(control, WORD.state, STATE.sleeping);
+    // Looked at after the state is set: whoever writes these looks at the state after writing. A record may show a little
+    // later than that, since its header is a plain store on x86; store buffers empty within a microsecond.
+    let work =
+      Atomics.load(control, WORD.stop) !== 0 || (resting && Atomics.load(control, WORD.watch) === 1);
+    for (let looks = 0; looks < LAST_LOOKS && !work; looks++) work = this.decoder.hasWork;
+    if (!work && timeout > GLANCE_MS) {
+      // And if it ever took longer, then this is how long.
+      if (Atomics.wait(control, WORD.doorbell, bell, GLANCE_MS) !== 'timed-out') work = true;
+      else work = this.decoder.hasWork;
+    }
+    const expired = !work && Atomics.wait(control, WORD.doorbell, bell, timeout) === 'timed-out';
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
+      Atomics.store(control, WORD.shutOut, 1);
+      while (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
+        Atomics.wait(control, WORD.state, STATE.inline, 1);
+      }
+      Atomics.store(control, WORD.shutOut, 0);
+    }
+    const now = performance.now();
+    if (now - start > 10 * MAX_SPIN_MS) this.spinMs = SPIN_MS;
+    else if (now - start < MAX_SPIN_MS && Atomics.load(control, WORD.doorbell) !== bell) this.spinMs = Math.min(MAX_SPIN_MS, this.spinMs * 4);
+    if (resting && !expired) this.lastWork = now;
+    return expired;
   }
 }

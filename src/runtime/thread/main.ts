@@ -5,10 +5,12 @@
 import { MessageChannel, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
+import { helpCopying } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { CallMessage, FromThread, OpenReply, ToThread, WorkerStart } from '../messages.js';
+import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
@@ -51,11 +53,12 @@ function runtimeThread(): void {
   if (buffers === undefined) return;
   let loop: ThreadLoop;
   try {
-    const bare = openDriver(start.config, (text) => post({ kind: 'print', text }));
-    const { driver, reply: opened } = openDevice(bare, start.config, buffers);
-    const shared = viewShared({ ...buffers, pinnedOffset: opened.pinnedOffset });
+    let tell = post;
+    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }));
+    const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
+    const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
-    const tell = (message: FromThread): void => {
+    tell = (message) => {
       post(message);
       Atomics.add(shared.control, WORD.posted, 1);
       wakeJs(shared.control);
@@ -71,6 +74,13 @@ function runtimeThread(): void {
         else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
         else reply(driver, message);
       },
+      output: () => nativeOutput(start.config.koffiPath),
+      makeRoom: (step, stream, bytes) => {
+        if (bytes > opened.totalMemory) return false;
+        tell({ kind: 'short', step, stream });
+        return true;
+      },
+      idle: () => tell({ kind: 'idle' }),
     });
     loop = new ThreadLoop(decoder);
     tellOpened(driver, opened);
@@ -98,6 +108,7 @@ function enumerateDevices(): void {
   }
 }
 
-if (start.role === 'runtime') runtimeThread();
+if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath);
+else if (start.role === 'runtime') runtimeThread();
 else if (start.role === 'calls') callsThread();
 else enumerateDevices();

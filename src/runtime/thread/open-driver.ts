@@ -9,26 +9,65 @@ import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
-import { findMissing, mend } from './fallbacks.js';
+import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
 
 export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
+  const older = config.without?.includes('paraminfo') === true;
+  const driver = openProvider(config, print, older);
+  return older ? withoutParamInfo(driver) : driver;
+}
+
+function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean): Driver {
   if (config.provider === 'cpu') {
     return openCpu({ print, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }) });
   }
   return openLibcuda({
+    ...(older ? { launchParams: 'buffer' } : {}),
     ...(config.libraryPath === undefined ? {} : { path: config.libraryPath }),
     ...(config.koffiPath === undefined ? {} : { koffiPath: config.koffiPath }),
     ...(config.unloads === undefined ? {} : { unloads: config.unloads }),
   });
 }
 
-/** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-const RELEASE_THRESHOLD = 4;
-
 export interface OpenedDevice {
   /** The driver to go on with: where the platform lacks something, with a way round it. */
   driver: Driver;
   reply: OpenReply;
+  /** The buffers, with the slots and staging where they are. */
+  buffers: SharedBuffers;
+}
+
+interface PinnedSlots extends PinnedInfo {
+  buffer: ArrayBufferLike;
+  registered: boolean;
+}
+
+/** CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP */
+const PORTABLE_AND_MAPPED = 3;
+
+/**
+ * Page-locks what the threads share with the device. Where the platform registers no host memory, the driver allocates
+ * it: every thread then has a view of its own, which is plain memory to JavaScript, on a GPU.
+ */
+function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): PinnedSlots {
+  let refused: unknown;
+  if (config.without?.includes('registration') !== true) {
+    try {
+      const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+      return { ...pinned, buffer: buffers.pinned, registered: true };
+    } catch (error) {
+      refused = error;
+    }
+  }
+  let address: number;
+  try {
+    address = config.hostMemory ?? driver.cuMemHostAlloc(PINNED_BYTES, PORTABLE_AND_MAPPED);
+  } catch (error) {
+    throw refused ?? error;
+  }
+  const { buffer, byteOffset } = driver.hostView(address, PINNED_BYTES);
+  new Uint8Array(buffer, byteOffset, SLOTS_BYTES).fill(0);
+  return { address, deviceAddress: driver.cuMemHostGetDevicePointer(address, 0), byteOffset, buffer, registered: false };
 }
 
 /** Retains the primary context, page-locks the slots and the staging area, and finds out what the device is and lacks. */
@@ -38,15 +77,20 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   const device = driver.cuDeviceGet(config.provider === 'cpu' ? 0 : config.ordinal);
   const context = driver.cuDevicePrimaryCtxRetain(device);
   driver.cuCtxSetCurrent(context);
-  const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+  const pinned = pinSlots(driver, config, buffers);
   const slotsAddress = pinned.deviceAddress;
   const attributes = {} as DeviceAttributes;
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
   }
-  keepPool(driver, device);
-  const { slots } = viewShared({ ...buffers, pinnedOffset: pinned.byteOffset });
-  const missing = findMissing(driver, slotsAddress, slots, attributes.memoryPools);
+  try {
+    runProcedure(driver, 'keepPool', [device]);
+  } catch {
+    // No pools: plain allocation takes their place.
+  }
+  const own: SharedBuffers = { ...buffers, pinned: pinned.buffer, pinnedOffset: pinned.byteOffset };
+  const { slots } = viewShared(own);
+  const missing = findMissing(driver, config.without ?? [], slotsAddress, slots, attributes.memoryPools);
   const reply: OpenReply = {
     name: driver.cuDeviceGetName(device),
     uuid: driver.cuDeviceGetUuid(device),
@@ -59,24 +103,14 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     slotsAddress,
     stagingAddress: pinned.address + SLOTS_BYTES,
     pinnedOffset: pinned.byteOffset,
+    registered: pinned.registered,
+    hostMemory: pinned.registered || driver.provider === 'libcuda' ? undefined : pinned.buffer,
     ...driver.cuCtxGetStreamPriorityRange(),
     mended: missing.memops || missing.pools,
     memoryOperations: !missing.memops,
     pools: !missing.pools,
   };
-  return { driver: mend(driver, missing, slotsAddress, slots), reply };
-}
-
-/**
- * Lets the device's own pool keep what is freed. By default it gives everything back whenever a stream is synchronised
- * with, and each allocation then maps memory anew: hundreds of microseconds, in which nothing is launched.
- */
-function keepPool(driver: Driver, device: number): void {
-  try {
-    driver.cuMemPoolSetAttribute(driver.cuDeviceGetDefaultMemPool(device), RELEASE_THRESHOLD, Number.MAX_SAFE_INTEGER);
-  } catch {
-    // No pools: plain allocation takes their place.
-  }
+  return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
 }
 
 /** The devices that a provider shows. */

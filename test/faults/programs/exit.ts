@@ -88,6 +88,17 @@ switch (point) {
     leaveSoon(10);
     await device.close();
     break;
+  case 'closed': {
+    // On a GPU the kernel goes on: nothing but the end of the process ends it.
+    waiting.kernel('forever').launch(device.stream, { grid: 1, block: 1 }, buffer);
+    const pinned = await device.pinned(u8, 1 << 20);
+    device.alloc(u8, 1 << 20).write(device.stream, pinned).catch(() => undefined);
+    const managed = await device.managed(u8, 1 << 20);
+    managed.prefetch(device.stream).catch(() => undefined);
+    await device.close({ timeout: random() * 50 });
+    leave();
+    break;
+  }
   case 'call':
     device.stream.call(() => leave());
     break;

@@ -1,6 +1,6 @@
 /** Loses the device to the kernel that is named, and prints what everyone learned of it. */
 import { Device, i32, u8 } from 'async-cuda/core';
-import type { CudaError } from 'async-cuda/core';
+import type { CudaDeviceLostError, CudaError } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
 
@@ -11,8 +11,8 @@ const unhandled: string[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push((reason as CudaError).code));
 
 const said = (error: unknown): unknown => {
-  const { code, message, driverName, cause } = error as CudaError;
-  return { code, message, driverName, cause: (cause as CudaError | undefined)?.driverName };
+  const { code, message, driverName, cause, inFlight: work } = error as CudaDeviceLostError;
+  return { code, message, driverName, cause: (cause as CudaError | undefined)?.driverName, work };
 };
 const outcome = (work: () => unknown): Promise<unknown> =>
   (async () => work())().then(
@@ -26,8 +26,8 @@ const errors: unknown[] = [];
 device.on('lost', (error) => lost.push(said(error)));
 device.on('error', (error) => errors.push(said(error)));
 const module = await device.loadModule(FAULTING);
-const other = device.createStream();
-const buffer = device.alloc(i32, 4);
+const other = device.createStream({ label: 'other' });
+const buffer = device.alloc(i32, 4, { label: 'victim' });
 const elsewhere = device.alloc(i32, 4, { stream: other });
 const large = device.alloc(u8, 16 << 20, { stream: other });
 buffer.fill(device.stream, 1);

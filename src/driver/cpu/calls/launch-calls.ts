@@ -46,7 +46,7 @@ export function launchCalls(machine: Machine) {
 
   function launch(
     call: string, func: KernelFunction, gx: number, gy: number, gz: number, bx: number, by: number, bz: number,
-    shared: number, streamHandle: number, cooperative: boolean, params: Int32Array, paramStart: number, paramWords: number,
+    shared: number, streamHandle: number, cooperative: boolean, params: Int32Array, paramStart: number, paramBytes: number,
   ): void {
     const stream = machine.stream(call, streamHandle);
     if (func.context !== stream.context) fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, 'the function and the stream belong to different contexts');
@@ -67,8 +67,8 @@ export function launchCalls(machine: Machine) {
       invalidValue(call, `${shared} bytes of dynamic shared memory are more than the ${func.maxDynamicShared} that ${func.name} can have;`
         + ' CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES raises it');
     }
-    if (paramWords < func.paramWords || paramStart + func.paramWords > params.length) {
-      invalidValue(call, `${paramWords} words of parameters were given; ${func.name} takes ${func.paramWords}`);
+    if (paramBytes < func.kernel.paramBytes || paramStart + func.paramWords > params.length) {
+      invalidValue(call, `${paramBytes} bytes of parameters were given; ${func.name} takes ${func.kernel.paramBytes}`);
     }
     if (cooperative) {
       const most = activeBlocks(func, threads, shared) * func.context.device.multiprocessors;
@@ -145,17 +145,17 @@ export function launchCalls(machine: Machine) {
       return activeBlocks(func, threads, config.sharedMemBytes) * func.context.device.multiprocessors;
     },
 
-    cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, params, paramStart, paramWords) {
+    cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, params, paramStart, paramBytes) {
       const func = functionOf('cuLaunchKernel', handle);
-      launch('cuLaunchKernel', func, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, false, params, paramStart, paramWords);
+      launch('cuLaunchKernel', func, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, false, params, paramStart, paramBytes);
     },
     /** Programmatic serialization and priority are hints that change nothing on this device. */
-    cuLaunchKernelEx(c: LaunchConfig, handle, params, paramStart, paramWords) {
+    cuLaunchKernelEx(c: LaunchConfig, handle, params, paramStart, paramBytes) {
       const call = 'cuLaunchKernelEx';
       const func = functionOf(call, handle);
       checkAttributes(call, c.attrs);
       launch(call, func, c.gridDimX, c.gridDimY, c.gridDimZ, c.blockDimX, c.blockDimY, c.blockDimZ, c.sharedMemBytes, c.hStream,
-        c.attrs.cooperative === true, params, paramStart, paramWords);
+        c.attrs.cooperative === true, params, paramStart, paramBytes);
     },
   } satisfies Partial<Driver>;
 }

@@ -43,7 +43,7 @@ export function memoryCalls(machine: Machine) {
       owner.memory.revive(taken, bytes);
       return taken.address;
     }
-    const allocation = owner.obtain(() => pool.take(owner.memory, bytes));
+    const allocation = owner.obtainOrdered(pool, () => pool.take(owner.memory, bytes));
     return (allocation ?? poolExhausted(call, owner, pool, bytes)).address;
   }
 

@@ -1,12 +1,17 @@
 /**
  * Host memory that the driver knows: SharedArrayBuffers, whole or in part, registered or allocated by it. JavaScript
- * has no addresses, so each buffer gets an interval of 2^33 synthetic ones from 2^40 on, far above any device address.
+ * has no addresses, so each buffer gets an interval of 2^33 synthetic ones (more than one where it is longer) from 2^40
+ * on, far above any device address.
  * Such an address is good for copies and stream memory operations, not for kernels: their memory is the device's.
  */
 import type { ByteSpace } from './byte-space.js';
 
 export const HOST_BASE = 2 ** 40;
 const HOST_STRIDE = 2 ** 33;
+
+function intervals(buffer: SharedArrayBuffer): number {
+  return Math.max(1, Math.ceil(buffer.byteLength / HOST_STRIDE));
+}
 
 export interface HostRange {
   readonly address: number;
@@ -27,7 +32,7 @@ export class HostBuffer implements ByteSpace {
     this.origin = origin;
     this.buffer = buffer;
     this.bytes = new Uint8Array(buffer);
-    this.words = new Int32Array(buffer, 0, buffer.byteLength >>> 2);
+    this.words = new Int32Array(buffer, 0, Math.floor(buffer.byteLength / 4));
   }
 
   fill(at: number, byte: number, bytes: number): void {
@@ -54,7 +59,8 @@ export class HostMemory {
   bufferOf(buffer: SharedArrayBuffer): HostBuffer {
     let known = this.known.get(buffer);
     if (known === undefined) {
-      known = new HostBuffer(HOST_BASE + this.nextInterval++ * HOST_STRIDE, buffer);
+      known = new HostBuffer(HOST_BASE + this.nextInterval * HOST_STRIDE, buffer);
+      this.nextInterval += intervals(buffer);
       this.known.set(buffer, known);
     }
     return known;
@@ -68,7 +74,7 @@ export class HostMemory {
     const range: HostRange = { address, bytes, origin };
     host.ranges.push(range);
     host.ranges.sort((a, b) => a.address - b.address);
-    this.active.set(this.interval(address), host);
+    for (let i = 0; i < intervals(buffer); i++) this.active.set(this.interval(host.origin) + i, host);
     return range;
   }
 
@@ -78,7 +84,7 @@ export class HostMemory {
     const index = host?.ranges.findIndex((range) => range.address === address && range.origin === origin) ?? -1;
     if (host === undefined || index < 0) return false;
     host.ranges.splice(index, 1);
-    if (host.ranges.length === 0) this.active.delete(this.interval(address));
+    if (host.ranges.length === 0) for (let i = 0; i < intervals(host.buffer); i++) this.active.delete(this.interval(host.origin) + i);
     return true;
   }
 

@@ -44,7 +44,7 @@ export function openFake(options: CpuOptions = {}): FakeDevice {
     },
     launch(func, on, params = [], grid = 1, block = 1) {
       const packed = packParams(params);
-      cu.cuLaunchKernel(func, grid, 1, 1, block, 1, 1, 0, on, packed, 0, packed.length);
+      cu.cuLaunchKernel(func, grid, 1, 1, block, 1, 1, 0, on, packed, 0, packed.byteLength);
     },
     host(bytes) {
       const buffer = new SharedArrayBuffer(bytes);

@@ -1,0 +1,28 @@
+/**
+ * What `async-cuda cache` and `async-cuda info` say of the cache of compiled code.
+ */
+import { openCubinCache } from '../runtime/cubin-cache.js';
+import type { CacheContents, CubinCache } from '../runtime/cubin-cache.js';
+
+const OFF = 'off: ASYNC_CUDA_CACHE_DISABLE is set, or the user has no home folder';
+
+/** Undefined where there is no cache. */
+export function cacheContents(): CacheContents | undefined {
+  return openCubinCache()?.contents();
+}
+
+export function describeCache(contents: CacheContents | undefined): string {
+  return contents === undefined ? OFF : `${contents.folder}: ${amount(contents)}`;
+}
+
+/** Removes what is kept, and tells how much that was. */
+export function clearCache(cache: CubinCache | undefined = openCubinCache()): string {
+  if (cache === undefined) return OFF;
+  const removed = cache.clear();
+  const left = cache.contents();
+  return `${removed.folder}: ${amount(removed)} removed${left.entries === 0 ? '' : `, ${amount(left)} could not be`}`;
+}
+
+function amount({ entries, bytes }: CacheContents): string {
+  return `${entries} ${entries === 1 ? 'entry' : 'entries'}, ${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}

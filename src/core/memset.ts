@@ -1,0 +1,33 @@
+/**
+ * The command that fills device memory: `width` words of `bits` bits in each of `height` rows, `pitch` bytes from one
+ * row to the next; one row where `height` is 0.
+ */
+import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import type { Resource } from './resource.js';
+import type { Stream } from './stream.js';
+
+export interface Fill {
+  /** Byte offset of the first word in its resource. */
+  offset: number;
+  /** 8, 16 or 32. */
+  bits: number;
+  value: number;
+  width: number;
+  height: number;
+  pitch: number;
+}
+
+/** Writes the command; returns its number on the stream. Ordering is the caller's. */
+export function putMemset(stream: Stream, root: number, resource: Resource, access: number, fill: Fill): number {
+  const body = stream.begin(OP.memset, 13, root);
+  const { memory } = stream.runtime.ring;
+  memory[body] = resource.handle | (access << ACCESS_SHIFT);
+  putInt64(memory, body + 1, fill.offset);
+  memory[body + 3] = fill.bits;
+  memory[body + 4] = fill.value;
+  putInt64(memory, body + 5, fill.width);
+  memory[body + 7] = fill.height;
+  memory[body + 8] = fill.pitch;
+  return stream.commit();
+}

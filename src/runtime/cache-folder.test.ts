@@ -1,0 +1,32 @@
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+
+import { cacheFolder } from './cache-folder.js';
+
+const home = (): string => '/home/ada';
+const on = (platform: NodeJS.Platform, env: Record<string, string> = {}): string | undefined => cacheFolder({ env, platform, home });
+
+test.skipIf(process.platform === 'win32')('is where the platform keeps its caches', () => {
+  expect(on('linux')).toBe('/home/ada/.cache/async-cuda');
+  expect(on('linux', { XDG_CACHE_HOME: '/scratch' })).toBe('/scratch/async-cuda');
+  expect(on('linux', { XDG_CACHE_HOME: 'relative' })).toBe('/home/ada/.cache/async-cuda');
+  expect(on('darwin', { XDG_CACHE_HOME: '/scratch' })).toBe('/home/ada/Library/Caches/async-cuda');
+  expect(on('win32', { LOCALAPPDATA: '/local' })).toBe('/local/async-cuda');
+});
+
+test('is what ASYNC_CUDA_CACHE_DIR names', () => {
+  expect(on('linux', { ASYNC_CUDA_CACHE_DIR: '/kept', XDG_CACHE_HOME: '/scratch' })).toBe(resolve('/kept'));
+});
+
+test('is none where ASYNC_CUDA_CACHE_DISABLE says so', () => {
+  expect(on('linux', { ASYNC_CUDA_CACHE_DISABLE: '1', ASYNC_CUDA_CACHE_DIR: '/kept' })).toBeUndefined();
+  for (const no of ['', '0']) expect(on('linux', { ASYNC_CUDA_CACHE_DISABLE: no })).toBeDefined();
+});
+
+test('is none for a user without a home', () => {
+  const nobody = (): never => {
+    throw new Error('no such user');
+  };
+  expect(cacheFolder({ env: {}, platform: 'linux', home: nobody })).toBeUndefined();
+  expect(cacheFolder({ env: {}, platform: 'linux', home: () => '' })).toBeUndefined();
+});

@@ -1,0 +1,60 @@
+/** Copies by several cores: every byte arrives, nothing beside it changes, and a crew without helpers does the same. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+
+import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { CopyCrew } from './copy-crew.js';
+
+const SIZE = 3 << 20;
+
+/** Bytes that differ from place to place and from copy to copy. */
+function pattern(bytes: Uint8Array, seed: number): Uint8Array {
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >>> 8) * 17 + seed) & 0xff;
+  return bytes;
+}
+
+describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', (_, helped) => {
+  const crew = CopyCrew.open(koffiPath(), 4);
+  if (crew === undefined) {
+    test.skip('there is no libc to ask', () => undefined);
+    return;
+  }
+  const koffi = loadKoffi(koffiPath());
+  const native = new Uint8Array(new SharedArrayBuffer(SIZE));
+  const address = Number(koffi.address(native));
+  if (helped) crew.start();
+  afterAll(() => crew.close());
+
+  test('copies any part, and nothing else', async () => {
+    // So that helpers are there for most of it.
+    if (helped) await sleep(300);
+    fc.assert(fc.property(
+      fc.integer({ min: 0, max: SIZE }), fc.integer({ min: 0, max: SIZE }), fc.integer({ min: 0, max: 255 }), fc.boolean(),
+      (a, b, seed, out) => {
+        const [from, to] = a < b ? [a, b] : [b, a];
+        const user = new Uint8Array(SIZE);
+        const [source, target] = out ? [native, user] : [user, native];
+        pattern(source, seed);
+        target.fill(seed ^ 0xff);
+        if (out) crew.copyOut(target.subarray(from, to), address + from);
+        else crew.copyIn(address + from, source.subarray(from, to));
+        expect(Buffer.compare(Buffer.from(target.subarray(from, to)), Buffer.from(source.subarray(from, to)))).toBe(0);
+        expect(target.subarray(0, from).every((byte) => byte === (seed ^ 0xff))).toBe(true);
+        expect(target.subarray(to).every((byte) => byte === (seed ^ 0xff))).toBe(true);
+      },
+    ), { numRuns: 25 });
+  });
+
+  test('copies again after a pause', async () => {
+    const user = pattern(new Uint8Array(SIZE), 7);
+    for (let i = 0; i < 200; i++) {
+      if (i % 50 === 0) await sleep(5);
+      user[i * 4096] = i;
+      crew.copyIn(address, user);
+      expect(native[i * 4096]).toBe(i & 0xff);
+      expect(Buffer.compare(Buffer.from(native), Buffer.from(user))).toBe(0);
+    }
+  });
+});

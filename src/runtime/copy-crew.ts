@@ -1,0 +1,108 @@
+/**
+ * Copies of host memory by several cores. One core copies what is not in its cache at 9 to 14 GB/s on the host of an
+ * H200, four at 35 to 50 (measured); the link to the device takes 55.
+ *
+ * The JS thread cuts a copy into pieces, copies pieces itself, and returns when all are done. So nobody touches the
+ * memory of a user's array while JavaScript runs: it cannot be detached, resized or collected meanwhile. The helpers are
+ * threads of their own that look for pieces without sleeping for a millisecond after the last copy, and sleep after that.
+ */
+import { availableParallelism } from 'node:os';
+
+import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { CONTROL_BYTES, JOB, MAX_BYTES, PIECE_BYTES, WORD, copyPieces, loadMemcpy } from './copier.js';
+import type { Memcpy } from './copier.js';
+import { ThreadWorker } from './workers.js';
+
+const HELPERS = 3;
+/** Below this a copy is over before a helper has seen it. */
+const MIN_BYTES = 2 * PIECE_BYTES;
+
+export class CopyCrew {
+  private readonly path: string | undefined;
+  private readonly count: number;
+  private readonly memcpy: Memcpy;
+  private readonly address: (memory: Uint8Array) => bigint;
+  private readonly control = new SharedArrayBuffer(CONTROL_BYTES);
+  private readonly words = new Int32Array(this.control);
+  private readonly job = new Float64Array(this.control);
+  private number = 0;
+  private helpers: ThreadWorker[] | undefined;
+
+  private constructor(path: string | undefined, helpers: number) {
+    this.count = helpers;
+    const koffi = loadKoffi(path);
+    this.path = path;
+    this.address = (memory) => koffi.address(memory);
+    this.memcpy = loadMemcpy(path);
+  }
+
+  /** Undefined where there are too few cores for it (`cores` in all), or no libc to ask. */
+  static open(path: string | undefined, cores = availableParallelism()): CopyCrew | undefined {
+    if (cores < 4) return undefined;
+    try {
+      return new CopyCrew(path ?? koffiPath(), Math.min(HELPERS, cores - 2));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Starts the helpers. They join in when they are there; it takes tens of milliseconds. */
+  start(): void {
+    if (this.helpers !== undefined) return;
+    this.helpers = [];
+    for (let i = 0; i < this.count; i++) {
+      this.helpers.push(new ThreadWorker(
+        { role: 'copier', config: { provider: 'libcuda', ordinal: 0, koffiPath: this.path }, copying: this.control },
+        () => undefined,
+        // Without it the others, or the JS thread alone, do the work.
+        () => undefined,
+      ));
+    }
+  }
+
+  /** Copies from an address into an array's memory. */
+  copyOut(target: Uint8Array, source: number): void {
+    this.copy(Number(this.address(target)), source, target.length);
+  }
+
+  /** Copies an array's memory to an address. */
+  copyIn(target: number, source: Uint8Array): void {
+    this.copy(target, Number(this.address(source)), source.length);
+  }
+
+  private copy(target: number, source: number, bytes: number): void {
+    for (let at = 0; at < bytes; at += MAX_BYTES) this.copyJob(target + at, source + at, Math.min(MAX_BYTES, bytes - at));
+  }
+
+  private copyJob(target: number, source: number, bytes: number): void {
+    if (bytes < MIN_BYTES || this.helpers === undefined) {
+      this.memcpy(target, source, bytes);
+      return;
+    }
+    const { words, job } = this;
+    const pieces = Math.ceil(bytes / PIECE_BYTES);
+    job[JOB.target] = target;
+    job[JOB.source] = source;
+    job[JOB.bytes] = bytes;
+    this.number = (this.number + 1) & 0xffff;
+    Atomics.store(words, WORD.done, 0);
+    Atomics.store(words, WORD.job, (this.number << 16) | (pieces << 8));
+    if (Atomics.load(words, WORD.sleepers) !== 0) {
+      Atomics.add(words, WORD.bell, 1);
+      Atomics.notify(words, WORD.bell);
+    }
+    copyPieces(words, job, this.memcpy);
+    // Whoever took a piece is at it: some ten microseconds.
+    while (Atomics.load(words, WORD.done) < pieces);
+  }
+
+  async close(): Promise<void> {
+    const { helpers, words } = this;
+    if (helpers === undefined) return;
+    this.helpers = undefined;
+    Atomics.store(words, WORD.stop, 1);
+    Atomics.add(words, WORD.bell, 1);
+    Atomics.notify(words, WORD.bell);
+    await Promise.all(helpers.map(async (helper) => helper.terminate()));
+  }
+}

@@ -1,0 +1,144 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { CubinCache } from './cubin-cache.js';
+import type { CubinKey } from './cubin-cache.js';
+
+let folder: string;
+beforeEach(() => (folder = join(mkdtempSync(join(tmpdir(), 'async-cuda-cache-')), 'made', 'when', 'needed')));
+afterEach(() => rmSync(join(folder, '../../..'), { recursive: true, force: true }));
+
+const key = (changes: Partial<CubinKey> = {}): CubinKey => ({ image: '.version 7.0', options: {}, architecture: 'sm_90', driver: '13000', ...changes });
+const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill(fill);
+const onlyFile = (): string => join(folder, readdirSync(folder)[0]!);
+
+test('gives back what was kept, also to another process', () => {
+  new CubinCache(folder).set(key(), code(1000));
+  expect(new Uint8Array(new CubinCache(folder).get(key())!)).toEqual(code(1000));
+});
+
+test.each<[string, Partial<CubinKey>]>([
+  ['program', { image: '.version 7.1' }],
+  ['option', { options: { CU_JIT_MAX_REGISTERS: 32 } }],
+  ['GPU', { architecture: 'sm_100' }],
+  ['driver', { driver: '13010' }],
+])('keeps code of another %s apart', (_, changes) => {
+  const cache = new CubinCache(folder);
+  cache.set(key(), code(10));
+  expect(cache.get(key(changes))).toBeUndefined();
+});
+
+test('the order of options does not matter', () => {
+  const cache = new CubinCache(folder);
+  cache.set(key({ options: { a: 1, b: 2 } }), code(10));
+  expect(cache.get(key({ options: { b: 2, a: 1 } }))).toBeDefined();
+});
+
+test.each<[string, (path: string) => void]>([
+  ['cut off', (path) => truncateSync(path, 500)],
+  ['empty', (path) => truncateSync(path, 0)],
+  ['only a head', (path) => truncateSync(path, 51)],
+  ['longer', (path) => writeFileSync(path, 'x', { flag: 'a' })],
+  ['another format', (path) => writeFileSync(path, readFileSync(path).fill(0, 0, 1))],
+  ['spoiled', (path) => {
+    const bytes = readFileSync(path);
+    bytes[800]! ^= 1;
+    writeFileSync(path, bytes);
+  }],
+])('a file that is %s is not there, and goes', (_, spoil) => {
+  const cache = new CubinCache(folder);
+  cache.set(key(), code(1000));
+  spoil(onlyFile());
+  expect(cache.get(key())).toBeUndefined();
+  expect(readdirSync(folder)).toEqual([]);
+  cache.set(key(), code(1000));
+  expect(cache.get(key())).toBeDefined();
+});
+
+test('what was not used for longest goes where there is too much', () => {
+  const cache = new CubinCache(folder, 10_000);
+  const names = new Map<string, string>();
+  for (const image of ['a', 'b', 'c']) {
+    const before = new Set(names.values());
+    cache.set(key({ image }), code(3000));
+    const file = join(folder, readdirSync(folder).find((name) => !before.has(join(folder, name)))!);
+    names.set(image, file);
+    const hour = ['a', 'b', 'c'].indexOf(image);
+    utimesSync(file, hour * 3600, hour * 3600);
+  }
+  cache.get(key({ image: 'a' }));
+  cache.set(key({ image: 'd' }), code(3000));
+  expect(['a', 'b', 'c', 'd'].map((image) => cache.get(key({ image })) !== undefined)).toEqual([true, false, false, true]);
+  expect(cache.contents().bytes).toBeLessThanOrEqual(10_000);
+});
+
+test('code larger than the cache is not kept, and removes nothing', () => {
+  const cache = new CubinCache(folder, 10_000);
+  cache.set(key({ image: 'small' }), code(100));
+  cache.set(key(), code(20_000));
+  expect(cache.contents().entries).toBe(1);
+});
+
+test('clear removes the cache’s own files and no other', () => {
+  const cache = new CubinCache(folder);
+  cache.set(key(), code(1000));
+  cache.set(key({ image: 'b' }), code(1000));
+  writeFileSync(join(folder, 'notes.txt'), 'mine');
+  writeFileSync(join(folder, `${'0'.repeat(64)}.cubin.abc.tmp`), 'unfinished');
+  expect(cache.clear()).toMatchObject({ entries: 2 });
+  expect(readdirSync(folder)).toEqual(['notes.txt']);
+});
+
+test('files that nobody will finish go after an hour, fresh ones stay', () => {
+  const cache = new CubinCache(folder);
+  cache.set(key(), code(10));
+  const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.cubin.abc.tmp`));
+  for (const path of [old!, fresh!]) writeFileSync(path, '');
+  utimesSync(old!, 1, 1);
+  cache.set(key({ image: 'b' }), code(10));
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual(['2'.repeat(64) + '.cubin.abc.tmp']);
+});
+
+test('a folder that cannot be made or written is taken as an empty one', () => {
+  const file = join(folder, '../../..', 'file');
+  writeFileSync(file, '');
+  const cache = new CubinCache(join(file, 'folder'));
+  cache.set(key(), code(10));
+  expect(cache.get(key())).toBeUndefined();
+  cache.delete(key());
+  expect(cache.contents()).toMatchObject({ entries: 0, bytes: 0 });
+  expect(cache.clear()).toMatchObject({ entries: 0, bytes: 0 });
+});
+
+test('many processes may write and read the same entries', async () => {
+  const program = join(folder, '../../..', 'program.mjs');
+  await build({
+    stdin: {
+      contents: `import { CubinCache } from './cubin-cache.ts';
+        const cache = new CubinCache(${JSON.stringify(folder)}, 60_000);
+        let spoiled = 0;
+        for (let i = 0; i < 200; i++) {
+          const n = i % 5;
+          const key = { image: String(n), options: {}, architecture: '', driver: '' };
+          const found = cache.get(key);
+          if (found !== undefined && (found.length !== 10_000 + n || found.some((byte) => byte !== n))) spoiled++;
+          cache.set(key, new Uint8Array(10_000 + n).fill(n));
+          if (i % 50 === 49) cache.clear();
+        }
+        process.send(spoiled);`,
+      resolveDir: import.meta.dirname,
+    },
+    bundle: true, platform: 'node', format: 'esm', outfile: program, logLevel: 'error',
+  });
+  const results = await Promise.all(Array.from({ length: 4 }, async () => {
+    const child = fork(program);
+    const [[spoiled], [status]] = await Promise.all([once(child, 'message'), once(child, 'exit')]) as [[number], [number]];
+    return { spoiled, status };
+  }));
+  expect(results).toEqual(Array(4).fill({ spoiled: 0, status: 0 }));
+});

@@ -1,0 +1,169 @@
+/**
+ * Machine code that the driver's JIT made of PTX, kept on disk: one file for each program, options, GPU and driver.
+ *
+ * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
+ * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws. It
+ * waits for the disk, so it is not for the JavaScript thread.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { cacheFolder } from './cache-folder.js';
+import { VERSION } from './version.js';
+
+/** All files together; the least recently used go first. */
+const MAX_BYTES = 2 ** 30;
+/** What is left where files had to go, so that not each new one has others removed. */
+const KEPT_SHARE = 0.9;
+/** A file that was begun so long ago will not be finished. */
+const ABANDONED_MS = 3_600_000;
+
+const MAGIC = Buffer.from('async-cuda cubin 1\n');
+const CHECKSUM_BYTES = 32;
+const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
+
+const ENTRY = /^[0-9a-f]{64}\.cubin$/;
+const UNFINISHED = /^[0-9a-f]{64}\.cubin\.[0-9a-f]+\.tmp$/;
+
+/** What machine code depends on. */
+export interface CubinKey {
+  image: string;
+  /** CU_JIT_* */
+  options: object;
+  /** e.g. `sm_90` */
+  architecture: string;
+  /** As exactly as it can be told: each driver has its own compiler. */
+  driver: string;
+}
+
+export interface CacheContents {
+  folder: string;
+  entries: number;
+  bytes: number;
+}
+
+export class CubinCache {
+  readonly folder: string;
+  private readonly maxBytes: number;
+
+  constructor(folder: string, maxBytes = MAX_BYTES) {
+    this.folder = folder;
+    this.maxBytes = maxBytes;
+  }
+
+  /** The machine code that was kept for `key`, if it is there and whole. */
+  get(key: CubinKey): Uint8Array | undefined {
+    const path = this.path(key);
+    let file: Buffer;
+    try {
+      file = readFileSync(path);
+    } catch {
+      return undefined;
+    }
+    const cubin = file.subarray(HEAD_BYTES);
+    const whole = cubin.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(cubin).equals(file.subarray(MAGIC.length, HEAD_BYTES));
+    if (!whole) {
+      this.delete(key);
+      return undefined;
+    }
+    attempt(() => {
+      const now = new Date();
+      utimesSync(path, now, now);
+    });
+    return cubin;
+  }
+
+  /** Keeps machine code; what has not been used for longest goes where there is too much. */
+  set(key: CubinKey, cubin: Uint8Array): void {
+    if (cubin.length + HEAD_BYTES > this.maxBytes) return;
+    const path = this.path(key);
+    const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+    const written = attempt(() => {
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(unfinished, Buffer.concat([MAGIC, checksum(cubin), cubin]), { mode: 0o600, flag: 'wx' });
+      renameSync(unfinished, path);
+    });
+    if (written) this.evict();
+    else attempt(() => rmSync(unfinished, { force: true }));
+  }
+
+  delete(key: CubinKey): void {
+    attempt(() => rmSync(this.path(key), { force: true }));
+  }
+
+  /** How much is kept. */
+  contents(): CacheContents {
+    const files = this.files().filter(({ name }) => ENTRY.test(name));
+    return { folder: this.folder, entries: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+  }
+
+  /** Removes all that is kept, and no other file of the folder. Returns how much went. */
+  clear(): CacheContents {
+    const before = this.contents();
+    for (const { name } of this.files()) attempt(() => rmSync(join(this.folder, name), { force: true }));
+    const after = this.contents();
+    return { folder: this.folder, entries: before.entries - after.entries, bytes: before.bytes - after.bytes };
+  }
+
+  private path({ image, options, architecture, driver }: CubinKey): string {
+    const hash = createHash('sha256');
+    const sorted = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
+    // As JSON, so that no two keys run together to the same text.
+    hash.update(JSON.stringify([VERSION, driver, architecture, sorted]));
+    hash.update(image);
+    return join(this.folder, `${hash.digest('hex')}.cubin`);
+  }
+
+  private evict(): void {
+    const files = this.files();
+    const entries = files.filter(({ name }) => ENTRY.test(name)).sort((a, b) => a.used - b.used);
+    let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+    const remove = (name: string): boolean => attempt(() => rmSync(join(this.folder, name), { force: true }));
+    if (bytes > this.maxBytes) {
+      for (const entry of entries) {
+        if (bytes <= this.maxBytes * KEPT_SHARE) break;
+        if (remove(entry.name)) bytes -= entry.bytes;
+      }
+    }
+    const abandoned = Date.now() - ABANDONED_MS;
+    for (const { name, used } of files) if (UNFINISHED.test(name) && used < abandoned) remove(name);
+  }
+
+  /** The files that are the cache's own. */
+  private files(): { name: string; bytes: number; used: number }[] {
+    let names: string[] = [];
+    attempt(() => {
+      names = readdirSync(this.folder);
+    });
+    return names.filter((name) => ENTRY.test(name) || UNFINISHED.test(name)).flatMap((name) => {
+      try {
+        const { size, mtimeMs } = statSync(join(this.folder, name));
+        return [{ name, bytes: size, used: mtimeMs }];
+      } catch {
+        // Another process has removed it meanwhile.
+        return [];
+      }
+    });
+  }
+}
+
+/** This process's cache; undefined where it is switched off. */
+export function openCubinCache(): CubinCache | undefined {
+  const folder = cacheFolder();
+  return folder === undefined ? undefined : new CubinCache(folder);
+}
+
+function checksum(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** Whether `act` went through. */
+function attempt(act: () => void): boolean {
+  try {
+    act();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Text that kernels print on a GPU. It stands in a buffer of the device, and the driver writes it to standard output
+ * when a call synchronises. Nothing here does, so it is asked for when a fence comes.
+ *
+ * A stream on which a kernel that prints was launched *owes* text. Its fences are then not written by the device: an
+ * event is recorded in the place of each; once that is seen to be reached, cuEventSynchronize, which returns at once,
+ * brings the text out, and then the fence is written from here. So whoever sees the fence has the text before it.
+ */
+import type { CUevent, Driver } from '../driver/driver.js';
+import { CUresult } from '../driver/result.js';
+import { SLOT_FENCE, SLOT_WORDS } from './layout.js';
+import type { SharedState } from './layout.js';
+import type { NativeOutput } from './native-output.js';
+
+const CU_EVENT_DISABLE_TIMING = 2;
+
+interface Fence {
+  readonly event: CUevent;
+  readonly stream: number;
+  readonly slot: number;
+  readonly value: number;
+}
+
+export class PrintedText {
+  private readonly driver: Driver;
+  private readonly shared: SharedState;
+  private readonly output: () => NativeOutput | undefined;
+  /** By stream: fences that wait for text, and whether work that prints stands behind the last of them. */
+  private readonly owing = new Map<number, { fences: number; unfenced: boolean }>();
+  private readonly fences: Fence[] = [];
+  private readonly spare: CUevent[] = [];
+
+  /** `output` is asked when text is first due; undefined where the machine has no such thing. */
+  constructor(driver: Driver, shared: SharedState, output: () => NativeOutput | undefined) {
+    this.driver = driver;
+    this.shared = shared;
+    this.output = output;
+  }
+
+  /** Streams that owe text. */
+  get streams(): number {
+    return this.owing.size;
+  }
+
+  /** A kernel that prints was launched on `stream`. */
+  owe(stream: number): void {
+    const owed = this.owing.get(stream);
+    if (owed === undefined) this.owing.set(stream, { fences: 0, unfenced: true });
+    else owed.unfenced = true;
+  }
+
+  /** Takes over a fence of a stream that owes text. Returns false where it owes none. */
+  takeFence(stream: number, slot: number, value: number): boolean {
+    const owed = this.owing.get(stream);
+    if (owed === undefined) return false;
+    const event = this.spare.pop() ?? this.driver.cuEventCreate(CU_EVENT_DISABLE_TIMING);
+    this.driver.cuEventRecord(event, this.shared.streams[stream]!);
+    this.fences.push({ event, stream, slot, value });
+    owed.fences++;
+    owed.unfenced = false;
+    return true;
+  }
+
+  /**
+   * Brings out the text of fences that are reached, and writes them. Returns whether there was one. The event of a stream
+   * that met a fault is never reached; the probe tells of it.
+   */
+  settle(lost: boolean): boolean {
+    const { fences, driver } = this;
+    if (lost) {
+      this.owing.clear();
+      fences.length = 0;
+      return false;
+    }
+    const reached: Fence[] = [];
+    const unfinished = new Set<number>();
+    for (let i = 0; i < fences.length; ) {
+      const fence = fences[i]!;
+      if (unfinished.has(fence.stream) || driver.cuEventQuery(fence.event) !== CUresult.CUDA_SUCCESS) {
+        unfinished.add(fence.stream);
+        i++;
+        continue;
+      }
+      fences.splice(i, 1);
+      reached.push(fence);
+    }
+    if (reached.length === 0) return false;
+    this.bring(() => {
+      for (const { event } of reached) driver.cuEventSynchronize(event);
+    });
+    for (const { event, stream, slot, value } of reached) {
+      this.spare.push(event);
+      Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_FENCE, value);
+      const owed = this.owing.get(stream)!;
+      owed.fences--;
+      if (owed.fences === 0 && !owed.unfenced) this.owing.delete(stream);
+    }
+    return true;
+  }
+
+  /** The process ends: brings out what is finished, without waiting for the rest. */
+  end(): void {
+    const { driver, shared } = this;
+    const finished = [...this.owing.keys()].map((stream) => shared.streams[stream]!)
+      .filter((stream) => stream !== 0 && driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS);
+    if (finished.length === 0) return;
+    this.bring(() => {
+      for (const stream of finished) driver.cuStreamSynchronize(stream);
+    });
+  }
+
+  private bring(synchronise: () => void): void {
+    const output = this.output();
+    if (output === undefined) synchronise();
+    else output.bring(synchronise);
+  }
+}
