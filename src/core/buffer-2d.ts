@@ -6,6 +6,7 @@ import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_D
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { DeviceBox, copyBox } from './box.js';
 import type { Device } from './device.js';
 import { HOST_ARRAYS } from './dtype.js';
 import type { DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
@@ -162,17 +163,23 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     return new Pending(stream, root, mark);
   }
 
-  /** Copies from another image of the same size and dtype on the same device. cuMemcpy2DAsync */
+  /**
+   * Copies from another image of the same size and dtype, which may be of another device; ordered as
+   * {@link DeviceBuffer.copyFrom}. cuMemcpy2DAsync, cuMemcpy3DPeerAsync
+   *
+   * @param stream of this image's device
+   */
   copyFrom(stream: Stream, source: DeviceBuffer2D<D>): Pending {
     this.check(stream);
     if (!(source instanceof DeviceBuffer2D)) throw invalid('source', 'a DeviceBuffer2D', source);
-    source.check(stream);
+    source.checkAlive();
     if (source.dtype.name !== this.dtype.name || source.width !== this.width || source.height !== this.height || source.channels !== this.channels) {
       throw invalid('source', this.shape(), source.shape(), 'Copy parts with crop({ x, y, width, height }).');
     }
     if (source.memory === this.memory && source.byteOffset < this.byteOffset + this.byteLength && this.byteOffset < source.byteOffset + source.byteLength) {
       throw new CudaArgumentError('source', 'source: may overlap this image. Copy through another one.');
     }
+    if (source.device.runtime !== this.device.runtime) return copyBox(stream, this.box(), source.box(), this.wholeAccess());
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(source.memory, ACCESS_READ);
@@ -181,6 +188,22 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     stream.used(source.memory, ACCESS_READ, mark);
     stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
+  }
+
+  /**
+   * The image's rows as slices of `height` rows each, all of them in one where none is given: for copies in three
+   * dimensions. A row has `width × channels` elements.
+   */
+  box(layout: { height?: number } = {}): DeviceBox<D> {
+    this.checkAlive();
+    checkOptions('layout', layout, ['height']);
+    const { height = this.height } = layout;
+    checkInteger('layout.height', height, height === 0 ? 0 : 1, Math.max(1, this.height), 'rows');
+    if (height > 0 && this.height % height !== 0) throw invalid('layout.height', `a divisor of ${this.height} rows`, height);
+    return new DeviceBox(
+      this.memory, this.dtype, { width: this.width * this.channels, height, depth: height === 0 ? 0 : this.height / height }, this.pitch, height,
+      this.byteOffset, this.owner ?? this,
+    );
   }
 
   /** A view of a rectangle, in pixels, with the same pitch; it frees nothing. */

@@ -2,16 +2,20 @@
  * Device buffers: typed, one-dimensional device memory, and views of parts of it.
  */
 import {
-  ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP,
+  ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP,
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkDType, checkInteger, checkOptions, checkSignal, invalid, show } from './arguments.js';
+import { boxOf } from './box.js';
+import type { BoxLayout, DeviceBox } from './box.js';
+import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
 import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
+import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
@@ -180,9 +184,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Copies from another buffer of the same dtype and length. On one device: cuMemcpyDtoDAsync. From another device:
-   * through the host, from what `source.device.stream` has come to.
+   * Copies from another buffer of the same dtype and length, which may be of another device. In the order of `stream`,
+   * and behind the work of other streams, of both devices, that it conflicts with. On one device: cuMemcpyDtoDAsync.
+   * Between two of a kind: cuMemcpyPeerAsync. Between a GPU and a CPU device: through the host, on the source's
+   * `device.stream` and then on `stream`.
    *
+   * @param stream of this buffer's device
    * @throws CudaArgumentError for another dtype or length, or where the two overlap
    */
   copyFrom(stream: Stream, source: DeviceBuffer<D>): Pending {
@@ -193,26 +200,48 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (source.length !== this.length) {
       throw invalid('source', `${this.length} elements`, source.length, 'Copy parts with slice(from, to).');
     }
-    if (source.device.runtime !== this.device.runtime) return this.device.copyBetween(stream, this, source);
+    if (this.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
+    const from = memoryFor(source.memory, this.device.shared);
+    if (from === undefined) return copyThroughHost(stream, this, source);
+    if (from instanceof ForeignMemory) from.checkCapture(stream, 'source');
     if (source.memory === this.memory && this.length > 0 && Math.abs(source.byteOffset - this.byteOffset) < this.byteLength) {
       throw new CudaArgumentError('source', 'source: overlaps this buffer. Copy through a third one.');
     }
     const root = stream.nextRoot();
-    if (this.length === 0) return new Pending(stream, root, stream.mark);
-    stream.order(source.memory, ACCESS_READ);
+    stream.order(from, ACCESS_READ);
     stream.order(this.memory, ACCESS_WRITE);
     const body = stream.begin(OP.copy, 13, root);
     const { memory } = stream.runtime.ring;
     memory[body] = this.memory.handle | (this.wholeAccess() << ACCESS_SHIFT);
     putInt64(memory, body + 1, this.byteOffset);
-    memory[body + 3] = source.memory.handle | (ACCESS_READ << ACCESS_SHIFT);
+    memory[body + 3] = from.handle | (ACCESS_READ << ACCESS_SHIFT);
     putInt64(memory, body + 4, source.byteOffset);
     putInt64(memory, body + 6, this.byteLength);
-    memory[body + 8] = COPY_DEVICE_TO_DEVICE;
+    memory[body + 8] = from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER;
     const mark = stream.commit();
-    stream.used(source.memory, ACCESS_READ, mark);
+    stream.used(from, ACCESS_READ, mark);
     stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
+  }
+
+  /**
+   * As `target.copyFrom(stream, this)`.
+   *
+   * @param stream of the target's device
+   */
+  copyTo(stream: Stream, target: DeviceBuffer<D>): Pending {
+    if (!(target instanceof DeviceBuffer)) throw invalid('target', 'a DeviceBuffer', target);
+    return target.copyFrom(stream, this);
+  }
+
+  /**
+   * The buffer's elements, from the first one on, as a box of slices of rows: for copies in three dimensions.
+   *
+   * @throws CudaArgumentError where the box ends behind the buffer
+   */
+  box(layout: BoxLayout): DeviceBox<D> {
+    this.checkAlive();
+    return boxOf(this, layout, this.owner ?? this);
   }
 
   /** A view of elements `from` (inclusive) to `to` (exclusive); both may count from the end, as for arrays. */

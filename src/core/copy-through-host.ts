@@ -1,18 +1,27 @@
 /**
- * Copies between devices through the host: for devices that cannot reach each other's memory, a GPU and a CPU device
- * among them.
+ * Copies between devices through the host: for those that cannot reach each other's memory, a GPU and a CPU device.
  *
- * Ordered on both sides: the read is queued on the source's stream now, and the target's stream is held until the bytes
- * have come.
+ * Ordered on both sides: the read is queued on the source's `device.stream` now, and the target's stream is held until
+ * the bytes have come.
  */
-import type { DeviceBuffer } from './buffer.js';
-import type { DTypeName } from './dtype.js';
-import { encoderFor } from './host-codec.js';
+import type { Device } from './device.js';
+import { DTYPES } from './dtype.js';
+import { decoderFor, encoderFor } from './host-codec.js';
 import type { Pending } from './pending.js';
 import type { Stream } from './stream.js';
-import { writeRegionLater } from './transfer.js';
+import { readRegion, regionBytes, writeRegionLater } from './transfer.js';
+import type { Region } from './transfer.js';
 
-export function copyThroughHost<D extends DTypeName>(stream: Stream, target: DeviceBuffer<D>, source: DeviceBuffer<D>): Pending {
-  const bits = source.readBits(source.device.stream).then((words) => encoderFor(source.dtype, words, true, 'source'));
-  return writeRegionLater(stream, target.device.staging, target.region(), bits, 'copyFrom');
+/** A region, and the device that it is on. */
+export interface Place {
+  readonly device: Device;
+  region(): Region;
+}
+
+export function copyThroughHost(stream: Stream, target: Place, source: Place): Pending {
+  const from = source.region();
+  const bytes = new Uint8Array(regionBytes(from));
+  const decoder = decoderFor(DTYPES.u8, bytes, true, 'source', true);
+  const read = readRegion(source.device.stream, source.device.staging, from, decoder, 'copyFrom', () => encoderFor(DTYPES.u8, bytes, true, 'source'));
+  return writeRegionLater(stream, target.device.staging, target.region(), read.then(), 'copyFrom');
 }

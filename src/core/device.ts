@@ -14,7 +14,6 @@ import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } fro
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
-import { copyThroughHost } from './copy-through-host.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
 import type { EventOptions } from './event.js';
@@ -28,9 +27,10 @@ import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
 import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
-import type { Pending, WaitOptions } from './pending.js';
+import type { WaitOptions } from './pending.js';
+import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
-import { MemoryPool } from './pool.js';
+import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
@@ -259,9 +259,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       // There can be more bytes in it than a typed array can show.
       return new Uint8Array(shared).buffer;
     });
-    const { byteOffset, address } = await this.runtime.call('registerPinned', buffer, bytes);
+    const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
     this.runtime.pinned.set(address, buffer);
-    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, buffer);
+    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
@@ -288,16 +288,53 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.defaultPool;
   }
 
-  /** Makes a pool, for {@link AllocOptions.pool}. cuMemPoolCreate */
+  /**
+   * Makes a pool, for {@link AllocOptions.pool}. cuMemPoolCreate
+   *
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED where the platform has no pools
+   */
   async createPool(options: PoolOptions = {}): Promise<MemoryPool> {
     this.check();
     checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
-    const { maxBytes = 0, releaseThreshold = Number.MAX_SAFE_INTEGER } = options;
+    const { maxBytes = 0, releaseThreshold = Infinity } = options;
+    if (!this.shared.pools) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no memory pools here; allocate without one`);
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    checkInteger('options.releaseThreshold', releaseThreshold, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    const pool = new MemoryPool(this, await this.runtime.call('createPool', this.runtime.info.device, maxBytes, releaseThreshold), false);
+    const threshold = checkedThreshold('options.releaseThreshold', releaseThreshold);
+    const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, threshold);
+    const pool = new MemoryPool(this, handle, false);
     this.createdPools.add(pool);
+    await grantPeers(this.shared, handle);
     return pool;
+  }
+
+  /** Whether kernels of this device can be let use memory of another where it is. cuDeviceCanAccessPeer */
+  canAccessPeer(other: Device): Promise<boolean> {
+    this.check();
+    checkPeer(other);
+    return canAccessPeer(this.shared, other.shared);
+  }
+
+  /**
+   * Lets kernels of this device use buffers of another one: as arguments, tracked like its own. Copies between devices
+   * need no such access. One way only: `other` gets none to this device. cuCtxEnablePeerAccess, and cuMemPoolSetAccess for
+   * each pool of `other`
+   *
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED where {@link canAccessPeer} is false
+   */
+  async enablePeerAccess(other: Device): Promise<void> {
+    this.check();
+    checkPeer(other);
+    await enablePeerAccess(this.shared, other.shared);
+  }
+
+  /**
+   * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is queued on this one is
+   * over. cuCtxDisablePeerAccess
+   */
+  async disablePeerAccess(other: Device): Promise<void> {
+    this.check();
+    checkPeer(other);
+    await disablePeerAccess(this.shared, other.shared);
   }
 
   /**
@@ -462,11 +499,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return driver.hostView(address, bytes);
   }
 
-  /** @internal */
-  copyBetween<D extends DTypeName>(stream: Stream, target: DeviceBuffer<D>, source: DeviceBuffer<D>): Pending {
-    return copyThroughHost(stream, target, source);
-  }
-
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
@@ -520,6 +552,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       for (const stream of [...streams]) stream.close();
       await Promise.all([...managed, ...passed]);
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
+      // Streams of other devices are to wait for events of this one.
+      if (this.shared.last) await runtime.completion.until(() => this.shared.loans.settled());
       await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
       return true;
     };
@@ -529,6 +563,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       clearTimeout(timer);
     }
   }
+}
+
+function checkPeer(other: unknown): asserts other is Device {
+  if (!(other instanceof Device)) throw invalid('other', 'a Device', other);
+  other.check();
 }
 
 /** A whole number of elements. More bytes than a number counts exactly are more than there is anywhere. */

@@ -7,7 +7,7 @@ import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { abortable } from './pending.js';
 import type { WaitOptions } from './pending.js';
-import { createEvent, destroyEvent } from './stream.js';
+import { createEvent, destroyEvent, takenBack } from './stream.js';
 import type { Stream } from './stream.js';
 
 /** What {@link Device.createEvent} takes. */
@@ -23,13 +23,15 @@ export class Event implements Disposable {
   readonly device: Device;
   /** Whether {@link elapsed} can be asked of it. */
   readonly timing: boolean;
-  /** @internal */
-  readonly handle: number;
+  /** Another one after a record while streams of other devices wait for the one before. @internal */
+  handle: number;
   /** The capture in which it was recorded last. @internal */
   scope: CaptureScope | undefined;
   private stream: Stream | undefined;
   private mark = 0;
   private closed = false;
+  /** Closed, and past its last record. */
+  private ended = false;
 
   /** @internal */
   constructor(device: Device, options: EventOptions) {
@@ -60,13 +62,19 @@ export class Event implements Disposable {
    * Milliseconds on the device from this event to `end`, with a resolution of about half a microsecond. Waits for both.
    * cuEventElapsedTime
    *
-   * @throws CudaArgumentError where one of them was never recorded or does not measure time
+   * @throws CudaArgumentError where one of them was never recorded or does not measure time, or where they are of two
+   * devices: each has a clock of its own
    */
   async elapsed(end: Event): Promise<number> {
     this.check();
     if (!(end instanceof Event)) throw invalid('end', 'an Event', end);
     end.check();
-    if (end.device.runtime !== this.device.runtime) throw invalid('end', `an event of ${this.device.name}`, end, 'Events of two devices have no time in common.');
+    if (end.device.runtime !== this.device.runtime) {
+      throw invalid(
+        'end', `an event of ${this.device.shared.name}`, `${end.toString()} of ${end.device.shared.name}`,
+        'Each device has a clock of its own: record both events on one device, whose streams can wait for the other with stream.wait(event).',
+      );
+    }
     for (const [name, event] of [['this event', this], ['end', end]] as const) {
       if (!event.timing) throw invalid(name, 'an event with timing', event.toString(), 'Make it with device.createEvent({ timing: true }).');
       if (event.stream === undefined) throw invalid(name, 'an event that was recorded', event.toString(), 'Call stream.record(event) first.');
@@ -85,10 +93,14 @@ export class Event implements Disposable {
     this.closed = true;
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    // A record that is still with a parked stream names the handle.
-    const passed = this.stream === undefined || this.stream.isClosed ? Promise.resolve() : this.stream.passed(this.mark);
+    // A record that is still with a parked stream names the handle, also where that stream was closed.
+    const passed = this.stream === undefined ? Promise.resolve() : this.stream.passed(this.mark);
     passed.then(
-      () => destroyEvent(runtime, this.handle),
+      () => {
+        this.ended = true;
+        // Lent, it is destroyed when it is given back.
+        if (!this.device.shared.loans.knows(this.handle)) destroyEvent(runtime, this.handle);
+      },
       () => undefined,
     );
   }
@@ -110,6 +122,20 @@ export class Event implements Disposable {
   check(): void {
     if (this.closed) throw new CudaDisposedError('event: used after it was closed. Make another with device.createEvent().');
     this.device.check();
+  }
+
+  /** Makes the event fit to be recorded: streams of other devices that wait for it wait for the last record. @internal */
+  renew(): void {
+    const { shared, runtime } = this.device;
+    if (shared.loans.isLent(this.handle)) this.handle = createEvent(runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
+  }
+
+  /** Nobody of another device waits for `handle` any more, which was this event's. @internal */
+  givenBack(handle: number): void {
+    const { runtime } = this.device;
+    if (runtime.lost !== undefined) return;
+    if (handle === this.handle && !this.ended) takenBack(runtime, handle);
+    else destroyEvent(runtime, handle);
   }
 
   /** @internal */

@@ -9,6 +9,7 @@ import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
 import { DTYPES } from './dtype.js';
+import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import type { DTypeName } from './dtype.js';
 import { ManagedBuffer } from './managed.js';
 import type { Module } from './module.js';
@@ -192,7 +193,7 @@ export class Kernel {
     let references = 0;
     for (let i = 0; i < pointers.length; i++) {
       const param = pointers[i]!;
-      const memory = this.memoryOf(param, args[param.index]);
+      const memory = this.memoryOf(stream, param, args[param.index]);
       memories[i] = memory;
       if (memory === undefined) continue;
       references++;
@@ -359,27 +360,35 @@ export class Kernel {
     return at;
   }
 
-  private memoryOf(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
+  /** Memory of another device, where this one has access to it. */
+  private foreignMemory(stream: Stream, param: ParamLayout, arg: KernelMemory): Resource {
+    const argument = `args[${param.index}]`;
+    const memory = memoryFor(arg.memory, this.device.shared);
+    if (!(memory instanceof ForeignMemory)) {
+      throw invalid(argument, `memory of ${this.device.name}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+    }
+    memory.checkArgument(stream, argument);
+    return memory;
+  }
+
+  private memoryOf(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
     if (arg instanceof DeviceBuffer) {
       const { memory } = arg;
       if (!memory.disposed && memory.device.runtime === this.runtime && (param.dtype === undefined || arg.dtype.name === param.dtype)) return memory;
     }
-    return this.memoryOfAny(param, arg);
+    return this.memoryOfAny(stream, param, arg);
   }
 
-  private memoryOfAny(param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
+  private memoryOfAny(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
     if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer) {
       const { memory } = arg;
       if (memory.disposed) {
         throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
       }
-      if (memory.device.runtime !== this.device.runtime) {
-        throw invalid(`args[${param.index}]`, `memory of ${this.device.name}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
-      }
       if (param.dtype !== undefined && arg.dtype.name !== param.dtype) {
         throw invalid(`args[${param.index}]`, `a buffer of ${param.dtype} for parameter ${param.index} of kernel '${this.name}'`, arg, 'To pass the same bytes as another dtype use buffer.reinterpret(dtype).');
       }
-      return memory;
+      return memory.device.runtime === this.device.runtime ? memory : this.foreignMemory(stream, param, arg);
     }
     if (arg === null) return undefined;
     if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number')) return undefined;

@@ -126,7 +126,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
 
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
   prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
-    this.check();
+    this.checkAlive();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (to !== 'device' && to !== 'host') throw invalid('to', "'device' or 'host'", to);
@@ -164,13 +164,14 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     return this.toString();
   }
 
-  private check(): void {
+  /** @internal */
+  checkAlive(): void {
     if (this.memory.disposed) throw new CudaDisposedError('managed buffer: used after it was closed. Make another with await device.managed(dtype, length).');
     this.device.check();
   }
 
   private look(constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView): ArrayBufferView {
-    this.check();
+    this.checkAlive();
     const { memory } = this;
     if (!memory.idle) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'managed buffer: queued work uses it. Await that work, or stream.sync(), before looking at it.');

@@ -4,6 +4,8 @@
  */
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
+import type { ForeignMemory } from './foreign-memory.js';
+import type { SharedDevice } from './open-devices.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
@@ -18,6 +20,8 @@ export class Allocation extends Resource {
   root = 0;
   /** Its number as an operation of the stream. */
   mark = 0;
+  /** What commands of other devices call it by. */
+  readonly foreign = new Map<SharedDevice, ForeignMemory>();
   private readonly describe: () => string;
 
   constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string) {
@@ -34,9 +38,28 @@ export class Allocation extends Resource {
     if (this.disposed) return;
     this.disposed = true;
     this.device.freed(this);
+    this.forgetForeign();
     // Within a capture the free would be recorded, or refused.
-    const scope = this.scope?.ended === false ? this.scope : scopeOf(this.stream) ?? scopeOf(this.device.stream) ?? this.scope;
-    if (scope?.defer(() => this.queueFree()) !== true) this.queueFree();
+    const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
+    const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);
+    const scopes = scope === undefined ? captured : [scope, ...captured];
+    if (!scopes.some((each) => each?.defer(() => this.queueFree()) === true)) this.queueFree();
+  }
+
+  /** The handles that it has on other devices are theirs again once nothing there names them any more. */
+  private forgetForeign(): void {
+    if (this.foreign.size === 0) return;
+    for (const foreign of this.foreign.values()) foreign.disposed = true;
+    this.settled().then(
+      () => {
+        for (const [{ runtime }, { handle }] of this.foreign) {
+          if (runtime.lost !== undefined) continue;
+          runtime.shared.failure[handle] = 0;
+          runtime.handles.drop(handle);
+        }
+      },
+      () => undefined,
+    );
   }
 
   private queueFree(): void {
@@ -44,7 +67,7 @@ export class Allocation extends Resource {
     if (device.runtime.lost !== undefined) return;
     const stream = this.stream.isClosed || this.stream.capturing !== undefined ? device.stream : this.stream;
     // As a writer: behind the last writer and every reader.
-    this.order(stream, 2);
+    this.orderEnd(stream);
     if (stream !== this.stream) stream.waitFor(this.stream, this.mark);
     stream.free(this.handle);
   }

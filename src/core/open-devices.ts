@@ -12,6 +12,7 @@ import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
+import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
@@ -27,6 +28,14 @@ export class SharedDevice {
   capture: CaptureScope | undefined;
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
+  /** Events that streams of other devices wait for. */
+  readonly loans = new Loans();
+  /** The devices whose memory kernels of this one may use. */
+  readonly reaches = new Set<Runtime>();
+  /** The driver's numbers of the devices whose kernels may use this one's memory. */
+  readonly accessors = new Set<number>();
+  /** Whether streams of other devices use this one's memory or wait for it, or the other way round. */
+  private linked = false;
   private readonly key: string;
   private readonly forget: () => void;
   /** Whether somebody who closed his device has left work behind that does not end. */
@@ -42,8 +51,29 @@ export class SharedDevice {
     this.forget = onExit(runtime);
   }
 
+  get name(): string {
+    const { config, info } = this.runtime;
+    return `${info.name} (${config.provider === 'cpu' ? 'cpu' : 'cuda'}:${config.ordinal})`;
+  }
+
+  /** Whether stream-ordered memory comes from pools here. */
+  get pools(): boolean {
+    return this.runtime.info.pools;
+  }
+
+  /** Whether this is the last Device on the runtime. */
+  get last(): boolean {
+    return this.users === 1;
+  }
+
   retain(): void {
     this.users++;
+  }
+
+  /** What commands here call another device by. From now on operations of both record events. */
+  link(other: SharedDevice): number {
+    for (const each of [this, other]) each.linked = each.multi = true;
+    return this.runtime.peer(other.runtime);
   }
 
   /** Every open stream. */
@@ -53,11 +83,11 @@ export class SharedDevice {
 
   /** Called with a stream's first operation. */
   streamStarted(): void {
-    this.multi = ++this.used > 1;
+    this.multi = ++this.used > 1 || this.linked;
   }
 
   streamEnded(): void {
-    this.multi = --this.used > 1;
+    this.multi = --this.used > 1 || this.linked;
   }
 
   /**

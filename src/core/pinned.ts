@@ -19,11 +19,14 @@ export class PinnedMemory extends Resource {
   readonly address: number;
   /** Kept here, and by the thread that registered it, until it is unregistered. */
   readonly buffer: SharedArrayBuffer;
+  /** What is added to {@link address} to make the address that the device itself uses. */
+  readonly deviceOffset: number;
 
-  constructor(device: Device, handle: number, address: number, buffer: SharedArrayBuffer) {
+  constructor(device: Device, handle: number, address: number, deviceOffset: number, buffer: SharedArrayBuffer) {
     super(handle);
     this.device = device;
     this.address = address;
+    this.deviceOffset = deviceOffset;
     this.buffer = buffer;
   }
 

@@ -2,7 +2,7 @@
  * Memory pools: where stream-ordered allocations come from and go back to.
  */
 import { CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from './arguments.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
@@ -10,7 +10,7 @@ import type { Stream } from './stream.js';
 export interface PoolOptions {
   /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
   maxBytes?: number;
-  /** Bytes that the pool keeps when a stream synchronises instead of giving them back. Default: all. */
+  /** Bytes that the pool keeps when a stream synchronises instead of giving them back. Default: Infinity. */
   releaseThreshold?: number;
 }
 
@@ -32,13 +32,32 @@ const RESERVED = 5;
 const RESERVED_HIGH = 6;
 const USED = 7;
 const USED_HIGH = 8;
+/** What {@link MemoryPool.reuse} switches: CUmemPool_attribute. */
+const REUSE = { followEventDependencies: 1, allowOpportunistic: 2, allowInternalDependencies: 3 } as const;
+
+/** How memory that one stream has freed may be given to another. All are on at first. */
+export interface PoolReuse {
+  /** Where the other stream waits for an event behind the free. CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES */
+  followEventDependencies?: boolean;
+  /** Where the free happens to be over. CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC */
+  allowOpportunistic?: boolean;
+  /** By making the other stream wait for the free. CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES */
+  allowInternalDependencies?: boolean;
+}
+
+/** A number of bytes, or Infinity; as the driver takes it. */
+export function checkedThreshold(argument: string, bytes: unknown): number {
+  if (bytes === Infinity) return Number.MAX_SAFE_INTEGER;
+  checkInteger(argument, bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
+  return bytes;
+}
 
 /** A pool of device memory. `device.pool` is the device's own; {@link Device.createPool} makes others. */
 export class MemoryPool implements AsyncDisposable {
   readonly device: Device;
   /** @internal */
   readonly handle: number;
-  /** @internal */
+  /** The driver's handle. @internal */
   readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
@@ -66,6 +85,13 @@ export class MemoryPool implements AsyncDisposable {
     return { reserved: reserved!, reservedHigh: reservedHigh!, used: used!, usedHigh: usedHigh! };
   }
 
+  /** Sets {@link PoolStatistics.reservedHigh} and {@link PoolStatistics.usedHigh} to what is held and used now. cuMemPoolSetAttribute */
+  async resetHigh(): Promise<void> {
+    this.check();
+    const { runtime } = this.device;
+    await Promise.all([RESERVED_HIGH, USED_HIGH].map((attribute) => runtime.call('setPoolAttribute', this.pool, attribute, 0)));
+  }
+
   /** Gives memory that nobody uses back to the device until `keepBytes` remain. cuMemPoolTrimTo */
   async trim(keepBytes = 0): Promise<void> {
     this.check();
@@ -73,14 +99,39 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
+  /** What {@link setReleaseThreshold} has set; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  async releaseThreshold(): Promise<number> {
+    this.check();
+    const bytes = await this.device.runtime.call('poolAttribute', this.pool, RELEASE_THRESHOLD);
+    return bytes >= Number.MAX_SAFE_INTEGER ? Infinity : bytes;
+  }
+
   /**
-   * Bytes that the pool keeps when a stream synchronises; of the device's own pool also those it keeps when the device is
-   * idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   * Bytes that the pool keeps when a stream synchronises, Infinity for all; of the device's own pool also those it keeps
+   * when the device is idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
    */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
-    checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-    await this.device.runtime.call('setPoolAttribute', this.pool, RELEASE_THRESHOLD, bytes);
+    await this.device.runtime.call('setPoolAttribute', this.pool, RELEASE_THRESHOLD, checkedThreshold('bytes', bytes));
+  }
+
+  /** Which ways of reuse are on. cuMemPoolGetAttribute */
+  async reuse(): Promise<Required<PoolReuse>> {
+    this.check();
+    const { runtime } = this.device;
+    const values = await Promise.all(Object.values(REUSE).map((attribute) => runtime.call('poolAttribute', this.pool, attribute)));
+    return Object.fromEntries(Object.keys(REUSE).map((name, i) => [name, values[i] !== 0])) as unknown as Required<PoolReuse>;
+  }
+
+  /** Switches ways of reuse on or off; those that are not named stay. cuMemPoolSetAttribute */
+  async setReuse(switches: PoolReuse): Promise<void> {
+    this.check();
+    if (switches === undefined) throw invalid('switches', `an object with ${Object.keys(REUSE).join(', ')}`, switches);
+    checkOptions('switches', switches, Object.keys(REUSE));
+    for (const [name, on] of Object.entries(switches)) checkBoolean(`switches.${name}`, on);
+    const { runtime } = this.device;
+    const named = Object.entries(switches).filter(([, on]) => on !== undefined);
+    await Promise.all(named.map(([name, on]) => runtime.call('setPoolAttribute', this.pool, REUSE[name as keyof PoolReuse], on === true ? 1 : 0)));
   }
 
   /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */

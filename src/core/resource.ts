@@ -19,12 +19,17 @@ export class Resource {
   writerMark = 0;
   /** Streams that have read since the last write. */
   readonly readers: Use[] = [];
+  /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
+  private readonly kept: Use[] = [];
   disposed = false;
+  /** Whether who used it is kept by another resource, which each access asks. */
+  readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined;
 
-  constructor(handle: number) {
+  constructor(handle: number, elsewhere = false) {
     this.handle = handle;
+    this.elsewhere = elsewhere;
   }
 
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
@@ -61,16 +66,38 @@ export class Resource {
     readers.push({ stream, mark });
   }
 
-  /** Whether every use has been seen to be over. */
-  get idle(): boolean {
-    if (this.writer !== undefined && !this.writer.hasPassed(this.writerMark)) return false;
-    return this.readers.every((reader) => reader.stream.hasPassed(reader.mark));
+  /** Remembers a use that nothing but the memory's end waits for. */
+  keep(stream: Stream, mark: number): void {
+    const known = this.kept.find((use) => use.stream === stream);
+    if (known === undefined) this.kept.push({ stream, mark });
+    else known.mark = mark;
   }
 
-  /** Resolves when every use so far is over, whether it succeeded or not. */
+  /** Makes `stream` wait for everything that uses the memory. */
+  orderEnd(stream: Stream): void {
+    this.order(stream, ACCESS_WRITE);
+    for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
+  }
+
+  /** Whether every use has been seen to be over. */
+  get idle(): boolean {
+    return this.uses.every(({ stream, mark }) => stream.runtime.lost !== undefined || stream.hasPassed(mark));
+  }
+
+  /** Resolves when every use so far is over, whether it succeeded or not. What a lost device did with it is over. */
   async settled(): Promise<void> {
-    const uses: Use[] = [...this.readers];
+    await Promise.all(this.uses.map(async ({ stream, mark }) => {
+      try {
+        await stream.passed(mark);
+      } catch (error) {
+        if (stream.runtime.lost === undefined) throw error;
+      }
+    }));
+  }
+
+  private get uses(): Use[] {
+    const uses: Use[] = [...this.readers, ...this.kept];
     if (this.writer !== undefined) uses.push({ stream: this.writer, mark: this.writerMark });
-    await Promise.all(uses.map((use) => use.stream.passed(use.mark)));
+    return uses;
   }
 }

@@ -8,6 +8,7 @@
 import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
@@ -20,6 +21,8 @@ import { Pending, abortable, pendingOf } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import { PrintWatch } from './print-watch.js';
 import type { Resource } from './resource.js';
+import { streamValue } from './stream-values.js';
+import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
 
 /** What {@link Device.createStream} takes. */
 export interface StreamOptions {
@@ -60,8 +63,13 @@ export class Stream implements Disposable {
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
   private readonly waited = new Map<Stream, number>();
-  private readonly events: number[] = [];
+  private readonly events: (number | undefined)[] = [];
   private readonly eventMarks: number[] = [];
+  /** Events that streams of other devices wait for, by the operation that they cover. */
+  private readonly lent = new Map<number, number>();
+  /** Number of the last wait for another device. */
+  private crossings: number;
+  private retired = false;
   private prints: PrintWatch | undefined;
 
   /** @internal */
@@ -77,6 +85,7 @@ export class Stream implements Disposable {
     this.priority = priority;
     this.label = label;
     this.slot = this.runtime.takeSlot();
+    this.crossings = Atomics.load(this.runtime.shared.slots, this.slot.index * SLOT_WORDS + SLOT_CROSSED);
     const root = this.runtime.nextRoot();
     this.runtime.name(root, `createStream (${this.title})`);
     this.runtime.streamTitles.set(this.slot.index, this.title);
@@ -117,6 +126,7 @@ export class Stream implements Disposable {
     const target = event ?? new Event(this.device, {});
     target.check();
     if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
+    target.renew();
     const body = this.begin(OP.record, 5, this.nextRoot());
     this.runtime.ring.memory[body] = target.handle;
     const mark = this.commit();
@@ -126,13 +136,22 @@ export class Stream implements Disposable {
 
   /**
    * Makes what is queued on this stream from here on wait for an event, or for everything queued so far on another
-   * stream. On the device: cuStreamWaitEvent; JavaScript does not wait.
+   * stream. On the device: cuStreamWaitEvent; JavaScript does not wait. The other stream, or the event's, may be one of
+   * another device; work of a device that was lost or closed is not waited for.
+   *
+   * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is captured
    */
   wait(on: Event | Stream): void {
     this.check();
     if (on instanceof Stream) {
-      if (on.device.runtime !== this.runtime) throw invalid('on', `a stream of ${this.device.name}`, on, 'Use an event, or await stream.sync().');
       if (on === this) return;
+      if (on.runtime !== this.runtime) {
+        on.check();
+        if (this.captureScope !== undefined || on.captureScope !== undefined) throw acrossInCapture();
+        this.checkInside();
+        this.waitFor(on, on.mark);
+        return;
+      }
       if (on.captureScope !== undefined && this.captureScope === undefined) on.captureScope.join(this);
       if (this.captureScope !== on.captureScope) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
       this.checkInside();
@@ -141,10 +160,45 @@ export class Stream implements Disposable {
     }
     if (!(on instanceof Event)) throw invalid('on', 'an Event or a Stream', on);
     on.check();
-    if (on.device.runtime !== this.runtime) throw invalid('on', `an event of ${this.device.name}`, on);
+    if (on.device.runtime !== this.runtime) {
+      if (this.captureScope !== undefined || on.scope !== undefined) throw acrossInCapture();
+      this.checkInside();
+      const { handle } = on;
+      on.device.shared.loans.settled();
+      if (!on.reached) this.waitAcross(on.device.shared, handle, () => on.givenBack(handle));
+      return;
+    }
     if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
     this.checkInside();
     this.waitEvent(on.handle);
+  }
+
+  /**
+   * Writes a number into one element of a buffer, in stream order. With {@link waitValue} it orders work where there is no
+   * event to wait for: kernels that signal on their way, page-locked memory that JavaScript reads.
+   *
+   * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them; only the buffer's memory
+   * is kept. cuStreamWriteValue32, cuStreamWriteValue64
+   *
+   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers)
+   * @throws CudaArgumentError for another dtype, an index outside of the buffer, a value that the dtype cannot hold;
+   * CudaError with code ERR_CUDA_CAPTURE while the stream is captured, ERR_CUDA_UNSUPPORTED where the platform has no stream
+   * memory operations
+   */
+  writeValue<D extends ValueType>(buffer: ValueBuffer<D>, index: number, value: Value<D>): Pending {
+    return streamValue(this, buffer, index, value, undefined);
+  }
+
+  /**
+   * Makes what is queued behind wait, on the device, until one element of a buffer meets a condition. JavaScript does not
+   * wait, nor do other streams. As for {@link writeValue}, nothing is tracked: initialise the element, and wait for that,
+   * before. cuStreamWaitValue32, cuStreamWaitValue64
+   *
+   * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`: equal. `and`: some bit
+   * is set in both. `nor`: some bit is set in neither
+   */
+  waitValue<D extends ValueType>(buffer: ValueBuffer<D>, index: number, value: Value<D>, condition: ValueCondition = 'geq'): Pending {
+    return streamValue(this, buffer, index, value, condition);
   }
 
   /**
@@ -286,19 +340,71 @@ export class Stream implements Disposable {
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
   waitFor(other: Stream, mark: number): void {
-    if (this.capturing !== undefined || other.capturing !== undefined) {
+    // A stream that is kept out of a capture of its own device can be waited for by those of others.
+    const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
+    if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
       if (this.captureScope !== undefined && this.capturing === other.capturing) this.captureScope.depend(this, other);
       return;
     }
     const waited = this.waited.get(other);
     if (waited !== undefined && waited >= mark) return;
     if (other.hasPassed(mark)) return;
+    // What a device did before it was lost is nothing to wait for.
+    if (other.runtime !== this.runtime) {
+      if (other.runtime.lost !== undefined) return;
+      other.shared.loans.settled();
+    }
     const at = (other.closed ? other.mark : mark) % EVENTS;
     let covers = other.eventMarks[at] ?? 0;
     // Queued before several streams were in use: one event for all of it.
     if (covers < mark) covers = other.recordAll();
     this.waited.set(other, covers);
-    this.waitEvent(other.events[covers % EVENTS]!);
+    const event = other.events[covers % EVENTS] ?? other.lent.get(covers)!;
+    if (other.runtime === this.runtime) this.waitEvent(event);
+    else {
+      other.lend(covers, event);
+      this.waitAcross(other.shared, event, () => other.givenBack(covers, event));
+    }
+  }
+
+  /** The event is not recorded again until {@link givenBack}: another takes its turn. */
+  private lend(mark: number, event: number): void {
+    this.lent.set(mark, event);
+    if (this.events[mark % EVENTS] === event) this.events[mark % EVENTS] = undefined;
+  }
+
+  private givenBack(mark: number, event: number): void {
+    const at = mark % EVENTS;
+    this.lent.delete(mark);
+    if (this.runtime.lost !== undefined) return;
+    if (!this.retired && this.events[at] === undefined && this.eventMarks[at] === mark) {
+      takenBack(this.runtime, event);
+      this.events[at] = event;
+    } else destroyEvent(this.runtime, event);
+  }
+
+  /**
+   * Queues a wait for an event of another device, which says when the event's record has been issued. Until this stream
+   * has waited, the event stays as it is; then `giveBack` is called.
+   */
+  private waitAcross(from: SharedDevice, event: number, giveBack: () => void): void {
+    const { runtime } = from;
+    const peer = this.shared.link(from);
+    const announced = runtime.ring.begin(OP.announce, 0, 6, 0, -1, 0);
+    runtime.ring.memory[announced] = event;
+    // The driver of a GPU waits for events of other GPUs itself.
+    runtime.ring.memory[announced + 1] = this.device.kind === 'cuda' && runtime.config.provider === 'libcuda' ? 0 : 1;
+    runtime.ring.commit();
+    this.crossings = (this.crossings + 1) | 0;
+    const value = this.crossings;
+    const body = this.begin(OP.peerWait, 7, 0);
+    const { memory } = this.runtime.ring;
+    memory[body] = peer;
+    memory[body + 1] = event;
+    memory[body + 2] = value;
+    this.commit();
+    from.loans.lend(event, { runtime: this.runtime, slot: this.slot, value }, giveBack);
+    runtime.workUntilAnnounced(event, () => this.runtime.hasCrossed(this.slot, value));
   }
 
   /** Records an event behind everything queued so far; returns the operation that it covers. */
@@ -314,8 +420,10 @@ export class Stream implements Disposable {
 
   /** @internal */
   waitEvent(event: number): void {
-    const body = this.begin(OP.wait, 5, 0);
-    this.runtime.ring.memory[body] = event;
+    const body = this.begin(OP.wait, 6, 0);
+    const { memory } = this.runtime.ring;
+    memory[body] = event;
+    memory[body + 1] = 0;
     this.commit();
   }
 
@@ -404,7 +512,7 @@ export class Stream implements Disposable {
   /** Whether {@link order} has something to do. @internal */
   mustOrder(resource: Resource, access: number): boolean {
     const { writer } = resource;
-    return this.capturing !== undefined || (writer !== this && writer !== undefined) || (resource.readers.length !== 0 && (access & ACCESS_WRITE) !== 0);
+    return this.capturing !== undefined || resource.elsewhere || (writer !== this && writer !== undefined) || (resource.readers.length !== 0 && (access & ACCESS_WRITE) !== 0);
   }
 
   /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */
@@ -470,6 +578,7 @@ export class Stream implements Disposable {
     runtime.ring.memory[body] = this.slot.index;
     runtime.ring.commit();
     this.done = Number.MAX_SAFE_INTEGER;
+    this.retired = true;
     for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
     if (this.transfers !== undefined) runtime.returnSlot(this.transfers);
     runtime.returnSlot(this.slot);
@@ -492,6 +601,16 @@ export function destroyEvent(runtime: Runtime, handle: number): void {
   runtime.ring.memory[body] = handle;
   runtime.ring.commit();
   runtime.handles.give(handle);
+}
+
+/** The event is not announced any more: its next record will be another. One that could not be made stays what it is. */
+export function takenBack(runtime: Runtime, event: number): void {
+  const { status } = runtime.shared;
+  if (Atomics.load(status, event) !== HANDLE.failed) Atomics.store(status, event, HANDLE.live);
+}
+
+function acrossInCapture(): CudaError {
+  return captureError('waiting for another device', 'wait before the capture, or on the stream before graph.launch(stream)');
 }
 
 export function captureError(what: string, fix: string): CudaError {

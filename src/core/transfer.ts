@@ -33,7 +33,7 @@ const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
  */
 const SEGMENTS_UNDERWAY = STAGING_SEGMENTS / 4;
 
-/** A part of device memory, as rows of equal length. One row of everything where it is one-dimensional. */
+/** A part of device memory, as slices of rows of equal length. One row of everything where it is one-dimensional. */
 export interface Region {
   readonly resource: Resource;
   /** Byte offset of the first row. */
@@ -43,6 +43,9 @@ export interface Region {
   readonly rows: number;
   /** Bytes from one row to the next. */
   readonly pitch: number;
+  /** Slices of {@link rows} rows each, and bytes from one to the next. One slice where left out. */
+  readonly depth?: number;
+  readonly slicePitch?: number;
   /** Whether the region is all of its resource. */
   readonly whole: boolean;
 }
@@ -54,24 +57,43 @@ interface Slice {
   device: number;
   line: number;
   rows: number;
+  depth: number;
+}
+
+/** Bytes of a region, without what lies between its rows and slices. */
+export function regionBytes({ line, rows, depth = 1 }: Region): number {
+  return line * rows * depth;
 }
 
 /** Cuts a region into slices of at most `limit` bytes. */
 function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice> {
-  const { line, rows, pitch, offset } = region;
-  if (line === 0 || rows === 0) return;
+  const { line, rows, offset, depth = 1, slicePitch = 0 } = region;
+  const plane = line * rows;
+  if (plane === 0) return;
+  if (depth > 1 && plane <= limit) {
+    const step = Math.floor(limit / plane);
+    for (let z = 0; z < depth; z += step) {
+      yield { host: z * plane, device: offset + z * slicePitch, line, rows, depth: Math.min(step, depth - z) };
+    }
+    return;
+  }
+  for (let z = 0; z < depth; z++) yield* rowsOf(region, offset + z * slicePitch, z * plane, limit);
+}
+
+/** Cuts one slice of a region, which begins at `offset` on the device and at `host` in the host's representation. */
+function* rowsOf({ line, rows, pitch }: Region, offset: number, host: number, limit: number): Generator<Slice> {
   if (line > limit) {
     for (let row = 0; row < rows; row++) {
       for (let at = 0; at < line; at += limit) {
         const bytes = Math.min(limit, line - at);
-        yield { host: row * line + at, device: offset + row * pitch + at, line: bytes, rows: 1 };
+        yield { host: host + row * line + at, device: offset + row * pitch + at, line: bytes, rows: 1, depth: 1 };
       }
     }
     return;
   }
   const step = Math.max(1, Math.floor(limit / line));
   for (let row = 0; row < rows; row += step) {
-    yield { host: row * line, device: offset + row * pitch, line, rows: Math.min(step, rows - row) };
+    yield { host: host + row * line, device: offset + row * pitch, line, rows: Math.min(step, rows - row), depth: 1 };
   }
 }
 
@@ -82,7 +104,13 @@ function putCopy(
 ): void {
   const { ring } = stream.runtime;
   const device = region.resource.handle | (access << ACCESS_SHIFT);
-  if (slice.rows === 1) {
+  if (slice.depth > 1) {
+    const body = bypass ? stream.beginBypass(OP.copy3D, 18, root) : stream.begin(OP.copy3D, 18, root);
+    const dense = { handle: staging.handle, offset: stagingOffset, pitch: slice.line, rows: slice.rows };
+    const there = { handle: device, offset: slice.device, pitch: region.pitch, rows: region.slicePitch! / region.pitch };
+    const kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+    putBox(ring.memory, body, toDevice ? there : dense, toDevice ? dense : there, slice.line, slice.rows, slice.depth, kind);
+  } else if (slice.rows === 1) {
     const body = bypass ? stream.beginBypass(OP.copy, 13, root) : stream.begin(OP.copy, 13, root);
     const { memory } = ring;
     memory[body] = toDevice ? device : staging.handle;
@@ -106,11 +134,38 @@ function putCopy(
   }
 }
 
+/** One end of a 3-D copy; bytes, and rows from one slice to the next. */
+export interface BoxEnd {
+  /** With its access. */
+  readonly handle: number;
+  readonly offset: number;
+  readonly pitch: number;
+  readonly rows: number;
+}
+
+/** The words of {@link OP.copy3D}: 14. `width` in bytes. */
+export function putBox(
+  memory: Int32Array, body: number, to: BoxEnd, from: BoxEnd, width: number, height: number, depth: number, kind: number,
+): void {
+  memory[body] = to.handle;
+  putInt64(memory, body + 1, to.offset);
+  memory[body + 3] = to.pitch;
+  memory[body + 4] = to.rows;
+  memory[body + 5] = from.handle;
+  putInt64(memory, body + 6, from.offset);
+  memory[body + 8] = from.pitch;
+  memory[body + 9] = from.rows;
+  memory[body + 10] = width;
+  memory[body + 11] = height;
+  memory[body + 12] = depth;
+  memory[body + 13] = kind;
+}
+
 /** Queues the copy of a host array into a region. */
 export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, label: string): Pending {
   stream.checkNotCaptured(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
   const { runtime } = stream;
-  const bytes = region.line * region.rows;
+  const bytes = regionBytes(region);
   const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
   const root = runtime.nextRoot();
   runtime.name(root, label);
@@ -125,7 +180,7 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
     let mark = stream.mark;
     for (const slice of slices(region, MEDIUM_PART_BYTES)) {
       const at = place.offset + slice.host;
-      staging.encode(source, slice.host, slice.line * slice.rows, at);
+      staging.encode(source, slice.host, slice.line * slice.rows * slice.depth, at);
       // Only the whole of the region forgives an earlier failure, so only its first slice does.
       putCopy(stream, root, false, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, at);
       mark = stream.commit();
@@ -170,13 +225,13 @@ async function pumpIn(
   const { runtime } = stream;
   const underway: Promise<void>[] = [];
   runtime.expect(root);
-  staging.crew?.start(region.line * region.rows);
+  staging.crew?.start(regionBytes(region));
   if (origin instanceof Promise) origin.catch(ignore);
   try {
     await runtime.reached(slot, release);
     const source = origin instanceof Promise ? await origin : origin;
     for (const slice of slices(region, source.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
-      const bytes = slice.line * slice.rows;
+      const bytes = slice.line * slice.rows * slice.depth;
       if (underway.length >= SEGMENTS_UNDERWAY) await underway[underway.length - SEGMENTS_UNDERWAY];
       const acquired = staging.acquire();
       const segment = acquired instanceof Promise ? await acquired : acquired;
@@ -234,7 +289,7 @@ async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging,
 export function readRegion<T>(stream: Stream, staging: Staging, region: Region, target: Decoder, label: string, finish: () => T): Pending<T> {
   stream.checkNotCaptured(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
   const { runtime } = stream;
-  const bytes = region.line * region.rows;
+  const bytes = regionBytes(region);
   const root = runtime.nextRoot();
   runtime.name(root, label);
   if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
@@ -281,7 +336,7 @@ async function pumpOut(
   const copies: Promise<void>[] = [];
   let released = false;
   runtime.expect(root);
-  staging.crew?.start(region.line * region.rows);
+  staging.crew?.start(regionBytes(region));
   try {
     await runtime.reached(slot, release);
     for (const slice of slices(region, target.cost > 1 ? CONVERTED_BYTES : STAGING_SEGMENT_BYTES)) {
@@ -315,7 +370,7 @@ async function takeOut(
   try {
     const failure = runtime.failureOf(root, true);
     if (failure !== undefined) throw failure;
-    const bytes = slice.line * slice.rows;
+    const bytes = slice.line * slice.rows * slice.depth;
     if (target.exclusive !== undefined && staging.copyOut !== undefined) {
       const address = runtime.info.stagingAddress + segment.offset;
       await staging.copyOut(target.exclusive.subarray(slice.host, slice.host + bytes), address, bytes);

@@ -74,6 +74,28 @@ export interface CUDA_MEMCPY3D {
   Depth: number;
 }
 
+/** A 3-D copy between two contexts. */
+export interface CUDA_MEMCPY3D_PEER extends CUDA_MEMCPY3D {
+  srcContext: CUcontext;
+  dstContext: CUcontext;
+}
+
+/** A context as another thread's provider is told of it: plain data for a message. */
+export interface SharedContext {
+  /** libcuda: the context itself. Handles are the process's. */
+  context?: CUcontext;
+  /** The CPU device: its memory, a shared WebAssembly.Memory. */
+  memory?: object;
+}
+
+/** A context of another thread's provider, as this one knows it. */
+export interface AdoptedContext {
+  /** For {@link Driver.cuMemcpyPeerAsync} and {@link Driver.cuMemcpy3DPeerAsync} only. */
+  context: CUcontext;
+  /** What is added to the other's addresses to make addresses of copies here. */
+  addressOffset: number;
+}
+
 /** Launch attributes of cuLaunchKernelEx; what is left out is the driver's default. */
 export interface LaunchAttributes {
   /** CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
@@ -171,6 +193,12 @@ export interface Driver {
   cuCtxSetLimit(limit: number, value: number): void;
   cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
   cuCtxDisablePeerAccess(peerContext: CUcontext): void;
+  /** What another thread's provider needs to copy from and to this context. */
+  shareContext(ctx: CUcontext): SharedContext;
+  /** The context that another thread's provider shared, for copies between the two. */
+  adoptContext(shared: SharedContext): AdoptedContext;
+  /** Ends what {@link adoptContext} began. Copies that are queued still run. */
+  disownContext(adopted: AdoptedContext): void;
 
   // Streams
   cuStreamCreateWithPriority(flags: number, priority: number): CUstream;
@@ -185,6 +213,9 @@ export interface Driver {
   cuStreamWriteValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
   /** `flags`: CU_STREAM_WAIT_VALUE_GEQ 0, EQ 1, AND 2, NOR 3 */
   cuStreamWaitValue32(stream: CUstream, addr: CUdeviceptr, value: number, flags: number): void;
+  cuStreamWriteValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
+  /** `flags` as for {@link cuStreamWaitValue32} */
+  cuStreamWaitValue64(stream: CUstream, addr: CUdeviceptr, value: bigint, flags: number): void;
   /** `mode`: CU_STREAM_CAPTURE_MODE_GLOBAL 0, THREAD_LOCAL 1, RELAXED 2 */
   cuStreamBeginCapture(stream: CUstream, mode: number): void;
   /** The graph, 0 where the capture was invalidated without an error. */
@@ -254,6 +285,7 @@ export interface Driver {
   ): void;
   cuMemcpy2DAsync(copy: CUDA_MEMCPY2D, stream: CUstream): void;
   cuMemcpy3DAsync(copy: CUDA_MEMCPY3D, stream: CUstream): void;
+  cuMemcpy3DPeerAsync(copy: CUDA_MEMCPY3D_PEER, stream: CUstream): void;
   /** `n` elements of 8, 16 or 32 bits */
   cuMemsetD8Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
   cuMemsetD16Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;

@@ -52,7 +52,7 @@ export const OP = {
   free: 7,
   /** handle of the event; recorded through word 3 */
   record: 8,
-  /** event */
+  /** event, 0 (the decoder's: which record of the event is meant, where records are set aside) */
   wait: 9,
   /** slot, flags, priority */
   streamCreate: 10,
@@ -82,6 +82,16 @@ export const OP = {
   release: 28,
   /** a kernel that prints was launched on the stream */
   printed: 29,
+  /** number of the device, event there, number of the wait */
+  peerWait: 30,
+  /** dst, dst offset (i64), dst pitch, dst rows of a slice, src, src offset (i64), src pitch, src rows, width, height, depth, kind */
+  copy3D: 31,
+  /** handle, offset (i64), value (i64), 32 or 64 */
+  writeValue: 32,
+  /** handle, offset (i64), value (i64), 32 or 64, condition (CU_STREAM_WAIT_VALUE_*) */
+  waitValue: 33,
+  /** event that another device waits for, 1 where it has to be told when this device has reached it */
+  announce: 34,
 } as const;
 
 /** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */
@@ -100,6 +110,8 @@ export const LAUNCH_PRIORITY = 8;
 export const COPY_HOST_TO_DEVICE = 0;
 export const COPY_DEVICE_TO_HOST = 1;
 export const COPY_DEVICE_TO_DEVICE = 2;
+/** Between two contexts. */
+export const COPY_PEER = 3;
 
 /** Names of the driver calls, for errors. */
 export const OP_CALLS: Readonly<Record<number, string>> = {
@@ -118,4 +130,8 @@ export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.captureBegin]: 'cuStreamBeginCapture',
   [OP.captureEnd]: 'cuStreamEndCapture',
   [OP.graphLaunch]: 'cuGraphLaunch',
+  [OP.peerWait]: 'cuStreamWaitEvent',
+  [OP.copy3D]: 'cuMemcpy3DAsync',
+  [OP.writeValue]: 'cuStreamWriteValue',
+  [OP.waitValue]: 'cuStreamWaitValue',
 };

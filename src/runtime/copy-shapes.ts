@@ -1,7 +1,7 @@
 /**
- * The structure of a 2-D copy, made from the words of its command.
+ * The structures of 2-D and 3-D copies, made from the words of their commands.
  */
-import type { CUDA_MEMCPY2D } from '../driver/driver.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D } from '../driver/driver.js';
 import { COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE } from './commands.js';
 
 /** CUmemorytype */
@@ -27,5 +27,21 @@ export function copy2D(memory: Int32Array, body: number, dstBase: number, srcBas
     dstXInBytes: 0, dstY: 0, dstMemoryType: toHost ? HOST : DEVICE,
     dstHost: toHost ? dst : 0, dstDevice: toHost ? 0 : dst, dstPitch: memory[body + 3]!,
     WidthInBytes: memory[body + 8]!, Height: memory[body + 9]!,
+  };
+}
+
+/** As {@link copy2D}. A copy between contexts has both ends on devices. */
+export function copy3D(memory: Int32Array, body: number, dstBase: number, srcBase: number): CUDA_MEMCPY3D {
+  const kind = memory[body + 13]!;
+  const dst = dstBase + int64(memory, body + 1);
+  const src = srcBase + int64(memory, body + 6);
+  const fromHost = kind === COPY_HOST_TO_DEVICE;
+  const toHost = kind === COPY_DEVICE_TO_HOST;
+  return {
+    srcXInBytes: 0, srcY: 0, srcZ: 0, srcMemoryType: fromHost ? HOST : DEVICE,
+    srcHost: fromHost ? src : 0, srcDevice: fromHost ? 0 : src, srcPitch: memory[body + 8]!, srcHeight: memory[body + 9]!,
+    dstXInBytes: 0, dstY: 0, dstZ: 0, dstMemoryType: toHost ? HOST : DEVICE,
+    dstHost: toHost ? dst : 0, dstDevice: toHost ? 0 : dst, dstPitch: memory[body + 3]!, dstHeight: memory[body + 4]!,
+    WidthInBytes: memory[body + 10]!, Height: memory[body + 11]!, Depth: memory[body + 12]!,
   };
 }

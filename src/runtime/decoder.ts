@@ -13,20 +13,22 @@ import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../driver/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, HANDLE_MASK,
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, HANDLE_MASK,
   LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
   LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
-import { copy2D, int64 } from './copy-shapes.js';
+import { Announcements } from './announcements.js';
+import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import { asOutOfMemory } from './host-allocation.js';
 import {
-  HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_FENCE, SLOT_HOLD, SLOT_MARKER,
-  SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
+  FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
+  SLOT_HOLD, SLOT_MARKER, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { NativeOutput } from './native-output.js';
+import { Peers } from './peers.js';
 import { PrintedText } from './printed-text.js';
 import { RecordQueue } from './record-queue.js';
 import { STORES_IN_ORDER } from './ring-writer.js';
@@ -76,8 +78,8 @@ export interface DecoderHost {
 
 /** What a stream waits for. */
 interface Wait {
-  readonly reason: 'hold' | 'event' | 'launches' | 'memory';
-  /** slot of the hold, handle of the event, or slot of the stream that memory is short for */
+  readonly reason: 'hold' | 'event' | 'launches' | 'memory' | 'peer';
+  /** slot of the hold, handle of the event, slot of the stream that memory is short for, or number of the device whose event `value` is */
   readonly on: number;
   readonly value: number;
   /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
@@ -92,6 +94,10 @@ interface Parked {
 export class Decoder {
   readonly driver: Driver;
   readonly shared: SharedState;
+  /** Other devices, whose events and memory commands may name. */
+  readonly peers: Peers;
+  /** What other devices want to know of this one's events. */
+  readonly announcements: Announcements;
   /** Device address of slot 0. */
   private readonly slotsAddress: number;
   private readonly host: DecoderHost;
@@ -99,8 +105,12 @@ export class Decoder {
   /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
   private readonly visiting: boolean;
   private readonly parked = new Map<number, Parked>();
-  /** Events whose record is parked: how often it was set aside, and how often it was taken up again. */
+  /**
+   * Events whose record is parked: the number of the last record that was set aside, and of the last that was taken up
+   * again. Numbers go up by one within an entry and are never those of an earlier entry: a wait may outlive one.
+   */
   private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
+  private recordsAside = 0;
   /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
@@ -134,6 +144,8 @@ export class Decoder {
   constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
     this.driver = driver;
     this.shared = shared;
+    this.peers = new Peers(driver);
+    this.announcements = new Announcements(driver, shared);
     this.ring = shared.ring;
     this.values = shared.values;
     this.failure = shared.failure;
@@ -319,6 +331,8 @@ export class Decoder {
         const { memory, at } = records;
         const event = this.eventOf(memory, at);
         const waited = (memory[at]! & 0xff) === OP.wait ? memory[at + RECORD_BODY]! : 0;
+        // A fence goes before what is behind it, which may wait for whoever awaits the fence.
+        if (this.lazySlot !== -1) this.writeFence();
         const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
         // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
         if (again === undefined || again.consumed) {
@@ -362,8 +376,15 @@ export class Decoder {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
     if (wait.reason === 'memory') return ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0;
-    if (wait.reason === 'event') return (this.parkedEvents.get(wait.on)?.resumed ?? wait.value) >= wait.value;
+    if (wait.reason === 'peer') return this.peers.ready(wait.on, wait.value);
+    if (wait.reason === 'event') return this.recordIssued(wait.on, wait.value);
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+  }
+
+  /** Whether record number `value` of the event, which was set aside, has been issued. */
+  private recordIssued(event: number, value: number): boolean {
+    const parked = this.parkedEvents.get(event);
+    return parked === undefined || ((parked.resumed - value) | 0) >= 0;
   }
 
   private held(slot: number, value: number): number {
@@ -381,13 +402,18 @@ export class Decoder {
 
   private recordAside(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked === undefined) this.parkedEvents.set(event, { aside: 1, resumed: 0 });
-    else parked.aside++;
+    if (parked === undefined) this.parkedEvents.set(event, { aside: (this.recordsAside + 1) | 0, resumed: this.recordsAside });
+    else parked.aside = (parked.aside + 1) | 0;
+    this.recordsAside = (this.recordsAside + 1) | 0;
   }
 
   private recordResumed(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked !== undefined && ++parked.resumed === parked.aside) this.parkedEvents.delete(event);
+    if (parked === undefined) return;
+    parked.resumed = (parked.resumed + 1) | 0;
+    if (parked.resumed !== parked.aside) return;
+    this.parkedEvents.delete(event);
+    this.announcements.recorded(event);
   }
 
   private waitResumed(event: number): void {
@@ -403,6 +429,7 @@ export class Decoder {
   private destroyEvent(handle: number): void {
     const { values, failure, status } = this.shared;
     const event = values[handle]!;
+    this.announcements.forget(handle);
     values[handle] = 0;
     failure[handle] = 0;
     Atomics.store(status, handle, HANDLE.released);
@@ -415,6 +442,7 @@ export class Decoder {
     if ((memory[at]! & 0xff) === OP.wait) {
       const waited = memory[at + RECORD_BODY]!;
       this.asideWaits.set(waited, (this.asideWaits.get(waited) ?? 0) + 1);
+      memory[at + RECORD_BODY + 1] = this.parkedEvents.get(waited)?.aside ?? this.recordsAside;
     }
     queue.records.push(memory, at, length, memory[at]!);
   }
@@ -437,7 +465,7 @@ export class Decoder {
       }
     }
     if (this.isLost && op !== OP.call) return undefined;
-    const wait = ordered ? this.mustWait(op, memory, at, stream) : undefined;
+    const wait = ordered ? this.mustWait(op, memory, at, stream, resumed) : undefined;
     if (wait !== undefined) return resumed ? wait : this.park(wait, stream, memory, at, length);
     const root = memory[at + RECORD_ROOT]!;
     const failed = this.failedRoots.size === 0 ? undefined : this.failedRoots.get(root);
@@ -453,7 +481,10 @@ export class Decoder {
         this.fail(error, op, memory, at, stream, root);
         if (this.isLost) return undefined;
       }
-    } else if (!this.isCapturing(stream)) this.poison(op, memory, at, failed);
+    } else if (!this.isCapturing(stream)) {
+      // Memory of other devices is written by kernels only, each of which is an operation of its own.
+      this.poison(writtenHandles(op, memory, at), failed);
+    }
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
     return undefined;
@@ -523,8 +554,9 @@ export class Decoder {
   }
 
   /** What this command has to wait for; undefined where it may be carried out. */
-  private mustWait(op: number, memory: Int32Array, at: number, stream: number): Wait | undefined {
-    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch) {
+  private mustWait(op: number, memory: Int32Array, at: number, stream: number, resumed: boolean): Wait | undefined {
+    // Stream memory operations take their place in the stream's queue as launches do.
+    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue || op === OP.writeValue) {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const launches = issued[base + ISSUED_LAUNCHES]!;
@@ -538,7 +570,13 @@ export class Decoder {
       const parked = this.parkedEvents.size === 0 ? undefined : this.parkedEvents.get(event);
       if (parked === undefined) return undefined;
       // Only the records set aside before this wait: a later one may itself depend on this stream.
-      return { reason: 'event', on: event, value: parked.aside, consumed: false };
+      const value = resumed ? memory[at + RECORD_BODY + 1]! : parked.aside;
+      return this.recordIssued(event, value) ? undefined : { reason: 'event', on: event, value, consumed: false };
+    }
+    if (op === OP.peerWait) {
+      const peer = memory[at + RECORD_BODY]!;
+      const event = memory[at + RECORD_BODY + 1]!;
+      return this.peers.ready(peer, event) ? undefined : { reason: 'peer', on: peer, value: event, consumed: false };
     }
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
@@ -558,11 +596,19 @@ export class Decoder {
     const handle = word & HANDLE_MASK;
     const poison = failure[handle]!;
     if (poison !== 0) {
+      if (poison === FOREIGN) return this.peers.address(values[handle]!, this.recording);
       if (this.recording && status[handle] !== HANDLE.failed) return values[handle]!;
       if ((word >>> ACCESS_SHIFT & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed) throw new PoisonedError(poison);
       failure[handle] = 0;
     }
     return values[handle]!;
+  }
+
+  /** Context of an operand of a copy between devices. */
+  private context(word: number): number {
+    const { failure, values } = this.shared;
+    const handle = word & HANDLE_MASK;
+    return this.peers.context(failure[handle] === FOREIGN ? values[handle]! : undefined);
   }
 
   private countLaunch(stream: number): void {
@@ -625,8 +671,6 @@ export class Decoder {
         return;
       }
       case OP.fence:
-        // The ring's loop sees to the fence before; a parked stream's commands come here without it.
-        if (this.lazySlot !== -1) this.writeFence();
         if (this.text !== undefined && this.text.streams !== 0 && this.text.takeFence(stream, memory[body]!, memory[body + 1]!)) return;
         this.lazySlot = memory[body]!;
         this.lazyStream = stream;
@@ -649,6 +693,13 @@ export class Decoder {
         if (bytes === 0) return;
         if (kind === COPY_HOST_TO_DEVICE) driver.cuMemcpyHtoDAsync(dst, src, bytes, streams[stream]!);
         else if (kind === COPY_DEVICE_TO_HOST) driver.cuMemcpyDtoHAsync(dst, src, bytes, streams[stream]!);
+        else if (kind === COPY_PEER) {
+          const to = this.context(memory[body]!);
+          const from = this.context(memory[body + 3]!);
+          // Two threads may drive one device: then the two have one context.
+          if (to === from) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+          else this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!));
+        }
         else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
         return;
       }
@@ -759,6 +810,41 @@ export class Decoder {
           copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)), streams[stream]!,
         );
         return;
+      case OP.copy3D: {
+        const to = memory[body]!;
+        const from = memory[body + 5]!;
+        const box = copy3D(memory, body, this.address(to), this.address(from));
+        const between = { ...box, dstContext: this.context(to), srcContext: this.context(from) };
+        if (between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER) {
+          this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpy3DPeerAsync(between, streams[stream]!));
+        } else driver.cuMemcpy3DAsync(box, streams[stream]!);
+        return;
+      }
+      case OP.writeValue: {
+        const address = this.address(memory[body]!) + int64(memory, body + 1);
+        if (memory[body + 5] === 32) driver.cuStreamWriteValue32(streams[stream]!, address, memory[body + 3]! >>> 0, 0);
+        else driver.cuStreamWriteValue64(streams[stream]!, address, bigInt64(memory, body + 3), 0);
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.waitValue: {
+        const address = this.address(memory[body]!) + int64(memory, body + 1);
+        const condition = memory[body + 6]!;
+        if (memory[body + 5] === 32) driver.cuStreamWaitValue32(streams[stream]!, address, memory[body + 3]! >>> 0, condition);
+        else driver.cuStreamWaitValue64(streams[stream]!, address, bigInt64(memory, body + 3), condition);
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.announce:
+        this.announcements.announce(memory[body]!, memory[body + 1] === 1, this.parkedEvents.has(memory[body]!));
+        return;
+      case OP.peerWait:
+        try {
+          this.peers.wait(memory[body]!, memory[body + 1]!, streams[stream]!);
+        } finally {
+          Atomics.store(this.shared.slots, stream * SLOT_WORDS + SLOT_CROSSED, memory[body + 2]!);
+        }
+        return;
       case OP.prefetch:
         driver.cuMemPrefetchAsync(
           this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
@@ -811,6 +897,9 @@ export class Decoder {
         return;
       case OP.streamDestroy:
       case OP.printed:
+        return;
+      case OP.peerWait:
+        Atomics.store(slots, stream * SLOT_WORDS + SLOT_CROSSED, memory[body + 2]!);
         return;
       case OP.alloc:
         status[memory[body]!] = HANDLE.failed;
@@ -872,15 +961,16 @@ export class Decoder {
       error instanceof PoisonedError || error instanceof UnmadeStreamError
         ? {
             id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: error.message, cause: error.failure,
-            ...(error instanceof UnmadeStreamError ? { unmade: true } : {}),
+            ...(error instanceof UnmadeStreamError ? { unmade: true } : error.peer === undefined ? {} : { causePeer: error.peer }),
           }
         : { id, root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
     if (isSticky(failure.result)) {
       this.lose(failure);
       return;
     }
+    const reason = failure.causePeer === undefined ? failure.cause ?? id : id;
     if (root !== 0) {
-      this.failedRoots.set(root, failure.cause ?? id);
+      this.failedRoots.set(root, reason);
       if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.keys().next().value as number);
     }
     if (op === OP.streamCreate) {
@@ -889,10 +979,18 @@ export class Decoder {
       // The launch that would be the last of its block is one that the short way leaves to dispatch; so is each of these.
       this.shared.issued[base + ISSUED_LAUNCHES] = MARKER_INTERVAL - 1;
     }
+    const { values } = this.shared;
+    const written = this.isCapturing(stream) ? [] : writtenHandles(op, memory, at);
+    const foreign = written.flatMap((handle) => {
+      const elsewhere = this.failure[handle] === FOREIGN ? this.peers.nextFailure(values[handle]!) : undefined;
+      return elsewhere === undefined ? [] : [{ handle, ...elsewhere }];
+    });
+    if (foreign.length > 0) failure.elsewhere = foreign.map(({ peer, id }) => ({ peer, id }));
     // Told before it shows: whoever meets the poison finds the reason.
     this.host.failed(failure);
     // What the command would have written is undefined from here on, for the first reason in the chain.
-    if (!this.isCapturing(stream)) this.poison(op, memory, at, failure.cause ?? id);
+    this.poison(written, reason);
+    for (const { handle, id: theirs } of foreign) this.peers.poison(values[handle]!, theirs);
   }
 
   /** A failure of something that writes no memory. */
@@ -911,33 +1009,40 @@ export class Decoder {
     return Atomics.add(this.shared.control, WORD.failures, 1) + 1;
   }
 
-  private poison(op: number, memory: Int32Array, at: number, id: number): void {
-    const { failure } = this.shared;
-    const body = at + RECORD_BODY;
-    if (op === OP.launchLine) {
-      const count = memory[body + 4]! & 0xffff;
-      for (let i = 0; i < count; i++) {
-        const word = memory[body + 5 + i]!;
-        if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & LINE_HANDLE_MASK] = id;
-      }
-    } else if (op === OP.launch || op === OP.launchEx) {
-      const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
-      const count = memory[head]! & 0xffff;
-      for (let i = 0; i < count; i++) {
-        const word = memory[head + 1 + i * 2]!;
-        if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
-      }
-    } else if (op === OP.graphLaunch) {
-      const count = memory[body + 1]!;
-      for (let i = 0; i < count; i++) {
-        const word = memory[body + 2 + i]!;
-        if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
-      }
-    } else if (op === OP.copy || op === OP.memset || op === OP.copy2D) {
-      // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
-      const word = memory[body]!;
-      if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) failure[word & HANDLE_MASK] = id;
-    } else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) failure[memory[body]! & HANDLE_MASK] = id;
+  /** Marks memory of this device undefined. */
+  private poison(written: readonly number[], id: number): void {
+    const { failure } = this;
+    for (const handle of written) if (failure[handle] !== FOREIGN) failure[handle] = id;
   }
 }
 
+/** The handles of what a command writes. */
+function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
+  const body = at + RECORD_BODY;
+  const written: number[] = [];
+  const operand = (word: number): void => {
+    if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & HANDLE_MASK);
+  };
+  if (op === OP.launchLine) {
+    const count = memory[body + 4]! & 0xffff;
+    for (let i = 0; i < count; i++) {
+      const word = memory[body + 5 + i]!;
+      if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & LINE_HANDLE_MASK);
+    }
+  } else if (op === OP.launch || op === OP.launchEx) {
+    const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
+    const count = memory[head]! & 0xffff;
+    for (let i = 0; i < count; i++) operand(memory[head + 1 + i * 2]!);
+  } else if (op === OP.graphLaunch) {
+    const count = memory[body + 1]!;
+    for (let i = 0; i < count; i++) operand(memory[body + 2 + i]!);
+    // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
+  } else if (op === OP.copy || op === OP.memset || op === OP.copy2D || op === OP.copy3D || op === OP.writeValue) operand(memory[body]!);
+  else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) written.push(memory[body]! & HANDLE_MASK);
+  return written;
+}
+
+/** A 64-bit value of a command, low half first. */
+function bigInt64(memory: Int32Array, at: number): bigint {
+  return BigInt(memory[at]! >>> 0) | (BigInt(memory[at + 1]! >>> 0) << 32n);
+}

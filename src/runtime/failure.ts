@@ -23,6 +23,10 @@ export interface Failure {
   errorLog?: string;
   /** The failure that this one follows from: the first error of a poisoned buffer. */
   cause?: number;
+  /** The device whose failure `cause` is, where it is another one. A cause of 0: that device was lost or closed. */
+  causePeer?: number;
+  /** The same failure among those of other devices, whose memory it left undefined. */
+  elsewhere?: readonly { peer: number; id: number }[];
   /** Class of the error where it was no driver error. */
   thrown?: string;
   /** The command's stream could not be made: `cause` says why. */
@@ -32,9 +36,12 @@ export interface Failure {
 /** A command used a handle whose contents an earlier failure left undefined. */
 export class PoisonedError extends Error {
   readonly failure: number;
-  constructor(failure: number) {
+  /** The device whose failure it is, where it is another one. */
+  readonly peer: number | undefined;
+  constructor(failure: number, peer?: number) {
     super('an operand is undefined');
     this.failure = failure;
+    this.peer = peer;
   }
 }
 

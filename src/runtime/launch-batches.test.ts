@@ -61,6 +61,12 @@ function setUp(fail: readonly number[] = []) {
       ring.memory.set([slot, 0, 0], body);
       ring.commit();
     },
+    /** Holds a stream until the slot is released, or releases it. */
+    hold(slot: number, stream?: number) {
+      const body = ring.begin(stream === undefined ? OP.release : OP.hold, 0, 6, 0, stream ?? -1, 0);
+      ring.memory.set([slot, 1], body);
+      ring.commit();
+    },
     fence(slot: number, stream: number, value: number) {
       const body = ring.begin(OP.fence, 0, 6, 0, stream, 0);
       ring.memory.set([slot, value], body);
@@ -97,6 +103,24 @@ test('later launches of an operation that failed are skipped, and what they woul
   expect(take().map((line) => line.slice(0, 9))).toEqual(['launch 7 ', 'record 33', 'launch 7 ']);
   expect(failed).toMatchObject([{ root: 5 }]);
   expect([...shared.failure.subarray(1, 4)]).toEqual([failed[0]!.id, failed[0]!.id, 0]);
+});
+
+// It was once put behind the launch, and with it whoever awaited what is in front.
+test('a fence that was set aside with its stream goes before what is behind it', () => {
+  const { launch, fence, hold, decoder, take } = setUp();
+  hold(5, 0);
+  launch(1, 1);
+  fence(0, 0, 1);
+  launch(2, 2);
+  fence(0, 0, 2);
+  decoder.drain();
+  decoder.settle();
+  expect(take()).toEqual([]);
+  hold(5);
+  while (decoder.drain() || decoder.resumeParked());
+  expect(take().map((line) => line.slice(0, 9))).toEqual(['launch 7 ', 'write 100', 'launch 7 ']);
+  decoder.settle();
+  expect(take()).toEqual(['query 100']);
 });
 
 test('nothing of a stream that could not be made reaches the driver, however short the way', () => {

@@ -20,7 +20,7 @@ export const WORD = {
   posted: 65,
   /** Streams that have parked commands, or owe text. The decoder writes. */
   parked: 66,
-  /** The driver's result code once the device is lost, else 0. The decoder writes. */
+  /** The driver's result code once the device is lost, {@link CLOSED} once it is closed, else 0. */
   lost: 67,
   /** Failures numbered so far. Both decoders add. */
   failures: 68,
@@ -44,6 +44,13 @@ export const STATE = {
 } as const;
 
 export const MAX_HANDLES = 1 << 20;
+/** In the word `lost`: no result of the driver, but the end of the runtime. */
+export const CLOSED = 998;
+/**
+ * In the failure table, for a handle that stands for one of another device: its value is the number of that device times
+ * {@link MAX_HANDLES}, plus the handle there. Whoever takes handles with failures for poisoned looks closer at it too.
+ */
+export const FOREIGN = -1;
 /** Streams, and transfers in flight, have one slot each. */
 export const MAX_SLOTS = 1024;
 /** Slots lie 64 bytes apart so that two streams never share a cache line. */
@@ -62,6 +69,8 @@ export const SLOT_STREAM = 4;
 export const SLOT_REACHED = 5;
 /** Within a slot: how often room was made for an allocation of its stream that found too little memory; JS writes. */
 export const SLOT_ROOM = 6;
+/** Within a slot: the number of the stream's last wait for another device that it need not wait for any more. */
+export const SLOT_CROSSED = 7;
 
 export const RING_WORDS = 1 << 18;
 
@@ -95,6 +104,10 @@ export const HANDLE = {
   failed: 3,
   /** Destroyed by the decoder; the JS thread may give it out again. */
   released: 4,
+  /** An event that another device asked for: its record has been issued. */
+  announced: 5,
+  /** Likewise, and the device has reached it. */
+  reached: 6,
 } as const;
 
 /** Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its making or 0. */
@@ -113,16 +126,20 @@ export interface SharedBuffers {
   pinnedOffset: number;
 }
 
-/** The typed views of one thread on what is shared. */
-export interface SharedState {
-  readonly buffers: SharedBuffers;
+/** The state words and the handle table: what other devices' decoders see too. */
+export interface SharedTables {
   readonly control: Int32Array;
   /** Driver handle, device address or host address of each handle. */
   readonly values: Float64Array;
   /** One of {@link HANDLE} for each handle. */
   readonly status: Int32Array;
-  /** Failure that poisons the handle, 0 for none. */
+  /** Failure that poisons the handle, 0 for none, {@link FOREIGN} for a handle of another device. */
   readonly failure: Int32Array;
+}
+
+/** The typed views of one thread on what is shared. */
+export interface SharedState extends SharedTables {
+  readonly buffers: SharedBuffers;
   readonly issued: Int32Array;
   /** Driver handle of the stream in each slot. */
   readonly streams: Float64Array;
@@ -140,13 +157,19 @@ export function createShared(pinned: { buffer: ArrayBufferLike; byteOffset: numb
   };
 }
 
+export function viewTables(control: SharedArrayBuffer): SharedTables {
+  return {
+    control: new Int32Array(control, 0, CONTROL_WORDS),
+    values: new Float64Array(control, VALUES_OFFSET, MAX_HANDLES),
+    status: new Int32Array(control, STATUS_OFFSET, MAX_HANDLES),
+    failure: new Int32Array(control, FAILURE_OFFSET, MAX_HANDLES),
+  };
+}
+
 export function viewShared(buffers: SharedBuffers): SharedState {
   return {
     buffers,
-    control: new Int32Array(buffers.control, 0, CONTROL_WORDS),
-    values: new Float64Array(buffers.control, VALUES_OFFSET, MAX_HANDLES),
-    status: new Int32Array(buffers.control, STATUS_OFFSET, MAX_HANDLES),
-    failure: new Int32Array(buffers.control, FAILURE_OFFSET, MAX_HANDLES),
+    ...viewTables(buffers.control),
     issued: new Int32Array(buffers.control, ISSUED_OFFSET, MAX_SLOTS * ISSUED_STRIDE),
     streams: new Float64Array(buffers.control, STREAMS_OFFSET, MAX_SLOTS),
     ring: new Int32Array(buffers.ring),
@@ -157,6 +180,11 @@ export function viewShared(buffers: SharedBuffers): SharedState {
       STAGING_SEGMENTS * STAGING_SEGMENT_BYTES,
     ),
   };
+}
+
+/** Whether the word `lost` tells of more than an orderly end. */
+export function isFault(lost: number): boolean {
+  return lost !== 0 && lost !== CLOSED;
 }
 
 /** Tells the JS thread that there is something to look at. */

@@ -1,7 +1,10 @@
 /**
  * What is posted between the JS thread and its workers. Nothing on the hot path is a message.
  */
+import type { MessagePort } from 'node:worker_threads';
+
 import type { RoomStep } from './decoder.js';
+import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
 import type { Failure } from './failure.js';
 import type { SharedBuffers } from './layout.js';
@@ -52,6 +55,12 @@ export interface OpenReply {
   greatestPriority: number;
   /** Whether the runtime thread's driver works round something that the platform lacks. */
   mended: boolean;
+  /** Whether the platform has stream memory operations. */
+  memoryOperations: boolean;
+  /** Whether stream-ordered memory comes from pools. */
+  pools: boolean;
+  /** A CPU device's thread has posted its SharedContext there, for whoever wants to copy from or to it. */
+  sharing?: MessagePort;
 }
 
 export interface WorkerStart {
@@ -65,7 +74,17 @@ export interface WorkerStart {
   copying?: SharedArrayBuffer;
 }
 
-export type ToThread = { kind: 'call'; id: number; name: string; args: readonly unknown[] };
+export interface CallMessage {
+  kind: 'call';
+  id: number;
+  name: string;
+  args: readonly unknown[];
+}
+
+export type ToThread =
+  | CallMessage
+  | { kind: 'peer'; start: PeerStart }
+  | { kind: 'peer-gone'; index: number };
 
 export type FromThread =
   | { kind: 'opened'; reply: OpenReply }

@@ -14,6 +14,8 @@ export interface PinnedInfo {
   /** Where the page-aligned part begins in the buffer, in bytes. */
   byteOffset: number;
   address: number;
+  /** As the device itself has it: the same, where addresses are unified. */
+  deviceAddress: number;
 }
 
 /** A buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
@@ -88,7 +90,8 @@ export const PROCEDURES = {
     const start = driver.hostAddress(buffer);
     const byteOffset = Math.ceil(start / PAGE_BYTES) * PAGE_BYTES - start;
     const rounded = Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
-    return { byteOffset, address: driver.cuMemHostRegister(buffer, byteOffset, rounded, 3) };
+    const address = driver.cuMemHostRegister(buffer, byteOffset, rounded, 3);
+    return { byteOffset, address, deviceAddress: driver.cuMemHostGetDevicePointer(address, 0) };
   },
   unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
 
@@ -149,6 +152,26 @@ export const PROCEDURES = {
   graphNodeTypes: (driver: Driver, graph: number) =>
     driver.cuGraphGetNodes(graph).map((node) => driver.cuGraphNodeGetType(node)),
   graphDot: (driver: Driver, graph: number, path: string, flags: number) => driver.cuGraphDebugDotPrint(graph, path, flags),
+
+  canAccessPeer: (driver: Driver, device: number, peer: number) => driver.cuDeviceCanAccessPeer(device, peer),
+  enablePeerAccess: (driver: Driver, peer: number) => {
+    try {
+      driver.cuCtxEnablePeerAccess(peer, 0);
+    } catch (error) {
+      if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) throw error;
+    }
+  },
+  disablePeerAccess: (driver: Driver, peer: number) => {
+    try {
+      driver.cuCtxDisablePeerAccess(peer);
+    } catch (error) {
+      if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED) throw error;
+    }
+  },
+  /** For memory that was allocated from pools: enabling peer access does not reach it. */
+  setPoolAccess: (driver: Driver, pools: readonly number[], device: number, access: 'none' | 'readwrite') => {
+    for (const pool of pools) driver.cuMemPoolSetAccess(pool, device, access);
+  },
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
 } as const;

@@ -6,7 +6,9 @@
  * order that events allow. Nothing here blocks.
  */
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import { receiveMessageOnPort } from 'node:worker_threads';
 
+import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { OP } from './commands.js';
@@ -19,11 +21,12 @@ import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
 import {
-  ISSUED_STRIDE, ISSUED_UNMADE, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared,
-  viewShared,
+  CLOSED, FOREIGN, HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED,
+  SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, isFault, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
-import type { FromThread, OpenReply, ProviderConfig } from './messages.js';
+import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
+import type { PeerStart } from './peers.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { RingWriter } from './ring-writer.js';
@@ -106,6 +109,13 @@ export class Runtime {
   private settleScheduled = false;
   /** Whether a command of this turn has been carried out on this thread already. */
   private visited = false;
+  /** The runtimes of other devices, and what commands here call them by. */
+  private readonly peerIndices = new Map<Runtime, number>();
+  /** By that number; of one that has ended, what it ended with. */
+  private readonly peers: (Runtime | CudaError | undefined)[] = [];
+  /** Runtimes that know this one. */
+  private readonly knownTo = new Set<Runtime>();
+  private context: SharedContext | undefined;
 
   private constructor(
     config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,
@@ -373,8 +383,30 @@ export class Runtime {
   private claim(failed: Failed): void {
     failed.claimed = true;
     failed.expected = false;
-    const cause = failed.failure.cause === undefined ? undefined : this.failedById.get(failed.failure.cause);
-    if (cause !== undefined) cause.claimed = true;
+    const { cause, causePeer } = failed.failure;
+    const where = causePeer === undefined ? this : this.peers[causePeer];
+    const first = cause === undefined || !(where instanceof Runtime) ? undefined : where.failedById.get(cause);
+    if (first !== undefined) first.claimed = true;
+  }
+
+  /** The error that a failure follows from, which may be one of another device. */
+  private causeOf({ cause, causePeer }: Failure): CudaError | undefined {
+    if (cause === undefined) return undefined;
+    if (causePeer === undefined) {
+      this.catchUpWith(cause);
+      return this.failuresById.get(cause);
+    }
+    const peer = this.peers[causePeer];
+    if (peer instanceof CudaError) return peer;
+    peer?.catchUpWith(cause);
+    return peer?.failuresById.get(cause) ?? peer?.lostError ?? new CudaDeviceLostError('the other device was lost or closed');
+  }
+
+  /** The message of a failure that shows already may be unread: its thread's, or that of a device which used memory here. */
+  private catchUpWith(id: number): void {
+    if (this.failuresById.has(id)) return;
+    this.thread?.drain();
+    for (const other of this.knownTo) if (!this.failuresById.has(id)) other.thread?.drain();
   }
 
   /** Somebody waits for the operation and will be told. */
@@ -393,7 +425,7 @@ export class Runtime {
   private errorOf(failed: Failed): CudaError {
     if (failed.error === undefined) {
       const { failure } = failed;
-      const cause = failure.cause === undefined ? undefined : this.failuresById.get(failure.cause);
+      const cause = this.causeOf(failure);
       failed.error = errorFromFailure(failure, this.operations.get(failure.root)?.toString(), cause);
       this.failuresById.set(failure.id, failed.error);
       if (this.failuresById.size > REMEMBERED_FAILURES) {
@@ -404,10 +436,12 @@ export class Runtime {
   }
 
   private onFailed(failure: Failure): void {
-    // Met on this thread, it may follow from one that the other thread has posted and nobody has read yet.
-    if (failure.cause !== undefined && !this.failuresById.has(failure.cause)) this.thread?.drain();
     const failed: Failed = { failure, error: undefined, claimed: false, expected: false };
-    this.errorOf(failed);
+    const error = this.errorOf(failed);
+    for (const { peer, id } of failure.elsewhere ?? []) {
+      const where = this.peers[peer];
+      if (where instanceof Runtime) where.rememberFailure(id, error);
+    }
     // Of an operation the first failure counts; what belongs to none is told each time.
     if (failure.root !== 0) {
       if (this.failures.has(failure.root)) return;
@@ -545,6 +579,77 @@ export class Runtime {
       (reason) => this.die(new CudaError('ERR_CUDA_INTERNAL', `the second worker ended: ${reason.message}`, { cause: reason })),
     );
     return this.calls;
+  }
+
+  // Other devices
+
+  /** What commands of this runtime call `other`; makes it known here first. */
+  peer(other: Runtime): number {
+    const known = this.peerIndices.get(other);
+    if (known !== undefined) return known;
+    const index = this.peers.length;
+    const { provider } = this.config;
+    const same = provider === other.config.provider;
+    const start: PeerStart = {
+      index, control: other.shared.buffers.control, context: same ? other.sharedContext() : undefined, sharesEvents: same && provider === 'libcuda',
+    };
+    this.peers.push(other);
+    this.peerIndices.set(other, index);
+    other.knownTo.add(this);
+    this.tellDecoders({ kind: 'peer', start });
+    return index;
+  }
+
+  /** A handle here for memory that is another device's: its address, and what poisons it, are looked up there. */
+  adoptForeign(other: Runtime, handle: number): number {
+    const alias = this.handles.adopt(this.peer(other) * MAX_HANDLES + handle);
+    this.shared.failure[alias] = FOREIGN;
+    return alias;
+  }
+
+  /** Whether the stream in `slot` has got past its wait number `value` for another device, or never will need to. */
+  hasCrossed(slot: CompletionSlot, value: number): boolean {
+    return this.lostError !== undefined || ((Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_CROSSED) - value) | 0) >= 0;
+  }
+
+  /**
+   * Where this runtime works on the calling thread: works until the event has been announced to those of other devices
+   * who wait for it, which nobody else would see to. `over` says that they need it no longer.
+   */
+  workUntilAnnounced(event: number, over: () => boolean): void {
+    if (this.local === undefined) return;
+    const wanted = this.config.provider === 'cpu' ? HANDLE.reached : HANDLE.announced;
+    const { status } = this.shared;
+    this.completion.until(() => Atomics.load(status, event) >= wanted || over()).catch(ignore);
+  }
+
+  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' }>): void {
+    const decoders = [this.local?.decoder, this.inline];
+    for (const decoder of decoders) {
+      if (message.kind === 'peer') decoder?.peers.add(message.start);
+      else decoder?.peers.drop(message.index);
+    }
+    if (this.thread === undefined) return;
+    this.thread.post(message);
+    this.ring.begin(OP.call, 0, 4, 0, -1, 0);
+    this.ring.commit();
+  }
+
+  private sharedContext(): SharedContext {
+    const { info } = this;
+    if (this.config.provider === 'libcuda') return { context: info.context };
+    if (this.local !== undefined) return this.local.decoder.driver.shareContext(info.context);
+    this.context ??= (receiveMessageOnPort(info.sharing!) as { message: SharedContext } | undefined)?.message;
+    if (this.context === undefined) throw new CudaError('ERR_CUDA_INTERNAL', `${info.name} has not shared its memory`);
+    return this.context;
+  }
+
+  private forgetPeer(other: Runtime, error: CudaError): void {
+    const index = this.peerIndices.get(other);
+    if (index === undefined) return;
+    this.peerIndices.delete(other);
+    this.peers[index] = error;
+    if (this.lostError === undefined) this.tellDecoders({ kind: 'peer-gone', index });
   }
 
   // Waking, and working on this thread
@@ -735,6 +840,13 @@ export class Runtime {
       this.finish(error);
     }
     const { control } = this.shared;
+    // Streams of other devices that wait for this one see it and go on.
+    Atomics.compareExchange(control, WORD.lost, 0, CLOSED);
+    for (const other of this.knownTo) other.forgetPeer(this, this.lostError);
+    for (const other of this.peerIndices.keys()) other.knownTo.delete(this);
+    this.peerIndices.clear();
+    this.info.sharing?.close();
+    this.context = undefined;
     Atomics.store(control, WORD.stop, 1);
     Atomics.add(control, WORD.doorbell, 1);
     Atomics.notify(control, WORD.doorbell);
@@ -750,11 +862,15 @@ export class Runtime {
     clearTimeout(timer);
     this.abandoned = abandoned || !all;
     const { info, config } = this;
-    if (!this.abandoned && !info.registered && config.provider === 'libcuda' && Atomics.load(control, WORD.lost) === 0) {
+    if (!this.abandoned && !info.registered && config.provider === 'libcuda' && !isFault(Atomics.load(control, WORD.lost))) {
       const spare = spareHostMemory.get(config.ordinal) ?? [];
       spareHostMemory.set(config.ordinal, spare);
       spare.push(info.stagingAddress - SLOTS_BYTES);
     }
     return !this.abandoned;
   }
+}
+
+function ignore(): void {
+  // Whoever waits learns of it from the device that was lost.
 }

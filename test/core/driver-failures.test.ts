@@ -405,6 +405,23 @@ onDevice('What makes undefined contents good again', (host) => {
     expect(pinned.view()[N - 1]).toBe(9);
   });
 
+  test('a copy between boxes, and one from page-locked memory, that fill all of a buffer', async () => {
+    using buffer = host.device.alloc(i32, N);
+    using good = host.device.alloc(i32, N);
+    await using pinned = await host.device.pinned(i32, N);
+    good.fill(stream(), 6);
+    pinned.view().fill(4);
+    const size = { width: N / 4, height: 2, depth: 2 };
+    await spoil('cuMemsetD32Async', () => buffer.fill(stream(), 1));
+    const part = { x: 0, y: 0, z: 0, width: N / 4, height: 2, depth: 1 };
+    expect(await failure(() => buffer.box(size).crop(part).copyFrom(stream(), good.box(size).crop(part)))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    await buffer.box(size).copyFrom(stream(), good.box(size));
+    expect((await buffer.read(stream()))[N - 1]).toBe(6);
+    await spoil('cuMemsetD32Async', () => buffer.fill(stream(), 1));
+    await buffer.box(size).write(stream(), pinned);
+    expect((await buffer.read(stream()))[N - 1]).toBe(4);
+  });
+
   test('a copy from a page-locked buffer, and one from another device', async () => {
     using buffer = host.device.alloc(i32, N);
     await using pinned = await host.device.pinned(i32, N);

@@ -3,9 +3,25 @@ import { i32 } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
 
 import { WAITING, spun } from './kernels/waiting.js';
-import { Gate, failure, onDevice, stillPending } from './test-device.js';
+import { Gate, failure, onDevice, stillPending, turns } from './test-device.js';
 
 onDevice('Event', (host) => {
+  test('closed behind its stream, it is ended behind a record that is held', async () => {
+    const stream = host.device.createStream();
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const called = stream.call(() => released);
+    const event = stream.record();
+    stream.close();
+    event.close();
+    await turns(5);
+    release();
+    await called;
+    await host.device.synchronize();
+    await turns(5);
+    expect(host.errors).toEqual([]);
+  });
+
   let gate: Gate;
 
   beforeAll(async () => {

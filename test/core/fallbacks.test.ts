@@ -53,6 +53,10 @@ describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,
     expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
   });
 
+  test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
+    await expect(device.createPool()).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+  });
+
   test('work is done and awaited in order', async () => {
     await using module = await device.loadModule(PTX);
     const add1 = module.kernel('add1');

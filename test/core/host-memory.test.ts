@@ -249,6 +249,59 @@ onDevice('MemoryPool', (host) => {
       expect((await buffer.read(host.stream))[0]).toBe(3);
     });
 
+    test('has a release threshold, in bytes or Infinity', async () => {
+      await using pool = await host.device.createPool();
+      expect(await pool.releaseThreshold()).toBe(Infinity);
+      await pool.setReleaseThreshold(4096);
+      expect(await pool.releaseThreshold()).toBe(4096);
+      await pool.setReleaseThreshold(Infinity);
+      expect(await pool.releaseThreshold()).toBe(Infinity);
+      expect(await failure(() => pool.setReleaseThreshold(-1))).toMatchObject({ argument: 'bytes' });
+      expect(await failure(() => host.device.createPool({ releaseThreshold: NaN }))).toMatchObject({ argument: 'options.releaseThreshold' });
+    });
+
+    test('its high-water marks can be set back', async () => {
+      await using pool = await host.device.createPool();
+      const large = host.device.alloc(u8, 32 << 20, { pool });
+      const small = host.device.alloc(u8, 1 << 20, { pool });
+      large.close();
+      await host.device.synchronize();
+      expect((await pool.statistics()).usedHigh).toBe(33 << 20);
+      await pool.resetHigh();
+      const { used, usedHigh, reserved, reservedHigh } = await pool.statistics();
+      expect([used, usedHigh]).toEqual([1 << 20, 1 << 20]);
+      expect(reservedHigh).toBe(reserved);
+      small.close();
+    });
+
+    test('says how it reuses memory, and takes switches for it', async () => {
+      await using pool = await host.device.createPool();
+      expect(await pool.reuse()).toEqual({ followEventDependencies: true, allowOpportunistic: true, allowInternalDependencies: true });
+      await pool.setReuse({ allowOpportunistic: false });
+      expect(await pool.reuse()).toEqual({ followEventDependencies: true, allowOpportunistic: false, allowInternalDependencies: true });
+      expect(await failure(() => pool.setReuse({ oportunistic: true } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      expect(await failure(() => pool.setReuse({ allowOpportunistic: 1 as never }))).toMatchObject({ argument: 'switches.allowOpportunistic' });
+    });
+
+    test('close with work in flight waits for it, and for nothing else', async () => {
+      const pool = await host.device.createPool();
+      const stream = host.device.createStream();
+      let release: () => void = () => undefined;
+      const buffer = host.device.alloc(i32, 1 << 16, { pool, stream });
+      buffer.fill(stream, 1);
+      stream.call(() => new Promise<void>((resolve) => (release = resolve)));
+      buffer.fill(stream, 2);
+      const read = buffer.read(stream);
+      buffer.close();
+      const closed = pool.close();
+      expect(await stillPending(closed)).toBe(true);
+      expect(await failure(() => host.device.alloc(i32, 1, { pool }))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      release();
+      expect((await read).every((value) => value === 2)).toBe(true);
+      await closed;
+      stream.close();
+    });
+
     test('close waits for its buffers', async () => {
       const pool = await host.device.createPool();
       const buffer = host.device.alloc(f32, 16, { pool });

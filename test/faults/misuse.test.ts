@@ -1,5 +1,5 @@
 /** What nobody should write and somebody does: an error that says what is wrong, or no harm. */
-import { Device, f32, i32, input, inout, output, struct, u8 } from 'async-cuda/core';
+import { Device, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
 import type { CudaError, Event, Graph, Kernel, ManagedBuffer, MemoryPool, Module, PinnedBuffer, Stream } from 'async-cuda/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -18,6 +18,7 @@ onDevice('Wrong arguments', (host) => {
   let managed: ManagedBuffer<'i32'>;
   let buffer: ReturnType<typeof host.device.alloc<'i32'>>;
   let image: ReturnType<typeof host.device.alloc2D<'i32'>>;
+  let words: ReturnType<typeof host.device.alloc<'u32'>>;
   let elsewhere: Device;
   let wrong: [string, unknown][];
 
@@ -28,6 +29,8 @@ onDevice('Wrong arguments', (host) => {
     buffer = host.device.alloc(i32, 64);
     buffer.fill(stream, 0);
     image = host.device.alloc2D(i32, { width: 8, height: 8 });
+    words = host.device.alloc(u32, 64);
+    words.fill(stream, 0);
     graph = await stream.capture(() => {
       buffer.fill(stream, 1);
     });
@@ -56,6 +59,7 @@ onDevice('Wrong arguments', (host) => {
   });
 
   const shape = { grid: 1, block: 1 } as const;
+  const cube = { width: 4, height: 4, depth: 4 };
   const ints = (): Int32Array => new Int32Array(64);
   type Any = never;
   /** `may` lists what is right after all. */
@@ -67,7 +71,7 @@ onDevice('Wrong arguments', (host) => {
     ['alloc, dtype', (v) => host.device.alloc(v, 1)], ['alloc, length', (v) => host.device.alloc(i32, v)], ['alloc, options', (v) => host.device.alloc(i32, 1, v)], ['alloc, stream', (v) => host.device.alloc(i32, 1, { stream: v })], ['alloc, pool', (v) => host.device.alloc(i32, 1, { pool: v })], ['alloc, label', (v) => host.device.alloc(i32, 1, { label: v }).close(), 'a string', 'an empty string'],
     ['alloc2D, size', (v) => host.device.alloc2D(i32, v)], ['alloc2D, no size', () => host.device.alloc2D(i32, undefined as never)], ['alloc2D, width', (v) => host.device.alloc2D(i32, { width: v, height: 1 })], ['alloc2D, channels', (v) => host.device.alloc2D(i32, { width: 1, height: 1, channels: v })],
     ['pinned, dtype', (v) => host.device.pinned(v, 1)], ['pinned, length', (v) => host.device.pinned(i32, v)], ['managed, length', (v) => host.device.managed(i32, v)],
-    ['createPool', (v) => host.device.createPool(v)], ['createPool, maxBytes', (v) => host.device.createPool({ maxBytes: v })], ['trim', (v) => pool.trim(v)], ['setReleaseThreshold', (v) => pool.setReleaseThreshold(v)],
+    ['createPool', (v) => host.device.createPool(v)], ['createPool, maxBytes', (v) => host.device.createPool({ maxBytes: v })], ['trim', (v) => pool.trim(v)], ['setReleaseThreshold', (v) => pool.setReleaseThreshold(v), 'Infinity'],
     ['loadModule', (v) => host.device.loadModule(v)], ['loadModule, options', (v) => host.device.loadModule(ELEMENTWISE, v)], ['loadModule, maxRegisters', (v) => host.device.loadModule(ELEMENTWISE, { maxRegisters: v })], ['loadModule, debug', (v) => host.device.loadModule(ELEMENTWISE, { debug: v })],
     ['kernel, name', (v) => module.kernel(v)], ['kernel, signature', (v) => module.kernel('add1', v)], ['kernel, elements', (v) => module.kernel('add1', [v, v])], ['global', (v) => module.global(v)],
     ['input', (v) => input(v)], ['output', (v) => output(v)], ['inout', (v) => inout(v)], ['struct', (v) => struct(v)], ['struct, alignment', (v) => struct(4, v)],
@@ -78,8 +82,13 @@ onDevice('Wrong arguments', (host) => {
     ['fill, stream', (v) => buffer.fill(v, 1)], ['fill', (v) => buffer.fill(stream, v), '-5'], ['copyFrom', (v) => buffer.copyFrom(stream, v)], ['slice', (v) => buffer.slice(v), '-5'], ['reinterpret', (v) => buffer.reinterpret(v)],
     ['chunks, stream', async (v) => { for await (const chunk of buffer.chunks(v)) expect(chunk).toBeDefined(); }], ['chunks, options', async (v) => { for await (const chunk of buffer.chunks(stream, v)) expect(chunk).toBeDefined(); }], ['chunks, length', async (v) => { for await (const chunk of buffer.chunks(stream, { length: v })) expect(chunk).toBeDefined(); }], ['writable, chunk', (v) => buffer.writable(stream).getWriter().write(v), 'a detached array'],
     ['image.write', (v) => image.write(stream, v)], ['image.read, into', (v) => image.read(stream, { into: v })], ['image.fill', (v) => image.fill(stream, v), '-5'], ['image.copyFrom', (v) => image.copyFrom(stream, v)], ['crop', (v) => image.crop(v)], ['crop, width', (v) => image.crop({ x: 0, y: 0, width: v, height: 1 })],
+    ['box', (v) => buffer.box(v)], ['box, no layout', () => buffer.box(undefined as never)], ['box, width', (v) => buffer.box({ width: v, height: 1, depth: 1 })], ['box, rowStride', (v) => buffer.box({ width: 1, height: 1, depth: 1, rowStride: v })], ['image.box', (v) => image.box(v)], ['image.box, height', (v) => image.box({ height: v })],
+    ['box.write', (v) => buffer.box(cube).write(stream, v)], ['box.write, stream', (v) => buffer.box(cube).write(v, ints())], ['box.read, options', (v) => buffer.box(cube).read(stream, v)], ['box.read, into', (v) => buffer.box(cube).read(stream, { into: v })], ['box.copyFrom', (v) => buffer.box(cube).copyFrom(stream, v)], ['box.crop', (v) => buffer.box(cube).crop(v)], ['box.crop, no area', () => buffer.box(cube).crop(undefined as never)], ['box.crop, z', (v) => buffer.box(cube).crop({ x: 0, y: 0, z: v, width: 1, height: 1, depth: 1 })],
+    ['copyTo', (v) => buffer.copyTo(stream, v)], ['writeValue', (v) => stream.writeValue(v, 0, 1)], ['writeValue, index', (v) => stream.writeValue(words, v, 1)], ['writeValue, value', (v) => stream.writeValue(words, 0, v)], ['waitValue', (v) => stream.waitValue(v, 0, 0)], ['waitValue, value', (v) => stream.waitValue(words, 0, v)], ['waitValue, condition', (v) => stream.waitValue(words, 0, 0, v)],
+    ['createPool, releaseThreshold', async (v) => (await host.device.createPool({ releaseThreshold: v })).close(), 'Infinity'], ['setReuse', (v) => pool.setReuse(v)], ['setReuse, nothing', () => pool.setReuse(undefined as never)], ['setReuse, allowOpportunistic', (v) => pool.setReuse({ allowOpportunistic: v })],
+    ['canAccessPeer', (v) => host.device.canAccessPeer(v)], ['enablePeerAccess', (v) => host.device.enablePeerAccess(v)], ['disablePeerAccess', (v) => host.device.disablePeerAccess(v)],
     ['pinned.slice', (v) => pinned.slice(v), '-5'], ['prefetch, stream', (v) => managed.prefetch(v)], ['prefetch, to', (v) => managed.prefetch(stream, v)],
-    ['sync', (v) => stream.sync(v)], ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'], ['record', (v) => stream.record(v)], ['wait', (v) => stream.wait(v), 'a closed stream'], ['call', (v) => stream.call(v)], ['capture', (v) => stream.capture(v)], ['capture, options', (v) => stream.capture(() => undefined, v)],
+    ['sync', (v) => stream.sync(v)], ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'], ['record', (v) => stream.record(v)], ['wait', (v) => stream.wait(v), 'a closed stream', 'a stream of another device'], ['call', (v) => stream.call(v)], ['capture', (v) => stream.capture(v)], ['capture, options', (v) => stream.capture(() => undefined, v)],
     ['event.sync', (v) => event.sync(v)], ['elapsed', (v) => event.elapsed(v)], ['graph.launch', (v) => graph.launch(v)], ['graph.update', (v) => graph.update(v)], ['graph.upload', (v) => graph.upload(v)], ['graph.dot', (v) => graph.dot(v)],
     ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)], ['synchronize', (v) => host.device.synchronize(v)], ['device.close, options', (v) => later(v)], ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];

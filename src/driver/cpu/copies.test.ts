@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { CUDA_MEMCPY3D } from '../driver.js';
 import { messageOf, openFake, resultOf } from './testing/open-fake.js';
 
@@ -165,4 +165,64 @@ test('peer copies go between the devices of one driver', () => {
   const view = cu.hostView(host, 16);
   expect([...new Int32Array(view.buffer, view.byteOffset, 4)]).toEqual([77, 77, 77, 77]);
   expect(Math.abs(a - b)).toBeGreaterThan(2 ** 30);
+});
+
+describe('with a device of another driver', () => {
+  /** Two drivers, as two threads have them, and a context of the second as the first knows it. */
+  function two() {
+    const here = openFake();
+    const there = openFake();
+    const shared = structuredClone(there.cu.shareContext(there.context));
+    return { here, there, adopted: here.cu.adoptContext(shared) };
+  }
+
+  test('copies reach its memory', () => {
+    const { here, there, adopted } = two();
+    const a = there.cu.cuMemAlloc(64);
+    there.write(a, [1, 2, 3, 4, 5, 6, 7, 8]);
+    const b = here.cu.cuMemAlloc(64);
+    here.cu.cuMemcpyPeerAsync(b, here.context, a + adopted.addressOffset + 4, adopted.context, 16, here.stream);
+    here.cu.cuStreamSynchronize(here.stream);
+    expect(here.read(b, 4)).toEqual([2, 3, 4, 5]);
+    here.cu.cuMemcpyPeerAsync(a + adopted.addressOffset, adopted.context, b, here.context, 8, here.stream);
+    here.cu.cuStreamSynchronize(here.stream);
+    expect(there.read(a, 3)).toEqual([2, 3, 3]);
+  });
+
+  test('boxes reach its memory, also after it has grown', () => {
+    const { here, there, adopted } = two();
+    there.cu.cuMemAlloc(4 * 2 ** 20);
+    const a = there.cu.cuMemAlloc(48 * 2 ** 20);
+    const last = a + 48 * 2 ** 20 - 64;
+    there.write(last, Array.from({ length: 16 }, (_, i) => i));
+    const b = here.cu.cuMemAlloc(64);
+    here.write(b, new Array<number>(16).fill(-1));
+    const end = { XInBytes: 0, Y: 0, Z: 0, MemoryType: DEVICE, Host: 0, Height: 2 };
+    const fields = (side: 'src' | 'dst', device: number, pitch: number, context: number): object =>
+      Object.fromEntries(Object.entries({ ...end, Device: device, Pitch: pitch, Context: context }).map(([name, value]) => [side + name, value]));
+    here.cu.cuMemcpy3DPeerAsync({
+      ...fields('src', last + adopted.addressOffset, 16, adopted.context), ...fields('dst', b, 8, here.context),
+      WidthInBytes: 8, Height: 2, Depth: 2,
+    } as never, here.stream);
+    here.cu.cuStreamSynchronize(here.stream);
+    expect(here.read(b, 9)).toEqual([0, 1, 4, 5, 8, 9, 12, 13, -1]);
+  });
+
+  test('what is past its memory, or was disowned, is refused', () => {
+    const { here, there, adopted } = two();
+    const a = there.cu.cuMemAlloc(64);
+    const b = here.cu.cuMemAlloc(64);
+    const peer = (address: number): string =>
+      resultOf(() => here.cu.cuMemcpyPeerAsync(b, here.context, address + adopted.addressOffset, adopted.context, 64, here.stream));
+    expect(peer(a)).toBe('CUDA_SUCCESS');
+    expect(peer(2 ** 31)).toBe('CUDA_ERROR_INVALID_VALUE');
+    expect(resultOf(() => here.cu.cuMemcpyPeerAsync(b, adopted.context, b, here.context, 64, here.stream))).toBe('CUDA_ERROR_INVALID_VALUE');
+    here.cu.disownContext(adopted);
+    expect(peer(a)).toBe('CUDA_ERROR_INVALID_CONTEXT');
+  });
+
+  test('what is no memory cannot be adopted', () => {
+    expect(resultOf(() => openFake().cu.adoptContext({ context: 7 }))).toBe('CUDA_ERROR_INVALID_VALUE');
+    expect(resultOf(() => openFake().cu.shareContext(7))).toBe('CUDA_ERROR_INVALID_CONTEXT');
+  });
 });

@@ -15,6 +15,8 @@ import type { KernelFunction } from './kernels/kernel-function.js';
 import type { CpuKernel, CpuLibrary } from './kernels/library.js';
 import type { ByteSpace } from './memory/byte-space.js';
 import { HOST_BASE, HostMemory } from './memory/host-memory.js';
+import { PEER_BASE } from './memory/peer-memory.js';
+import type { PeerMemory } from './memory/peer-memory.js';
 import type { MemoryPool } from './memory/pool.js';
 import type { CpuEvent } from './streams/event.js';
 import { Scheduler } from './streams/scheduler.js';
@@ -39,6 +41,8 @@ export class Machine {
   readonly streams = new Map<number, Stream>();
   readonly events = new Map<number, CpuEvent>();
   readonly contexts = new Map<number, CpuContext>();
+  /** Devices of other threads, by the handle of their context here. */
+  readonly peers = new Map<number, PeerMemory>();
   readonly modules = new Map<number, CpuModule>();
   readonly functions = new Map<number, KernelFunction>();
   readonly libraries = new Map<number, CpuLibrary>();
@@ -108,6 +112,12 @@ export class Machine {
    * of host memory. The bytes begin at `address - origin` in it.
    */
   space(call: string, name: string, address: number, bytes: number, residence: Residence): ByteSpace {
+    if (address >= PEER_BASE) {
+      for (const peer of this.peers.values()) {
+        if (peer.owns(address) && address - peer.origin + bytes <= peer.bytes.length) return peer;
+      }
+      invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} are in the memory of no adopted device`);
+    }
     if (address >= HOST_BASE) {
       const host = this.host.hostOf(address);
       if (residence === 'device') invalidValue(call, `${name} ${hex(address)} is a host address`);

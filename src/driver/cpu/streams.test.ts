@@ -150,6 +150,27 @@ test.each([
   }
 });
 
+test.each([
+  ['GEQ', 0, 5n, [4n, 5n + 2n ** 63n], [5n, 2n ** 40n]], ['EQ', 1, 2n ** 40n, [0n, 2n ** 41n], [2n ** 40n]],
+  ['AND', 2, 2n ** 63n, [0n, 2n ** 62n], [2n ** 63n, 2n ** 64n - 1n]], ['NOR', 3, 1n, [2n ** 64n - 1n, 2n ** 64n - 2n], [0n, 1n]],
+] as const)('a wait for a 64-bit value with %s', (_, flags, value, not, yes) => {
+  const { cu, stream, host } = openFake();
+  const gate = host(16);
+  const words = new BigUint64Array(gate.words.buffer);
+  for (const [have, result] of [...not.map((each) => [each, NOT_READY] as const), ...yes.map((each) => [each, 0] as const)]) {
+    words[1] = have;
+    const own = cu.cuStreamCreateWithPriority(1, 0);
+    cu.cuStreamWaitValue64(own, gate.address + 8, value, flags);
+    cu.poll(100);
+    expect([have, cu.cuStreamQuery(own)]).toEqual([have, result]);
+  }
+  cu.cuStreamWriteValue64(stream, gate.address, 2n ** 64n - 3n, 0);
+  cu.poll(100);
+  expect(words[0]).toBe(2n ** 64n - 3n);
+  expect(resultOf(() => cu.cuStreamWriteValue64(stream, gate.address + 4, 1n, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(resultOf(() => cu.cuStreamWaitValue64(stream, gate.address, 1n, 4))).toBe('CUDA_ERROR_INVALID_VALUE');
+});
+
 test('words of device memory serve stream memory operations too; unaligned or unknown ones are INVALID_VALUE', () => {
   const { cu, stream, read } = openFake();
   const a = cu.cuMemAlloc(8);

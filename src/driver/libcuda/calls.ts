@@ -81,7 +81,7 @@ export const CALLS = {
   },
   cuStreamGetPriority: { since: '5.5', symbols: ['cuStreamGetPriority'], args: ['uintptr_t hStream', 'uintptr_t priority'] },
   cuStreamGetFlags: { since: '5.5', symbols: ['cuStreamGetFlags'], args: ['uintptr_t hStream', 'uintptr_t flags'] },
-  // The first version of these two works only where the kernel module was told to allow it.
+  // The first version of these four works only where the kernel module was told to allow it.
   cuStreamWriteValue32: {
     since: '8.0', symbols: ['cuStreamWriteValue32_v2', 'cuStreamWriteValue32'],
     args: ['uintptr_t stream', 'uintptr_t addr', 'uint32_t value', 'uint32_t flags'],
@@ -89,6 +89,14 @@ export const CALLS = {
   cuStreamWaitValue32: {
     since: '8.0', symbols: ['cuStreamWaitValue32_v2', 'cuStreamWaitValue32'],
     args: ['uintptr_t stream', 'uintptr_t addr', 'uint32_t value', 'uint32_t flags'],
+  },
+  cuStreamWriteValue64: {
+    since: '9.0', symbols: ['cuStreamWriteValue64_v2', 'cuStreamWriteValue64'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint64_t value', 'uint32_t flags'],
+  },
+  cuStreamWaitValue64: {
+    since: '9.0', symbols: ['cuStreamWaitValue64_v2', 'cuStreamWaitValue64'],
+    args: ['uintptr_t stream', 'uintptr_t addr', 'uint64_t value', 'uint32_t flags'],
   },
   cuStreamBeginCapture: { since: '10.1', symbols: ['cuStreamBeginCapture_v2'], args: ['uintptr_t hStream', 'int mode'] },
   cuStreamEndCapture: { since: '10.0', symbols: ['cuStreamEndCapture'], args: ['uintptr_t hStream', 'uintptr_t phGraph'] },
@@ -196,6 +204,7 @@ export const CALLS = {
   },
   cuMemcpy2DAsync: { since: '3.2', symbols: ['cuMemcpy2DAsync_v2'], args: ['uintptr_t pCopy', 'uintptr_t hStream'] },
   cuMemcpy3DAsync: { since: '3.2', symbols: ['cuMemcpy3DAsync_v2'], args: ['uintptr_t pCopy', 'uintptr_t hStream'] },
+  cuMemcpy3DPeerAsync: { since: '4.0', symbols: ['cuMemcpy3DPeerAsync'], args: ['uintptr_t pCopy', 'uintptr_t hStream'] },
   cuMemsetD8Async: {
     since: '3.2', symbols: ['cuMemsetD8Async'], args: ['uintptr_t dstDevice', 'uint8_t uc', 'size_t N', 'uintptr_t hStream'],
   },
@@ -344,6 +353,7 @@ export type CallName = keyof typeof CALLS;
 type ValueOf<A> =
   A extends `const char* ${string}` ? string | null
   : A extends `void* ${string}` ? Uint8Array | null
+  : A extends `uint64_t ${string}` ? number | bigint
   : number;
 type ValuesOf<A extends readonly Argument[]> = { -readonly [K in keyof A]: ValueOf<A[K]> };
 

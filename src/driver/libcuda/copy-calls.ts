@@ -5,17 +5,17 @@ import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../driver.js';
 import type { Binding } from './binding.js';
 import { hex } from './memory-calls.js';
 import { STRUCTURE } from './native-memory.js';
-import { writeMemcpy2D, writeMemcpy3D } from './structures.js';
+import { writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer } from './structures.js';
 
 type CopyCalls = Pick<Driver,
   | 'cuMemcpyHtoDAsync' | 'cuMemcpyDtoHAsync' | 'cuMemcpyDtoDAsync' | 'cuMemcpyPeerAsync' | 'cuMemcpy2DAsync'
-  | 'cuMemcpy3DAsync' | 'cuMemsetD8Async' | 'cuMemsetD16Async' | 'cuMemsetD32Async' | 'cuMemsetD2D8Async'
+  | 'cuMemcpy3DAsync' | 'cuMemcpy3DPeerAsync' | 'cuMemsetD8Async' | 'cuMemsetD16Async' | 'cuMemsetD32Async' | 'cuMemsetD2D8Async'
   | 'cuMemsetD2D16Async' | 'cuMemsetD2D32Async'>;
 
 export function copyCalls({ calls, scratch }: Binding): CopyCalls {
   const structure = scratch.address + STRUCTURE;
   const {
-    cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuMemcpyDtoDAsync, cuMemcpyPeerAsync, cuMemcpy2DAsync, cuMemcpy3DAsync,
+    cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuMemcpyDtoDAsync, cuMemcpyPeerAsync, cuMemcpy2DAsync, cuMemcpy3DAsync, cuMemcpy3DPeerAsync,
     cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async, cuMemsetD2D8Async, cuMemsetD2D16Async, cuMemsetD2D32Async,
   } = calls;
 
@@ -45,6 +45,11 @@ export function copyCalls({ calls, scratch }: Binding): CopyCalls {
       writeMemcpy3D(scratch, STRUCTURE, copy);
       const r = cuMemcpy3DAsync.run(structure, stream);
       if (r !== 0) throw cuMemcpy3DAsync.failure(r, `${copied2D(copy)}, ${copy.Depth} slices`);
+    },
+    cuMemcpy3DPeerAsync(copy, stream) {
+      writeMemcpy3DPeer(scratch, STRUCTURE, copy);
+      const r = cuMemcpy3DPeerAsync.run(structure, stream);
+      if (r !== 0) throw cuMemcpy3DPeerAsync.failure(r, `${copied2D(copy)}, ${copy.Depth} slices`);
     },
 
     // koffi hands integers on unmasked and C leaves the upper bits of a narrow argument open, hence the masks.

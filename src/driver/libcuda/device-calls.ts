@@ -11,7 +11,8 @@ type DeviceCalls = Pick<Driver,
   | 'cuDeviceGetDefaultMemPool' | 'cuDeviceGetMemPool' | 'cuDeviceSetMemPool'
   | 'cuDevicePrimaryCtxRetain' | 'cuDevicePrimaryCtxRelease' | 'cuDevicePrimaryCtxReset' | 'cuDevicePrimaryCtxSetFlags'
   | 'cuDevicePrimaryCtxGetState' | 'cuCtxSetCurrent' | 'cuCtxGetCurrent' | 'cuCtxSynchronize'
-  | 'cuCtxGetStreamPriorityRange' | 'cuCtxGetLimit' | 'cuCtxSetLimit' | 'cuCtxEnablePeerAccess' | 'cuCtxDisablePeerAccess'>;
+  | 'cuCtxGetStreamPriorityRange' | 'cuCtxGetLimit' | 'cuCtxSetLimit' | 'cuCtxEnablePeerAccess' | 'cuCtxDisablePeerAccess'
+  | 'shareContext' | 'adoptContext' | 'disownContext'>;
 
 /** Names and bus ids are cut off at this many bytes. */
 const TEXT_LIMIT = 256;
@@ -150,5 +151,12 @@ export function deviceCalls({ calls, scratch }: Binding): DeviceCalls {
       const r = cuCtxDisablePeerAccess.run(peerContext);
       if (r !== 0) throw cuCtxDisablePeerAccess.failure(r);
     },
+    // Contexts, events and addresses are the process's: nothing has to be made known.
+    shareContext: (context) => ({ context }),
+    adoptContext: ({ context }) => {
+      if (context === undefined) throw new TypeError('the context is not one of libcuda');
+      return { context, addressOffset: 0 };
+    },
+    disownContext: () => undefined,
   };
 }

@@ -10,7 +10,7 @@ import { loadKoffi } from './koffi.js';
 import { openLibcuda } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
-const H1 = 0x7f1000000010, H2 = 0x7f2000000020;
+const H1 = 0x7f1000000010, H2 = 0x7f2000000020, H3 = 0x7f3000000030;
 const u64 = (...values: number[]): BigUint64Array => BigUint64Array.from(values.map(BigInt));
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
@@ -48,8 +48,21 @@ describe('the provider, in detail', () => {
     expect(Array.from({ length: 25 }, (_, i) => Number(bytes.readBigUInt64LE(8 * i)))).toEqual([
       1, 2, 13, 0, 1, 3, 4, 0, 0, 5, 14, 6, 7, 15, 0, 2, 8, 9, 0, 0, 10, 16, 11, 12, 17,
     ]);
+    standIn.peeks('cuMemcpy3DPeerAsync', 0, 200);
+    driver.cuMemcpy3DPeerAsync({ ...copy, srcZ: 13, srcHeight: 14, dstZ: 15, dstHeight: 16, Depth: 17, srcContext: H2, dstContext: H3 }, H1);
+    const between = Buffer.from(peeked(standIn.takeLog()[0]), 'hex');
+    expect([8, 19].map((i) => Number(between.readBigUInt64LE(8 * i)))).toEqual([H2, H3]);
+    expect([0, 9, 24].map((i) => Number(between.readBigUInt64LE(8 * i)))).toEqual([1, 5, 17]);
     standIn.returns('cuMemcpy2DAsync_v2', 1);
     expect(() => driver.cuMemcpy2DAsync(copy, H1)).toThrow('12 rows of 11 bytes, pitch 5 to 10');
+  });
+
+  test('a context is known to other threads as it is', () => {
+    const adopted = driver.adoptContext(driver.shareContext(H2));
+    expect(adopted).toEqual({ context: H2, addressOffset: 0 });
+    driver.disownContext(adopted);
+    expect(standIn.takeLog()).toEqual([]);
+    expect(() => driver.adoptContext({ memory: {} })).toThrow('not one of libcuda');
   });
 
   test('pools: properties, access and attributes', () => {

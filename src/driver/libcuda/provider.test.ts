@@ -104,6 +104,12 @@ const CASES: Record<string, Case> = {
   cuStreamGetFlags: { call: (d) => d.cuStreamGetFlags(H1), log: `cuStreamGetFlags ${h1} *`, writes: [['cuStreamGetFlags', 1, u32(1)]], result: 1 },
   cuStreamWriteValue32: { call: (d) => d.cuStreamWriteValue32(H1, H2, -2, 0), log: `cuStreamWriteValue32_v2 ${h1} ${h2} fffffffe 0` },
   cuStreamWaitValue32: { call: (d) => d.cuStreamWaitValue32(H1, H2, 7, 1), log: `cuStreamWaitValue32_v2 ${h1} ${h2} 7 1` },
+  cuStreamWriteValue64: {
+    call: (d) => d.cuStreamWriteValue64(H1, H2, 0xfedcba9876543210n, 0), log: `cuStreamWriteValue64_v2 ${h1} ${h2} fedcba9876543210 0`,
+  },
+  cuStreamWaitValue64: {
+    call: (d) => d.cuStreamWaitValue64(H1, H2, 0xffffffffffffffffn, 2), log: `cuStreamWaitValue64_v2 ${h1} ${h2} ffffffffffffffff 2`,
+  },
   cuStreamBeginCapture: { call: (d) => d.cuStreamBeginCapture(H1, 2), log: `cuStreamBeginCapture_v2 ${h1} 2` },
   cuStreamEndCapture: {
     call: (d) => d.cuStreamEndCapture(H1), log: `cuStreamEndCapture ${h1} *`, writes: [['cuStreamEndCapture', 1, u64(H2)]], result: H2,

@@ -7,6 +7,7 @@ import type { Binding } from './binding.js';
 type StreamCalls = Pick<Driver,
   | 'cuStreamCreateWithPriority' | 'cuStreamDestroy' | 'cuStreamQuery' | 'cuStreamSynchronize' | 'cuStreamWaitEvent'
   | 'cuStreamGetPriority' | 'cuStreamGetFlags' | 'cuStreamWriteValue32' | 'cuStreamWaitValue32'
+  | 'cuStreamWriteValue64' | 'cuStreamWaitValue64'
   | 'cuStreamBeginCapture' | 'cuStreamEndCapture' | 'cuStreamGetCaptureInfo'
   | 'cuEventCreate' | 'cuEventRecord' | 'cuEventQuery' | 'cuEventSynchronize' | 'cuEventDestroy' | 'cuEventElapsedTime'>;
 
@@ -15,7 +16,8 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
   const out1 = out0 + 8;
   const {
     cuStreamCreateWithPriority, cuStreamDestroy, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
-    cuStreamGetPriority, cuStreamGetFlags, cuStreamWriteValue32, cuStreamWaitValue32, cuStreamBeginCapture,
+    cuStreamGetPriority, cuStreamGetFlags, cuStreamWriteValue32, cuStreamWaitValue32,
+    cuStreamWriteValue64, cuStreamWaitValue64, cuStreamBeginCapture,
     cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2,
     cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
   } = calls;
@@ -67,6 +69,14 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
     cuStreamWaitValue32(stream, addr, value, flags) {
       const r = cuStreamWaitValue32.run(stream, addr, value, flags);
       if (r !== 0) throw cuStreamWaitValue32.failure(r);
+    },
+    cuStreamWriteValue64(stream, addr, value, flags) {
+      const r = cuStreamWriteValue64.run(stream, addr, value, flags);
+      if (r !== 0) throw cuStreamWriteValue64.failure(r);
+    },
+    cuStreamWaitValue64(stream, addr, value, flags) {
+      const r = cuStreamWaitValue64.run(stream, addr, value, flags);
+      if (r !== 0) throw cuStreamWaitValue64.failure(r);
     },
     cuStreamBeginCapture(stream, mode) {
       const r = cuStreamBeginCapture.run(stream, mode);

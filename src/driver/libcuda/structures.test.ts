@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { loadKoffi } from './koffi.js';
 import { NativeMemory } from './native-memory.js';
 import {
-  EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
-  writeLaunchConfig, writeMemAccessDesc, writeMemPoolProps, writeMemcpy2D, writeMemcpy3D,
+  EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEMCPY3D_PEER, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
+  writeLaunchConfig, writeMemAccessDesc, writeMemPoolProps, writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer,
 } from './structures.js';
 
 /**
@@ -23,6 +23,13 @@ const LAYOUTS = {
     srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
     reserved0: 64, srcPitch: 72, srcHeight: 80, dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112,
     dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144, reserved1: 152, dstPitch: 160, dstHeight: 168,
+    WidthInBytes: 176, Height: 184, Depth: 192,
+  }],
+  CUDA_MEMCPY3D_PEER: [MEMCPY3D_PEER, {
+    size: 200,
+    srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
+    srcContext: 64, srcPitch: 72, srcHeight: 80, dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112,
+    dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144, dstContext: 152, dstPitch: 160, dstHeight: 168,
     WidthInBytes: 176, Height: 184, Depth: 192,
   }],
   CUmemPoolProps: [MEM_POOL_PROPS, {
@@ -60,6 +67,7 @@ const copy3D = { ...copy2D, srcZ: 0x1_0000_000d, srcHeight: 0x1_0000_000e, dstZ:
 test.each([
   ['CUDA_MEMCPY2D', writeMemcpy2D, copy2D, MEMCPY2D],
   ['CUDA_MEMCPY3D', writeMemcpy3D, copy3D, MEMCPY3D],
+  ['CUDA_MEMCPY3D_PEER', writeMemcpy3DPeer, { ...copy3D, srcContext: 0x7f00_0000_0012, dstContext: 0x7f00_0000_0013 }, MEMCPY3D_PEER],
 ] as const)('%s: every field lands at its offset, the others are zero', (_, write, copy, layout) => {
   const at = 64;
   const memory = dirty(512);

@@ -2,7 +2,7 @@
  * The structures that the driver takes by pointer, written by hand into native memory. The offsets are those of cuda.h
  * as a 64-bit compiler lays them out (LP64 and LLP64 agree); the test beside this file pins them.
  */
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemPoolProps, LaunchAttributes, LaunchConfig } from '../driver.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemPoolProps, LaunchAttributes, LaunchConfig } from '../driver.js';
 import { CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
 import type { NativeMemory } from './native-memory.js';
 
@@ -21,6 +21,16 @@ export const MEMCPY3D = {
   reserved0: 64, srcPitch: 72, srcHeight: 80,
   dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112, dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144,
   reserved1: 152, dstPitch: 160, dstHeight: 168,
+  WidthInBytes: 176, Height: 184, Depth: 192,
+} as const;
+
+/** CUDA_MEMCPY3D_PEER_v1: CUDA_MEMCPY3D with contexts in the places of its reserved fields. */
+export const MEMCPY3D_PEER = {
+  size: 200,
+  srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
+  srcContext: 64, srcPitch: 72, srcHeight: 80,
+  dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112, dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144,
+  dstContext: 152, dstPitch: 160, dstHeight: 168,
   WidthInBytes: 176, Height: 184, Depth: 192,
 } as const;
 
@@ -89,6 +99,13 @@ export function writeMemcpy3D(memory: NativeMemory, at: number, copy: CUDA_MEMCP
   memory.setU64(at + MEMCPY3D.WidthInBytes, copy.WidthInBytes);
   memory.setU64(at + MEMCPY3D.Height, copy.Height);
   memory.setU64(at + MEMCPY3D.Depth, copy.Depth);
+}
+
+/** Writes CUDA_MEMCPY3D_PEER at byte `at`. */
+export function writeMemcpy3DPeer(memory: NativeMemory, at: number, copy: CUDA_MEMCPY3D_PEER): void {
+  writeMemcpy3D(memory, at, copy);
+  memory.setU64(at + MEMCPY3D_PEER.srcContext, copy.srcContext);
+  memory.setU64(at + MEMCPY3D_PEER.dstContext, copy.dstContext);
 }
 
 /** Writes CUmemPoolProps at byte `at`: pinned device memory, not exportable. */

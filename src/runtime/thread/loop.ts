@@ -11,7 +11,7 @@ import { CUresult } from '../../driver/result.js';
 import type { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import {
-  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, wakeJs,
+  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
 import type { MendedDriver } from './fallbacks.js';
@@ -62,6 +62,7 @@ export class ThreadLoop {
     let busy = this.decoder.drain();
     this.decoder.settle();
     if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
+    if (this.decoder.announcements.waiting) this.decoder.announcements.poll();
     if (this.polled !== undefined && Atomics.load(this.shared.control, WORD.lost) === 0) {
       try {
         if (this.polled.poll(POLL_BUDGET_US)) busy = true;
@@ -90,10 +91,10 @@ export class ThreadLoop {
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
       if (watch) this.sleep(this.watchInterval(now));
-      else if (this.decoder.parkedStreams !== 0 || owes) this.sleep(0.2);
+      else if (this.decoder.parkedStreams !== 0 || this.decoder.announcements.waiting || owes) this.sleep(0.2);
       else this.rest();
     }
-    if (Atomics.load(control, WORD.lost) === 0) this.decoder.text?.end();
+    if (!isFault(Atomics.load(control, WORD.lost))) this.decoder.text?.end();
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);
   }
@@ -150,6 +151,12 @@ export class ThreadLoop {
       this.decoder.lose({ id: this.decoder.nextFailure(), root: 0, stream, ...this.describeFault(handle, result) });
       return;
     }
+    if (!this.decoder.peers.stuck(performance.now())) return;
+    this.decoder.lose({
+      id: this.decoder.nextFailure(), root: 0, stream: -1, result: CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
+      resultName: 'CUDA_ERROR_DEVICE_UNAVAILABLE', call: 'cuStreamWaitEvent',
+      message: 'a stream waits for work of another device that was lost, and so for ever.',
+    });
   }
 
   private describeFault(stream: number, result: CUresult): ReturnType<typeof describeFailure> {

@@ -2,14 +2,14 @@
  * Where the runtime's workers start: the runtime thread itself, and the second worker for calls that may wait. Built
  * into one self-contained script and started from its text.
  */
-import { receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { MessageChannel, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
 import { helpCopying } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
-import type { FromThread, ToThread, WorkerStart } from '../messages.js';
+import type { CallMessage, FromThread, OpenReply, ToThread, WorkerStart } from '../messages.js';
 import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
@@ -22,12 +22,30 @@ function post(message: FromThread): void {
   port.postMessage(message);
 }
 
-function reply(driver: ReturnType<typeof openDriver>, message: ToThread): void {
+function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): void {
   try {
     post({ kind: 'reply', id: message.id, value: runProcedure(driver, message.name, message.args) });
   } catch (error) {
     post({ kind: 'reply-failed', id: message.id, error: describeFailure(error, message.name) });
   }
+}
+
+/** Kept: what was posted into a channel is lost with its other end. */
+let sharing: MessagePort | undefined;
+
+/**
+ * A CPU device's memory is shared with whoever asks for it, and must not be kept by who does not: it waits in a message,
+ * which is gone when the port is closed.
+ */
+function tellOpened(driver: ReturnType<typeof openDriver>, reply: OpenReply): void {
+  if (driver.provider !== 'cpu') {
+    post({ kind: 'opened', reply });
+    return;
+  }
+  const { port1, port2 } = new MessageChannel();
+  sharing = port1;
+  sharing.postMessage(driver.shareContext(reply.context));
+  port.postMessage({ kind: 'opened', reply: { ...reply, sharing: port2 } } satisfies FromThread, [port2]);
 }
 
 function runtimeThread(): void {
@@ -45,12 +63,16 @@ function runtimeThread(): void {
       Atomics.add(shared.control, WORD.posted, 1);
       wakeJs(shared.control);
     };
-    const decoder = new Decoder(driver, shared, opened.slotsAddress, start.config.provider === 'libcuda', {
+    const decoder: Decoder = new Decoder(driver, shared, opened.slotsAddress, start.config.provider === 'libcuda', {
       failed: (failure) => tell({ kind: 'failed', failure }),
       lost: (failure) => tell({ kind: 'lost', failure }),
       call: () => {
         const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
-        if (received !== undefined) reply(driver, received.message);
+        if (received === undefined) return;
+        const { message } = received;
+        if (message.kind === 'peer') decoder.peers.add(message.start);
+        else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
+        else reply(driver, message);
       },
       output: () => nativeOutput(start.config.koffiPath),
       makeRoom: (step, stream, bytes) => {
@@ -61,7 +83,7 @@ function runtimeThread(): void {
       idle: () => tell({ kind: 'idle' }),
     });
     loop = new ThreadLoop(decoder);
-    post({ kind: 'opened', reply: opened });
+    tellOpened(driver, opened);
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'open') });
     return;
@@ -75,7 +97,7 @@ function callsThread(): void {
   const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
   driver.cuInit(0);
   driver.cuCtxSetCurrent(context);
-  port.on('message', (message: ToThread) => reply(driver, message));
+  port.on('message', (message: CallMessage) => reply(driver, message));
 }
 
 function enumerateDevices(): void {

@@ -67,7 +67,7 @@ function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers
   }
   const { buffer, byteOffset } = driver.hostView(address, PINNED_BYTES);
   new Uint8Array(buffer, byteOffset, SLOTS_BYTES).fill(0);
-  return { address, byteOffset, buffer, registered: false };
+  return { address, deviceAddress: driver.cuMemHostGetDevicePointer(address, 0), byteOffset, buffer, registered: false };
 }
 
 /** Retains the primary context, page-locks the slots and the staging area, and finds out what the device is and lacks. */
@@ -78,7 +78,7 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   const context = driver.cuDevicePrimaryCtxRetain(device);
   driver.cuCtxSetCurrent(context);
   const pinned = pinSlots(driver, config, buffers);
-  const slotsAddress = driver.cuMemHostGetDevicePointer(pinned.address, 0);
+  const slotsAddress = pinned.deviceAddress;
   const attributes = {} as DeviceAttributes;
   for (const [name, attribute] of Object.entries(OPEN_ATTRIBUTES)) {
     attributes[name as keyof DeviceAttributes] = attributeOrZero(driver, attribute, device);
@@ -107,6 +107,8 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     hostMemory: pinned.registered || driver.provider === 'libcuda' ? undefined : pinned.buffer,
     ...driver.cuCtxGetStreamPriorityRange(),
     mended: missing.memops || missing.pools,
+    memoryOperations: !missing.memops,
+    pools: !missing.pools,
   };
   return { driver: mend(driver, missing, slotsAddress, slots), reply, buffers: own };
 }

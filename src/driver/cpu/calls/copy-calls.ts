@@ -24,6 +24,18 @@ export function copyCalls(machine: Machine) {
     submit(call, stream, CopyOperation.linear(toSpace, to - toSpace.origin, fromSpace, from - fromSpace.origin, bytes));
   }
 
+  /** The context at one end of a copy between two, and that the address is its. */
+  function inContext(call: string, name: string, address: number, handle: number): void {
+    const peer = machine.peers.get(handle);
+    if (peer !== undefined) {
+      if (!peer.owns(address)) invalidValue(call, `the ${name} ${hex(address)} is not on the adopted device ${handle}`);
+      return;
+    }
+    const context = machine.contexts.get(handle) ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `${handle} is not a live context`);
+    context.checkFault(call);
+    if (!context.memory.owns(address)) invalidValue(call, `the ${name} ${hex(address)} is not on device ${context.device.ordinal}`);
+  }
+
   /** One end of a box, checked from its first byte to its last. */
   function end(call: string, side: 'src' | 'dst', c: CUDA_MEMCPY3D): CopyEnd {
     const type = c[`${side}MemoryType`];
@@ -89,11 +101,8 @@ export function copyCalls(machine: Machine) {
     },
     cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, byteCount, stream) {
       const call = 'cuMemcpyPeerAsync';
-      for (const [name, address, handle] of [['destination', dstDevice, dstContext], ['source', srcDevice, srcContext]] as const) {
-        const context = machine.contexts.get(handle) ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `${handle} is not a live context`);
-        context.checkFault(call);
-        if (!context.memory.owns(address)) invalidValue(call, `the ${name} ${hex(address)} is not on device ${context.device.ordinal}`);
-      }
+      inContext(call, 'destination', dstDevice, dstContext);
+      inContext(call, 'source', srcDevice, srcContext);
       copy(call, dstDevice, 'device', srcDevice, 'device', byteCount, stream);
     },
     cuMemcpy2DAsync(c: CUDA_MEMCPY2D, stream) {
@@ -101,6 +110,12 @@ export function copyCalls(machine: Machine) {
     },
     cuMemcpy3DAsync(c, stream) {
       box('cuMemcpy3DAsync', c, stream);
+    },
+    cuMemcpy3DPeerAsync(c, stream) {
+      const call = 'cuMemcpy3DPeerAsync';
+      if (c.dstMemoryType !== CUmemorytype.CU_MEMORYTYPE_HOST) inContext(call, 'destination', c.dstDevice, c.dstContext);
+      if (c.srcMemoryType !== CUmemorytype.CU_MEMORYTYPE_HOST) inContext(call, 'source', c.srcDevice, c.srcContext);
+      box(call, c, stream);
     },
     cuMemsetD8Async(dstDevice, value, n, stream) {
       fill('cuMemsetD8Async', dstDevice, 0, 1, value, n, 1, stream);

@@ -8,12 +8,14 @@ import { DEVICE_NAME } from '../device.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
 import { forbidDuringCaptures } from '../graphs/capture.js';
 import type { Machine } from '../machine.js';
+import { PEER_BASE, PEER_STRIDE, PeerMemory } from '../memory/peer-memory.js';
 import { GREATEST_PRIORITY } from '../streams/stream.js';
 
 /** The interface is that of CUDA 13.0. */
 const VERSION = 13000;
 
 export function deviceCalls(machine: Machine) {
+  let adopted = 0;
   return {
     cuInit(flags) {
       if (flags !== 0) invalidValue('cuInit', `flags is ${flags}; it must be 0`);
@@ -113,6 +115,20 @@ export function deviceCalls(machine: Machine) {
         fail('cuCtxDisablePeerAccess', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${peerContext} is not a live context`);
       }
       fail('cuCtxDisablePeerAccess', CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    },
+    shareContext(ctx) {
+      const context = machine.contexts.get(ctx) ?? fail('shareContext', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${ctx} is not a live context`);
+      return { memory: context.memory.memory };
+    },
+    adoptContext({ memory }) {
+      machine.checkInitialised('adoptContext');
+      if (!(memory instanceof WebAssembly.Memory)) invalidValue('adoptContext', 'what was shared is no memory of a CPU device');
+      const peer = new PeerMemory(machine.newHandle(), PEER_BASE + adopted++ * PEER_STRIDE, memory);
+      machine.peers.set(peer.handle, peer);
+      return { context: peer.handle, addressOffset: peer.origin };
+    },
+    disownContext({ context }) {
+      machine.peers.delete(context);
     },
   } satisfies Partial<Driver>;
 }

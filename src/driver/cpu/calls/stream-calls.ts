@@ -10,12 +10,17 @@ import { beginCapture, endCapture, forbidInCapture, forbidUnlessRelaxed, recordE
 import type { Machine } from '../machine.js';
 import { CpuEvent } from '../streams/event.js';
 import { GREATEST_PRIORITY, Stream } from '../streams/stream.js';
-import { WaitValueOperation, WriteValueOperation } from '../streams/value-operation.js';
+import { WaitValueOperation, WaitWideValueOperation, WriteValueOperation, WriteWideValueOperation } from '../streams/value-operation.js';
 
 export function streamCalls(machine: Machine) {
   function wordAt(call: string, addr: number) {
     if (addr % 4 !== 0) invalidValue(call, `the address ${addr} is not a multiple of 4`);
     return machine.space(call, 'addr', addr, 4, 'any');
+  }
+
+  function wideWordAt(call: string, addr: number) {
+    if (addr % 8 !== 0) invalidValue(call, `the address ${addr} is not a multiple of 8`);
+    return machine.space(call, 'addr', addr, 8, 'any');
   }
 
   return {
@@ -87,6 +92,19 @@ export function streamCalls(machine: Machine) {
       if (condition < 0 || condition > CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_NOR) invalidValue('cuStreamWaitValue32', `flags is ${flags}`);
       const space = wordAt('cuStreamWaitValue32', addr);
       submit('cuStreamWaitValue32', stream, new WaitValueOperation(space, (addr - space.origin) / 4, value | 0, condition));
+    },
+    cuStreamWriteValue64(handle, addr, value, flags) {
+      const stream = machine.stream('cuStreamWriteValue64', handle);
+      if (flags !== 0 && flags !== 1) invalidValue('cuStreamWriteValue64', `flags is ${flags}`);
+      const space = wideWordAt('cuStreamWriteValue64', addr);
+      submit('cuStreamWriteValue64', stream, new WriteWideValueOperation(space, (addr - space.origin) / 8, value));
+    },
+    cuStreamWaitValue64(handle, addr, value, flags) {
+      const stream = machine.stream('cuStreamWaitValue64', handle);
+      const condition = flags & ~CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH;
+      if (condition < 0 || condition > CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_NOR) invalidValue('cuStreamWaitValue64', `flags is ${flags}`);
+      const space = wideWordAt('cuStreamWaitValue64', addr);
+      submit('cuStreamWaitValue64', stream, new WaitWideValueOperation(space, (addr - space.origin) / 8, value, condition));
     },
     cuStreamBeginCapture(handle, mode) {
       const stream = machine.stream('cuStreamBeginCapture', handle);

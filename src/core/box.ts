@@ -1,0 +1,295 @@
+/**
+ * Boxes: device memory seen as `depth` slices of `height` rows of `width` elements, for copies in three dimensions. Rows
+ * lie a pitch apart, slices a number of rows. On the host they are dense, x innermost, slices outermost.
+ */
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
+import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import type { DeviceBuffer } from './buffer.js';
+import { copyThroughHost } from './copy-through-host.js';
+import type { Device } from './device.js';
+import { HOST_ARRAYS } from './dtype.js';
+import type { DType, DTypeName, HostArray, HostView } from './dtype.js';
+import { ForeignMemory, memoryFor } from './foreign-memory.js';
+import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import type { Allocation } from './memory.js';
+import { Pending } from './pending.js';
+import { PinnedBuffer } from './pinned.js';
+import { Stream } from './stream.js';
+import { putBox, readRegion, writeRegion } from './transfer.js';
+import type { BoxEnd, Region } from './transfer.js';
+
+/** What cuMemcpy3DAsync takes as a pitch: CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device. */
+const MAX_PITCH = 0x7fffffff;
+
+/** The size of a box. */
+export interface BoxSize {
+  /** Elements of a row. */
+  width: number;
+  /** Rows of a slice. */
+  height: number;
+  /** Slices. */
+  depth: number;
+}
+
+/** How a box lies in a buffer. */
+export interface BoxLayout extends BoxSize {
+  /** Elements from one row to the next. Default: the width. */
+  rowStride?: number;
+  /** Rows from one slice to the next. Default: the height. */
+  sliceStride?: number;
+}
+
+/** A part of a box. */
+export interface BoxArea extends BoxSize {
+  /** Elements from the beginning of a row. */
+  x: number;
+  /** Rows from the beginning of a slice. */
+  y: number;
+  /** Slices. */
+  z: number;
+}
+
+/** A view of device memory in three dimensions; it frees nothing. Made by {@link DeviceBuffer.box} and {@link DeviceBuffer2D.box}. */
+export class DeviceBox<D extends DTypeName = DTypeName> {
+  readonly dtype: DType<D>;
+  /** Elements of a row. */
+  readonly width: number;
+  /** Rows of a slice. */
+  readonly height: number;
+  /** Slices. */
+  readonly depth: number;
+  /** Bytes from one row to the next. */
+  readonly pitch: number;
+  /** Rows from one slice to the next. */
+  readonly sliceStride: number;
+  /** Byte offset of the first element within the allocation. */
+  readonly byteOffset: number;
+  /** @internal */
+  readonly memory: Allocation;
+  /** What the view keeps alive. */
+  private readonly owner: object;
+
+  /** @internal */
+  constructor(memory: Allocation, dtype: DType<D>, size: BoxSize, pitch: number, sliceStride: number, byteOffset: number, owner: object) {
+    this.memory = memory;
+    this.dtype = dtype;
+    this.width = size.width;
+    this.height = size.height;
+    this.depth = size.depth;
+    this.pitch = pitch;
+    this.sliceStride = sliceStride;
+    this.byteOffset = byteOffset;
+    this.owner = owner;
+  }
+
+  get device(): Device {
+    return this.memory.device;
+  }
+
+  /** Elements. */
+  get length(): number {
+    return this.width * this.height * this.depth;
+  }
+
+  /** Whether the memory was given back, by `close` of the buffer that owns it. */
+  get isClosed(): boolean {
+    return this.memory.disposed;
+  }
+
+  /**
+   * Copies dense host data in: `width × height × depth` elements, x innermost. As for {@link DeviceBuffer.write}, more than
+   * 64 KiB of a plain array must be left alone until the write resolves. cuMemcpy3DAsync
+   *
+   * @throws CudaArgumentError for a wrong dtype or length
+   */
+  write(stream: Stream, source: HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>): Pending {
+    this.check(stream);
+    if (source instanceof PinnedBuffer) return this.copyHost(stream, source, true);
+    const encoder = encoderFor(this.dtype, source, false, 'source');
+    if (encoder.bytes !== this.length * this.dtype.bytes) throw invalid('source', this.count(), source);
+    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.toString()}.write`);
+  }
+
+  /** Copies into page-locked memory of `width × height × depth` elements. cuMemcpy3DAsync */
+  read(stream: Stream, target: PinnedBuffer<D>): Pending;
+  /** Copies to dense host data, `width × height × depth` elements, x innermost; gives the dtype's host array. cuMemcpy3DAsync */
+  read(stream: Stream, options?: { into?: HostArray<D> | undefined }): Pending<HostArray<D>>;
+  read(stream: Stream, target: PinnedBuffer<D> | { into?: HostArray<D> | undefined } = {}): Pending | Pending<HostArray<D>> {
+    this.check(stream);
+    if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
+    checkOptions('options', target, ['into']);
+    const into: unknown = target.into;
+    let array: HostView;
+    if (into === undefined) array = hostArray(this.dtype.name, this.length, false);
+    else {
+      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${HOST_ARRAYS[this.dtype.name].name}`, into);
+      checkArray(this.dtype, into, false, 'into');
+      if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', this.count(), into);
+      array = into;
+    }
+    const decoder = decoderFor(this.dtype, array, false, 'into', into === undefined);
+    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.toString()}.read`, () => array as HostArray<D>);
+  }
+
+  /**
+   * Copies from another box of the same size and dtype, which may lie otherwise and on another device; ordered as
+   * {@link DeviceBuffer.copyFrom}. cuMemcpy3DAsync, cuMemcpy3DPeerAsync
+   *
+   * @param stream of this box's device
+   * @throws CudaArgumentError for another size or dtype, or where the two may overlap
+   */
+  copyFrom(stream: Stream, source: DeviceBox<D>): Pending {
+    this.check(stream);
+    if (!(source instanceof DeviceBox)) throw invalid('source', 'a DeviceBox', source, 'Make one with buffer.box({ width, height, depth }).');
+    source.checkAlive();
+    if (source.dtype.name !== this.dtype.name || source.width !== this.width || source.height !== this.height || source.depth !== this.depth) {
+      throw invalid('source', this.shape(), source.shape(), 'Copy parts with crop({ x, y, z, width, height, depth }).');
+    }
+    return copyBox(stream, this, source);
+  }
+
+  /** A view of a part, laid out likewise. */
+  crop(area: BoxArea): DeviceBox<D> {
+    this.checkAlive();
+    if (area === undefined) throw invalid('area', 'an object with x, y, z, width, height and depth', area);
+    checkOptions('area', area, ['x', 'y', 'z', 'width', 'height', 'depth']);
+    const { x, y, z, width, height, depth } = area;
+    checkInteger('area.x', x, 0, this.width, 'elements');
+    checkInteger('area.y', y, 0, this.height, 'rows');
+    checkInteger('area.z', z, 0, this.depth, 'slices');
+    checkInteger('area.width', width, 0, this.width - x, 'elements');
+    checkInteger('area.height', height, 0, this.height - y, 'rows');
+    checkInteger('area.depth', depth, 0, this.depth - z, 'slices');
+    const offset = this.byteOffset + (z * this.sliceStride + y) * this.pitch + x * this.dtype.bytes;
+    return new DeviceBox(this.memory, this.dtype, { width, height, depth }, this.pitch, this.sliceStride, offset, this.owner);
+  }
+
+  toString(): string {
+    return `DeviceBox<${this.shape()}> on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  // For the rest of core
+
+  /** Bytes from the first to the last element. @internal */
+  get extent(): number {
+    if (this.length === 0) return 0;
+    return ((this.depth - 1) * this.sliceStride + this.height - 1) * this.pitch + this.width * this.dtype.bytes;
+  }
+
+  /** @internal */
+  region(): Region {
+    return {
+      resource: this.memory, offset: this.byteOffset, line: this.width * this.dtype.bytes, rows: this.height, pitch: this.pitch,
+      depth: this.depth, slicePitch: this.pitch * this.sliceStride, whole: this.isWhole,
+    };
+  }
+
+  /** Access of a command that writes all of this box. @internal */
+  wholeAccess(): number {
+    return this.isWhole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
+  }
+
+  /** @internal */
+  end(handle: number, access: number): BoxEnd {
+    return { handle: handle | (access << ACCESS_SHIFT), offset: this.byteOffset, pitch: this.pitch, rows: this.sliceStride };
+  }
+
+  private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
+    const argument = toDevice ? 'source' : 'target';
+    host.checkAlive();
+    if (host.device.runtime !== this.device.runtime) throw invalid(argument, `a pinned buffer of ${this.device.name}`, show(host));
+    if (host.dtype.name !== this.dtype.name) throw invalid(argument, `dtype ${this.dtype.name}`, host.dtype.name);
+    if (host.length !== this.length) throw invalid(argument, this.count(), host.length, 'Use slice(from, to) on a longer one.');
+    const root = stream.nextRoot();
+    if (this.length === 0) return new Pending(stream, root, stream.mark);
+    const access = toDevice ? this.wholeAccess() : ACCESS_READ;
+    const hostAccess = toDevice ? ACCESS_READ : host.wholeAccess();
+    stream.order(this.memory, access);
+    stream.order(host.memory, hostAccess);
+    const line = this.width * this.dtype.bytes;
+    const here = this.end(this.memory.handle, access);
+    const there: BoxEnd = { handle: host.memory.handle | (hostAccess << ACCESS_SHIFT), offset: host.byteOffset, pitch: line, rows: this.height };
+    const body = stream.begin(OP.copy3D, 18, root);
+    const kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+    putBox(stream.runtime.ring.memory, body, toDevice ? here : there, toDevice ? there : here, line, this.height, this.depth, kind);
+    const mark = stream.commit();
+    stream.used(this.memory, access, mark);
+    stream.used(host.memory, hostAccess, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** Whether this is all of the allocation. */
+  private get isWhole(): boolean {
+    return this.byteOffset === 0 && this.length * this.dtype.bytes === this.memory.bytes;
+  }
+
+  private shape(): string {
+    return `${this.dtype.name} ${this.depth}×${this.height}×${this.width}`;
+  }
+
+  private count(): string {
+    return `${this.depth} × ${this.height} × ${this.width} = ${this.length} elements`;
+  }
+
+  /** @internal */
+  checkAlive(): void {
+    if (this.memory.disposed) throw new CudaDisposedError(`${this.toString()}: used after its buffer was closed.`);
+    this.device.check();
+  }
+
+  private check(stream: Stream): void {
+    this.checkAlive();
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    stream.check();
+  }
+}
+
+/** A box that begins where the buffer does. `owner` is what it keeps alive. @internal */
+export function boxOf<D extends DTypeName>(buffer: DeviceBuffer<D>, layout: BoxLayout, owner: object): DeviceBox<D> {
+  if (layout === undefined) throw invalid('layout', 'an object with width, height and depth', layout);
+  checkOptions('layout', layout, ['width', 'height', 'depth', 'rowStride', 'sliceStride']);
+  const { width, height, depth } = layout;
+  const { dtype } = buffer;
+  checkInteger('layout.width', width, 0, Math.floor(MAX_PITCH / dtype.bytes), 'elements');
+  checkInteger('layout.height', height, 0, MAX_PITCH, 'rows');
+  checkInteger('layout.depth', depth, 0, MAX_PITCH, 'slices');
+  const { rowStride = width, sliceStride = height } = layout;
+  checkInteger('layout.rowStride', rowStride, width, Math.floor(MAX_PITCH / dtype.bytes), 'elements');
+  checkInteger('layout.sliceStride', sliceStride, height, MAX_PITCH, 'rows');
+  const box = new DeviceBox(buffer.memory, dtype, { width, height, depth }, rowStride * dtype.bytes, sliceStride, buffer.byteOffset, owner);
+  if (box.extent > buffer.byteLength) {
+    throw invalid('layout', `a box that ends within the buffer's ${buffer.length} elements`, `one that ends after ${box.extent / dtype.bytes}`);
+  }
+  return box;
+}
+
+/** Copies between boxes of one size and dtype; everything but their devices and overlap has been checked. @internal */
+export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox, access = target.wholeAccess()): Pending {
+  if (target.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
+  const from = memoryFor(source.memory, target.device.shared);
+  if (from === undefined) return copyThroughHost(stream, target, source);
+  if (from instanceof ForeignMemory) from.checkCapture(stream, 'source');
+  if (
+    target.memory === source.memory && source.byteOffset < target.byteOffset + target.extent &&
+    target.byteOffset < source.byteOffset + source.extent
+  ) {
+    throw new CudaArgumentError('source', 'source: may overlap this box. Copy through another buffer.');
+  }
+  const root = stream.nextRoot();
+  stream.order(from, ACCESS_READ);
+  stream.order(target.memory, ACCESS_WRITE);
+  const body = stream.begin(OP.copy3D, 18, root);
+  putBox(
+    stream.runtime.ring.memory, body, target.end(target.memory.handle, access), source.end(from.handle, ACCESS_READ),
+    target.width * target.dtype.bytes, target.height, target.depth, from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER,
+  );
+  const mark = stream.commit();
+  stream.used(from, ACCESS_READ, mark);
+  stream.used(target.memory, access, mark);
+  return new Pending(stream, root, mark);
+}

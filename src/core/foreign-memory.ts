@@ -1,0 +1,76 @@
+/**
+ * Memory of one device as commands of another name it: a handle there, and the tracking of the memory itself, so that
+ * each device's streams wait for what the other's do with it.
+ */
+import { HANDLE } from '../runtime/layout.js';
+import { invalid } from './arguments.js';
+import type { Allocation } from './memory.js';
+import type { SharedDevice } from './open-devices.js';
+import { Resource } from './resource.js';
+import { captureError } from './stream.js';
+import type { Stream } from './stream.js';
+
+export class ForeignMemory extends Resource {
+  readonly memory: Allocation;
+  /** The device whose commands name it. */
+  private readonly user: SharedDevice;
+  /** Whether a kernel in a graph uses it: such a graph needs peer access at each launch. */
+  private inGraph = false;
+
+  constructor(memory: Allocation, user: SharedDevice) {
+    super(user.runtime.adoptForeign(memory.device.runtime, memory.handle), true);
+    this.memory = memory;
+    this.user = user;
+  }
+
+  override order(stream: Stream, access: number): void {
+    if (this.inGraph) this.checkAccess('graph');
+    this.memory.order(stream, access);
+  }
+
+  override used(stream: Stream, access: number, mark: number): void {
+    this.memory.used(stream, access, mark);
+  }
+
+  /** Called for a kernel's argument: throws where the device cannot reach the memory. */
+  checkArgument(stream: Stream, argument: string): void {
+    this.checkAccess(argument);
+    if (stream.captureScope === undefined) return;
+    this.checkCapture(stream, argument);
+    this.inGraph = true;
+  }
+
+  /** A graph holds addresses, and nothing in a capture waits for an allocation of another device. */
+  checkCapture(stream: Stream, argument: string): void {
+    if (stream.captureScope === undefined) return;
+    const { status } = this.memory.device.runtime.shared;
+    if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;
+    throw captureError(`${argument}: using memory of another device that may not be there yet`, 'await buffer.allocated() before the capture');
+  }
+
+  private checkAccess(argument: string): void {
+    if (this.user.reaches.has(this.memory.device.runtime)) return;
+    const { device } = this.memory;
+    throw invalid(
+      argument, `memory of ${this.user.name}, or of a device that it has access to`, `${this.memory.toString()} on ${device.name}`,
+      `Copy it first: a buffer of this device .copyFrom(stream, other). Or let kernels of this device use it where it is: await device.enablePeerAccess(other.device).`,
+    );
+  }
+}
+
+/**
+ * The memory as commands of `user` name it: itself where it is `user`'s own, undefined where they cannot (the two are
+ * not of one provider).
+ */
+export function memoryFor(memory: Allocation, user: SharedDevice): Allocation | ForeignMemory | undefined {
+  const { runtime } = memory.device;
+  if (runtime === user.runtime) return memory;
+  if (runtime.config.provider !== user.runtime.config.provider) return undefined;
+  let foreign = memory.foreign.get(user);
+  if (foreign === undefined) {
+    user.link(memory.device.shared);
+    foreign = new ForeignMemory(memory, user);
+    memory.foreign.set(user, foreign);
+  }
+  return foreign;
+}

@@ -1,0 +1,81 @@
+/**
+ * Stream memory operations: a stream writes a number into memory, or waits for one, between its other work. They are the
+ * means of ordering where tracking must not step in: a write that releases a waiting stream cannot wait for it.
+ */
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
+import { CudaError } from '../runtime/errors.js';
+import { putInt64 } from '../runtime/ring-writer.js';
+import { checkInteger, invalid } from './arguments.js';
+import { DeviceBuffer } from './buffer.js';
+import { ManagedBuffer } from './managed.js';
+import { Allocation } from './memory.js';
+import { Pending } from './pending.js';
+import { PinnedBuffer } from './pinned.js';
+import type { Stream } from './stream.js';
+
+/** The dtypes that stream memory operations know. */
+export type ValueType = 'u32' | 'u64';
+/** What they work on. */
+export type ValueBuffer<D extends ValueType> = DeviceBuffer<D> | PinnedBuffer<D> | ManagedBuffer<D>;
+/** An element of such a buffer. */
+export type Value<D extends ValueType> = D extends 'u64' ? bigint | number : number;
+
+const CONDITIONS = { geq: 0, eq: 1, and: 2, nor: 3 } as const;
+/** CUstreamWaitValue_flags */
+export type ValueCondition = keyof typeof CONDITIONS;
+
+/** Queues a wait for `condition`, or a write where there is none. */
+export function streamValue(
+  stream: Stream, buffer: ValueBuffer<ValueType>, index: number, value: number | bigint, condition: ValueCondition | undefined,
+): Pending {
+  const { runtime } = stream;
+  const call = condition === undefined ? 'writeValue' : 'waitValue';
+  stream.check();
+  if (!(buffer instanceof DeviceBuffer || buffer instanceof PinnedBuffer || buffer instanceof ManagedBuffer)) {
+    throw invalid('buffer', 'a buffer of u32 or u64', buffer);
+  }
+  const { memory, dtype } = buffer;
+  buffer.checkAlive();
+  if (buffer.device.runtime !== runtime) throw invalid('buffer', `a buffer of ${stream.device.name}`, buffer);
+  if (dtype.name !== 'u32' && dtype.name !== 'u64') {
+    throw invalid('buffer', 'a buffer of u32 or u64', buffer, 'To see the same bytes as one of them use buffer.reinterpret(u32).');
+  }
+  checkInteger('index', index, 0, buffer.length - 1);
+  const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);
+  if (condition !== undefined && !(typeof condition === 'string' && Object.hasOwn(CONDITIONS, condition))) {
+    throw invalid('condition', `one of ${Object.keys(CONDITIONS).join(', ')}`, condition);
+  }
+  stream.checkNotCaptured(`stream.${call}()`, 'call it before or after graph.launch()');
+  if (!runtime.info.memoryOperations) {
+    throw new CudaError('ERR_CUDA_UNSUPPORTED', `stream.${call}: ${stream.device.name} has no stream memory operations here; order the work with events`);
+  }
+  const root = runtime.nextRoot();
+  runtime.name(root, { toString: () => `${call} ${String(value)} at ${index} of ${buffer.toString()}` });
+  // Only for the memory to be there.
+  if (memory instanceof Allocation && memory.stream !== stream) stream.waitFor(memory.stream, memory.mark);
+  const body = stream.begin(condition === undefined ? OP.writeValue : OP.waitValue, condition === undefined ? 10 : 11, root);
+  const words = runtime.ring.memory;
+  words[body] = memory.handle | ((condition === undefined ? ACCESS_WRITE : ACCESS_READ) << ACCESS_SHIFT);
+  putInt64(words, body + 1, buffer.byteOffset + index * dtype.bytes + (buffer instanceof PinnedBuffer ? buffer.memory.deviceOffset : 0));
+  words[body + 3] = Number(number & 0xffffffffn) | 0;
+  words[body + 4] = Number(number >> 32n) | 0;
+  words[body + 5] = dtype.bytes * 8;
+  if (condition !== undefined) words[body + 6] = CONDITIONS[condition];
+  const mark = stream.commit();
+  memory.keep(stream, mark);
+  return new Pending(stream, root, mark);
+}
+
+function checkedU32(value: unknown): bigint {
+  checkInteger('value', value, 0, 0xffffffff);
+  return BigInt(value);
+}
+
+function checkedU64(value: unknown): bigint {
+  if (typeof value !== 'bigint') {
+    checkInteger('value', value, 0, Number.MAX_SAFE_INTEGER);
+    return BigInt(value);
+  }
+  if (value < 0n || value >= 1n << 64n) throw invalid('value', 'a bigint from 0n to 2n ** 64n - 1n', value);
+  return value;
+}

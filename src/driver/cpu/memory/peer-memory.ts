@@ -1,0 +1,56 @@
+/**
+ * Memory of a CPU device that another thread runs: copies reach it, kernels do not. What it holds and what of it is
+ * allocated is known on the other thread only, so nothing but its size is checked here.
+ */
+import type { ByteSpace } from './byte-space.js';
+
+/**
+ * Where the addresses of such memory begin here, far above those of host memory: every device counts its own from zero,
+ * so that each adopted one gets an interval of 2^32.
+ */
+export const PEER_BASE = 2 ** 50;
+export const PEER_STRIDE = 2 ** 32;
+
+export class PeerMemory implements ByteSpace {
+  readonly kind = 'device';
+  /** Of this memory's address 0. */
+  readonly origin: number;
+  /** The context's handle here. */
+  readonly handle: number;
+  private readonly memory: WebAssembly.Memory;
+  private seen: Uint8Array;
+  private seenWords: Int32Array;
+
+  constructor(handle: number, origin: number, memory: WebAssembly.Memory) {
+    this.handle = handle;
+    this.origin = origin;
+    this.memory = memory;
+    this.seen = new Uint8Array(memory.buffer);
+    this.seenWords = new Int32Array(memory.buffer);
+  }
+
+  /** The other thread may have grown it: `buffer` is then another one. */
+  get bytes(): Uint8Array {
+    const { buffer } = this.memory;
+    if (buffer !== this.seen.buffer) this.seen = new Uint8Array(buffer);
+    return this.seen;
+  }
+
+  get words(): Int32Array {
+    const { buffer } = this.memory;
+    if (buffer !== this.seenWords.buffer) this.seenWords = new Int32Array(buffer);
+    return this.seenWords;
+  }
+
+  owns(address: number): boolean {
+    return address >= this.origin && address < this.origin + PEER_STRIDE;
+  }
+
+  fill(at: number, byte: number, bytes: number): void {
+    this.bytes.fill(byte, at, at + bytes);
+  }
+
+  move(to: number, from: number, bytes: number): void {
+    this.bytes.copyWithin(to, from, from + bytes);
+  }
+}

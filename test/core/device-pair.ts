@@ -1,0 +1,89 @@
+/**
+ * Two devices for tests of what goes on between them: two CPU devices on threads of their own or on the test's; on a GPU
+ * machine two GPUs where there are two, one GPU driven from two threads, and a GPU and a CPU device.
+ */
+import { Device } from 'async-cuda/core';
+import type { CudaError, DeviceName, Module } from 'async-cuda/core';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+
+import { onCpu } from './test-device.js';
+import type { Mode } from './test-device.js';
+
+interface End {
+  readonly name: DeviceName;
+  readonly mode: Mode;
+}
+
+const end = (name: DeviceName, mode: Mode = 'worker'): End => ({ name, mode });
+
+const gpus = onCpu ? 0 : (await Device.list()).filter(({ kind }) => kind === 'cuda').length;
+
+/** Source and target. */
+const PAIRS: readonly (readonly [End, End])[] = onCpu
+  ? [
+      [end('cpu:0'), end('cpu:1')], [end('cpu:0', 'inline'), end('cpu:1')], [end('cpu:0'), end('cpu:1', 'inline')],
+      [end('cpu:0', 'inline'), end('cpu:1', 'inline')],
+    ]
+  : [[end('cuda:0'), end('cuda:1')], [end('cuda:0'), end('cuda:0', 'inline')], [end('cuda:0'), end('cpu:0')], [end('cpu:0'), end('cuda:0')]];
+
+export class DevicePair {
+  readonly title: string;
+  /** Whether copies go from the one to the other without the host. */
+  readonly alike: boolean;
+  readonly errors: CudaError[] = [];
+  private readonly ends: readonly [End, End];
+  private opened: [Device, Device] | undefined;
+  private readonly modules = new Map<string, Promise<Module>>();
+
+  constructor(ends: readonly [End, End]) {
+    this.ends = ends;
+    this.title = ends.map(({ name, mode }) => `${name} ${mode}`).join(', ');
+    this.alike = ends[0].name.slice(0, 3) === ends[1].name.slice(0, 3);
+  }
+
+  get a(): Device {
+    return this.opened![0];
+  }
+
+  get b(): Device {
+    return this.opened![1];
+  }
+
+  load(device: Device, ptx: string): Promise<Module> {
+    const key = `${device === this.a ? 'a' : 'b'}${ptx}`;
+    const module = this.modules.get(key) ?? device.loadModule(ptx);
+    this.modules.set(key, module);
+    return module;
+  }
+
+  async openAnew(): Promise<[Device, Device]> {
+    const devices = await Promise.all(this.ends.map(({ name, mode }) => Device.open(name, { thread: mode })));
+    for (const device of devices) device.on('error', (error) => this.errors.push(error));
+    return devices as [Device, Device];
+  }
+
+  async open(): Promise<void> {
+    this.opened = await this.openAnew();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.opened!.map((device) => device.close()));
+  }
+}
+
+/** Declares `body`'s tests once for each pair that the machine has. */
+export function onPairs(title: string, body: (pair: DevicePair) => void): void {
+  for (const ends of PAIRS) {
+    const pair = new DevicePair(ends);
+    const missing = gpus < 2 && ends.some(({ name }) => name === 'cuda:1');
+    describe.skipIf(missing)(`${title} (${pair.title}${missing ? ': skipped, there is one GPU' : ''})`, () => {
+      beforeAll(() => pair.open());
+      afterAll(() => pair.close());
+      afterEach(() => {
+        const unheard = pair.errors.splice(0).map((error) => error.message);
+        expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+      });
+      body(pair);
+    });
+  }
+}

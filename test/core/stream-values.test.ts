@@ -1,0 +1,211 @@
+/** Stream memory operations: streams that write numbers into memory and wait for them. */
+import { f32, i32, inout, u32, u64 } from 'async-cuda/core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { Device } from '../../src/core/index.js';
+import { ELEMENTWISE } from './kernels/elementwise.js';
+import { failure, onCpu, onDevice, openTestDevice, stillPending } from './test-device.js';
+
+onDevice('Stream memory operations', (host) => {
+  test('writeValue writes one element, in stream order', async () => {
+    using words = host.device.alloc(u32, 4);
+    words.fill(host.stream, 1);
+    host.stream.writeValue(words, 2, 0xffffffff);
+    expect([...(await words.read(host.stream))]).toEqual([1, 1, 0xffffffff, 1]);
+    words.fill(host.stream, 5);
+    expect([...(await words.read(host.stream))]).toEqual([5, 5, 5, 5]);
+  });
+
+  test('of 64 bits too, in a view', async () => {
+    using words = host.device.alloc(u64, 4);
+    words.fill(host.stream, 1n);
+    host.stream.writeValue(words.slice(1), 2, 0xfedcba9876543210n);
+    host.stream.writeValue(words, 0, 2 ** 40);
+    expect([...(await words.read(host.stream))]).toEqual([2n ** 40n, 1n, 1n, 0xfedcba9876543210n]);
+  });
+
+  test('waitValue holds its stream until another stream has written, and no other', async () => {
+    const { device } = host;
+    using waiting = device.createStream();
+    using free = device.createStream();
+    using flag = device.alloc(u32, 2);
+    using mine = device.alloc(i32, 1);
+    using theirs = device.alloc(i32, 1);
+    await flag.fill(host.stream, 0);
+    waiting.waitValue(flag, 1, 3);
+    const filled = mine.fill(waiting, 1);
+    expect((await theirs.fill(free, 2).then(() => theirs.read(free)))[0]).toBe(2);
+    host.stream.writeValue(flag, 1, 2);
+    await host.stream.sync();
+    expect(await stillPending(filled)).toBe(true);
+    host.stream.writeValue(flag, 1, 4);
+    await filled;
+  });
+
+  test.each([
+    ['geq', 5, [4, 0x80000005], 0x7fffffff], ['eq', 5, [4, 6], 5], ['and', 6, [0, 1, 8], 2], ['nor', 1, [0xffffffff, 0xfffffffe], 0],
+  ] as const)('the condition %s', async (condition, value, not, yes) => {
+    const { device } = host;
+    using waiting = device.createStream();
+    using flag = device.alloc(u32, 1);
+    for (const have of not) {
+      await host.stream.writeValue(flag, 0, have);
+      waiting.waitValue(flag, 0, value, condition);
+      const passed = waiting.sync();
+      expect([have, await stillPending(passed, 10)]).toEqual([have, true]);
+      host.stream.writeValue(flag, 0, yes);
+      await passed;
+    }
+  });
+
+  test.each([
+    ['geq', 2n ** 33n, [2n ** 33n - 1n, 2n ** 33n + 2n ** 63n], 2n ** 34n], ['eq', 2n ** 33n, [0n, 2n ** 33n + 1n], 2n ** 33n],
+    ['and', 2n ** 63n, [2n ** 63n - 1n], 2n ** 63n], ['nor', 1n, [2n ** 64n - 1n], 2n ** 63n],
+  ] as const)('the condition %s on 64 bits', async (condition, value, not, yes) => {
+    using waiting = host.device.createStream();
+    using flag = host.device.alloc(u64, 1);
+    for (const have of not) {
+      await host.stream.writeValue(flag, 0, have);
+      waiting.waitValue(flag, 0, value, condition);
+      const passed = waiting.sync();
+      expect([have, await stillPending(passed, 10)]).toEqual([have, true]);
+      host.stream.writeValue(flag, 0, yes);
+      await passed;
+    }
+  });
+
+  test('more launches behind it than the driver takes: the device goes on', async () => {
+    const { device } = host;
+    using waiting = device.createStream();
+    using flag = device.alloc(u32, 1);
+    using counter = device.alloc(i32, 1);
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
+    await flag.fill(host.stream, 0);
+    await counter.fill(host.stream, 0);
+    waiting.waitValue(flag, 0, 1);
+    for (let i = 0; i < 3000; i++) add1.launch(waiting, { grid: 1, block: 1 }, counter, 1);
+    const end = waiting.record();
+    using other = device.alloc(i32, 1);
+    expect((await other.fill(host.stream, 6).then(() => other.read(host.stream)))[0]).toBe(6);
+    expect(end.reached).toBe(false);
+    host.stream.writeValue(flag, 0, 1);
+    expect((await counter.read(waiting))[0]).toBe(3000);
+    end.close();
+  });
+
+  test('thousands of them on one stream behind a wait: the device goes on', async () => {
+    const { device } = host;
+    using waiting = device.createStream();
+    using flag = device.alloc(u32, 2);
+    await flag.fill(host.stream, 0);
+    waiting.waitValue(flag, 0, 1);
+    for (let i = 1; i <= 2000; i++) {
+      waiting.writeValue(flag, 1, i);
+      waiting.waitValue(flag, 1, i, 'eq');
+    }
+    using other = device.alloc(i32, 1);
+    expect((await other.fill(host.stream, 6).then(() => other.read(host.stream)))[0]).toBe(6);
+    host.stream.writeValue(flag, 0, 1);
+    expect((await flag.read(waiting))[1]).toBe(2000);
+  });
+
+  test('JavaScript releases a stream, and sees how far it is, through page-locked memory', async () => {
+    const { device } = host;
+    using stream = device.createStream();
+    await using pinned = await device.pinned(u32, 4);
+    const words = pinned.view();
+    stream.waitValue(pinned.slice(1), 0, 7, 'eq');
+    stream.writeValue(pinned, 3, 9);
+    const passed = stream.sync();
+    expect(await stillPending(passed)).toBe(true);
+    expect(words[3]).toBe(0);
+    Atomics.store(words, 1, 7);
+    await passed;
+    expect(words[3]).toBe(9);
+  });
+
+  test('managed memory serves as well', async () => {
+    await using managed = await host.device.managed(u32, 2);
+    host.stream.writeValue(managed, 1, 11);
+    host.stream.waitValue(managed, 1, 11);
+    await host.stream.sync();
+    expect(managed.view()[1]).toBe(11);
+  });
+
+  test('a buffer that is closed at once is kept for the stream that waits', async () => {
+    const { device } = host;
+    using waiting = device.createStream();
+    using writer = device.createStream();
+    const flag = device.alloc(u32, 1);
+    await flag.fill(host.stream, 0);
+    waiting.waitValue(flag, 0, 1);
+    writer.writeValue(flag, 0, 1);
+    flag.close();
+    using next = device.alloc(u32, 1);
+    next.fill(host.stream, 0);
+    await waiting.sync();
+    expect((await next.read(host.stream))[0]).toBe(0);
+  });
+
+  describe('refuses', () => {
+    test('other dtypes, places, values and conditions', async () => {
+      const { device, stream } = host;
+      using words = device.alloc(u32, 4);
+      using wide = device.alloc(u64, 4);
+      using floats = device.alloc(f32, 4);
+      const refused = async (call: () => unknown): Promise<string | undefined> => (await failure(call)).argument;
+      expect(await refused(() => stream.writeValue(floats as never, 0, 1))).toBe('buffer');
+      expect(await refused(() => stream.waitValue({} as never, 0, 1))).toBe('buffer');
+      expect(await refused(() => stream.waitValue(words, 4, 1))).toBe('index');
+      expect(await refused(() => stream.writeValue(words, -1, 1))).toBe('index');
+      expect(await refused(() => stream.writeValue(words, 0, 2 ** 32))).toBe('value');
+      expect(await refused(() => stream.writeValue(words, 0, 1n as never))).toBe('value');
+      expect(await refused(() => stream.writeValue(wide, 0, -1n))).toBe('value');
+      expect(await refused(() => stream.writeValue(wide, 0, 2n ** 64n))).toBe('value');
+      expect(await refused(() => stream.waitValue(words, 0, 1, 'gt' as never))).toBe('condition');
+    });
+
+    test('a closed buffer, one of another device, and captures', async () => {
+      const { device, stream } = host;
+      const closed = device.alloc(u32, 1);
+      closed.close();
+      expect(await failure(() => stream.writeValue(closed, 0, 1))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      const other = await openTestDevice({ thread: host.mode }, 'cpu:6');
+      using theirs = other.alloc(u32, 1);
+      expect(await failure(() => stream.writeValue(theirs, 0, 1))).toMatchObject({ argument: 'buffer' });
+      await other.close();
+      using words = device.alloc(u32, 1);
+      expect(await failure(() => stream.capture(() => void stream.waitValue(words, 0, 1)))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+    });
+  });
+
+  test('a buffer whose memory is not there fails the operation, not the stream', async () => {
+    const { device, stream } = host;
+    using huge = device.alloc(u32, 2 ** 45);
+    const allocated = failure(() => huge.allocated());
+    expect(await failure(() => stream.waitValue(huge, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    await stream.sync();
+    expect((await allocated).code).toBe('ERR_CUDA_OUT_OF_MEMORY');
+  });
+});
+
+describe('Where the platform has no stream memory operations', () => {
+  let device: Device;
+  beforeAll(async () => {
+    process.env['ASYNC_CUDA_WITHOUT'] = 'memops';
+    try {
+      device = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { memoryBytes: 77 << 20 } : {});
+    } finally {
+      delete process.env['ASYNC_CUDA_WITHOUT'];
+    }
+  });
+  afterAll(() => device.close());
+
+  test('they are an error that says so, and events order the work as ever', async () => {
+    using words = device.alloc(u32, 1);
+    expect(await failure(() => device.stream.writeValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    expect(await failure(() => device.stream.waitValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    words.fill(device.stream, 3);
+    expect((await words.read(device.stream))[0]).toBe(3);
+  });
+});
