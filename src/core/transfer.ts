@@ -304,7 +304,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     segment.uses.set(stream, mark);
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
-    const copied = stream.passed(mark).then(
+    const copied = stream.passedLater(mark).then(
       async () => {
         const failure = runtime.failureOf(root);
         try {
@@ -320,7 +320,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
         return finish();
       },
     );
-    return pendingOf(stream, copied);
+    return pendingOf(stream, copied, mark);
   }
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);

@@ -284,10 +284,10 @@ export class Runtime {
   }
 
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
-  wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+  wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     this.visited = false;
     this.takeOver();
-    return this.completion.wait(slot, seq, stream);
+    return this.completion.wait(slot, seq, stream, spin);
   }
 
   /**
