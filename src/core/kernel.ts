@@ -97,12 +97,13 @@ interface LaunchShape {
   readonly blockZ: number;
   readonly sharedBytes: number;
   readonly extended: boolean;
-  /** Whether OP.launchLine can say it. */
+  /** Whether OP.launchLine can say it, or OP.launchGrid. */
   readonly line: boolean;
+  readonly simple: boolean;
 }
 
 const NO_SHAPE: LaunchShape = {
-  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false,
+  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false, simple: false,
 };
 
 const scratch = new ArrayBuffer(8);
@@ -218,7 +219,8 @@ export class Kernel {
         if (resource === undefined) continue;
         memory[params++] = resource.handle | pointers[i]!.lineBits;
       }
-    } else params = this.beginWide(stream, options, shape, references, root);
+    } else if (shape.simple) params = this.beginGrid(stream, shape, references, root);
+    else params = this.beginWide(stream, options, shape, references, root);
     const { memory, floats } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
     const { ways } = this;
@@ -321,16 +323,39 @@ export class Kernel {
       blockX === last.blockX && blockY === last.blockY && blockZ === last.blockZ && sharedBytes === last.sharedBytes
     ) return last;
     this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes);
+    const simple = !extended && this.paramWords <= LINE_MAX_WORD;
     const shape: LaunchShape = {
       grid: usual ? grid : NaN, block: usual ? block : NaN, shared, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
-      line: gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1 && !extended && this.paramWords <= LINE_MAX_WORD,
+      simple, line: simple && gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1,
     };
     if (usual) this.shape = shape;
     else this.wideShape = shape;
     return shape;
   }
 
-  /** Begins a launch that OP.launchLine cannot say. Returns where its parameters go. */
+  /** Begins a launch of more than one dimension. Returns where its parameters go. */
+  private beginGrid(stream: Stream, shape: LaunchShape, references: number, root: number): number {
+    const { pointers, memories } = this;
+    const body = stream.begin(OP.launchGrid, 13 + references + this.paramWords, root);
+    const { memory } = this.runtime.ring;
+    memory[body] = this.handle;
+    memory[body + 1] = shape.gridX;
+    memory[body + 2] = shape.gridY;
+    memory[body + 3] = shape.gridZ;
+    memory[body + 4] = shape.blockX;
+    memory[body + 5] = shape.blockY;
+    memory[body + 6] = shape.blockZ;
+    memory[body + 7] = shape.sharedBytes;
+    memory[body + 8] = references | (this.paramBytes << 16);
+    let at = body + 9;
+    for (let i = 0; i < pointers.length; i++) {
+      const resource = memories[i];
+      if (resource !== undefined) memory[at++] = resource.handle | pointers[i]!.lineBits;
+    }
+    return at;
+  }
+
+  /** Begins a launch that neither OP.launchLine nor OP.launchGrid can say. Returns where its parameters go. */
   private beginWide(stream: Stream, options: LaunchOptions, shape: LaunchShape, references: number, root: number): number {
     const { pointers, memories, paramWords } = this;
     const { extended } = shape;
