@@ -3,6 +3,7 @@
 
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { isForm } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
@@ -189,6 +190,11 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
+    if (!isForm(mnemonic, modifiers)) {
+      const { source: text } = this.context.module;
+      throw text.error('unsupported', `instruction '${[mnemonic, ...modifiers].join('.')}': this combination of types and modifiers is not covered`,
+        source.start, text.text.slice(source.start, source.end));
+    }
     if (mnemonic === 'bra') {
       const [target] = source.operands;
       if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
