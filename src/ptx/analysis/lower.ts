@@ -41,6 +41,7 @@ class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
+  private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
 
   constructor(fn: PtxFunction, context: LoweringContext) {
@@ -122,7 +123,7 @@ class Lowering {
         case 'registers': {
           const type = scalarType(statement.type);
           for (const { name, count, at } of statement.names) {
-            if (type.bits > 64) throw this.context.module.source.error('unsupported', `.${type.name} registers are not covered yet`, at);
+            if (type.bits > 64 && type.kind !== 'bits') throw this.context.module.source.error('semantic', `.${type.name} is no type of registers`, at);
             if (statement.vector === 1) scope.declare(name, type, count);
             else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(`${name}.${part}`, type, count);
           }
@@ -232,6 +233,7 @@ class Lowering {
       case 'list': throw this.fail(source, 'unexpected list', at);
       case 'pair':
         return { kind: 'pair', first: this.operand(operand.first, scope, source), second: this.operand(operand.second, scope, source), at };
+      case 'negated': return { kind: 'negated', operand: this.operand(operand.operand, scope, source), at };
       case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
         const extra = operand.extra.map(part => this.operand(part, scope, source));
@@ -249,19 +251,27 @@ class Lowering {
     if (operand.name === '_') return { kind: 'sink', at };
     const full = operand.selector === undefined ? operand.name : `${operand.name}.${operand.selector}`;
     const register = scope.register(full);
-    if (register) return { kind: 'register', register, at };
+    if (register) return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
     if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
     if (operand.selector !== undefined) {
-      if (scope.register(operand.name)) {
-        const { source: text } = this.context.module;
-        throw text.error('unsupported', `operand selector '.${operand.selector}' is not covered yet`, at, text.text.slice(source.start, source.end));
-      }
+      const whole = scope.register(operand.name);
+      if (whole) return { kind: 'selected', operand: { kind: 'register', register: whole, at }, selector: operand.selector, at };
       throw this.fail(source, `undefined register '${full}'`, at);
     }
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */
+  private halves(register: Register, at: number): Arg {
+    let parts = this.wideRegisters.get(register);
+    if (!parts) {
+      parts = ['low', 'high'].map(half => this.newRegister(`${register.name}.${half}`, scalarType('b64')));
+      this.wideRegisters.set(register, parts);
+    }
+    return { kind: 'vector', elements: parts.map(part => ({ kind: 'register', register: part, at })), at };
   }
 
   private symbol(name: string, scope: Scope, source: Instruction, at: number): Symbol {

@@ -29,7 +29,7 @@ export function registersIn(arg: Arg, out: Register[]): void {
       return;
     case 'vector': arg.elements.forEach(element => registersIn(element, out)); return;
     case 'pair': registersIn(arg.first, out); registersIn(arg.second, out); return;
-    case 'not': registersIn(arg.operand, out); return;
+    case 'not': case 'negated': case 'selected': registersIn(arg.operand, out); return;
   }
 }
 

@@ -17,7 +17,6 @@ const KNOWN = [...OPERATIONS, 'relaxed', 'acquire', 'release', 'acq_rel', 'cta',
 
 function atomic(e: Emitter): void {
   const { code } = e;
-  e.allow(...KNOWN);
   const returns = e.inst.mnemonic === 'atom';
   const operation = e.oneOf(...OPERATIONS);
   if (!operation) throw e.semantic(`'${e.inst.mnemonic}' needs an operation`);

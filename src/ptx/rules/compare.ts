@@ -90,7 +90,6 @@ function combine(e: Emitter, index: number, negate: boolean): void {
 function setPredicate(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow(...COMPARISONS, 'and', 'or', 'xor', 'ftz');
   const combined = e.oneOf('and', 'or', 'xor') !== undefined;
   e.argCount(combined ? 4 : 3);
   const comparison = comparisonOf(e);
@@ -144,7 +143,6 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
 
 function set(e: Emitter): void {
   const { code } = e;
-  e.allow(...COMPARISONS, 'and', 'or', 'xor', 'ftz');
   const [result, type] = e.types();
   if (!result || !type) throw e.semantic("'set' needs two types");
   const comparison = comparisonOf(e);
@@ -186,7 +184,6 @@ function pushTruth(e: Emitter, result: ScalarType): void {
 
 function selectByPredicate(e: Emitter): void {
   const type = e.type();
-  e.allow();
   e.argCount(4);
   e.push(e.arg(1), type);
   e.push(e.arg(2), type);
@@ -200,7 +197,6 @@ function selectBySign(e: Emitter): void {
   const { code } = e;
   const [type, control] = e.types();
   if (!type || !control) throw e.semantic("'slct' needs two types");
-  e.allow('ftz');
   e.argCount(4);
   e.push(e.arg(1), type);
   e.push(e.arg(2), type);

@@ -16,7 +16,6 @@ const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.
 function convert(e: Emitter): void {
   const [to, from] = e.types();
   if (!to || !from) throw e.semantic("'cvt' needs two types");
-  e.allow('rn', 'rz', 'rm', 'rp', 'rni', 'rzi', 'rmi', 'rpi', 'rna', 'ftz', 'sat', 'relu', 'satfinite');
   if (to.name === 'f16x2' || to.name === 'bf16x2') {
     convertPair(e, to, from);
     return;

@@ -77,7 +77,6 @@ function finish(e: Emitter, type: ScalarType): void {
 /** a*b+c with any of the three replaced by a constant. */
 const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
   const { code } = e;
-  e.allow('rn', 'ftz', 'sat', 'relu');
   e.argCount(shape === 'fma' ? 4 : 3);
   perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
     const use = (local: number): void => {
@@ -103,7 +102,6 @@ const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
 function minMax(e: Emitter): void {
   const { code } = e;
   const name = e.inst.mnemonic;
-  e.allow('ftz', 'NaN', 'xorsign', 'abs');
   e.argCount(3);
   perHalf(e, 1, 2, (type, [a, b]) => {
     const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
@@ -127,7 +125,6 @@ function minMax(e: Emitter): void {
 }
 
 const sign = (operation: 'abs' | 'neg'): Rule => e => {
-  e.allow('ftz');
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
@@ -138,7 +135,6 @@ const sign = (operation: 'abs' | 'neg'): Rule => e => {
 };
 
 const approximate = (name: 'exp2' | 'tanh'): Rule => e => {
-  e.allow('approx', 'ftz');
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
