@@ -73,8 +73,8 @@ export function pushComparable(e: Emitter, index: number, type: ScalarType): Sca
 }
 
 function comparisonOf(e: Emitter): string {
-  const found = e.inst.modifiers[0];
-  if (!found || !(COMPARISONS as readonly string[]).includes(found)) throw e.semantic(`'${e.inst.mnemonic}' needs a comparison`);
+  const found = e.oneOf(...COMPARISONS);
+  if (!found) throw e.semantic(`'${e.inst.mnemonic}' needs a comparison`);
   return found;
 }
 
