@@ -13,7 +13,10 @@ import type { RuleRow } from './rule.js';
 function move(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
-  if (e.has('v2') || e.has('v4')) throw e.unsupported('moving vectors is');
+  if (type.bits > 64) {
+    moveWide(e);
+    return;
+  }
   const source = e.arg(1);
   const target = e.arg(0);
   // An untyped 32- or 64-bit number in a float move is its bits; addresses and clocks may be wider than the target.
@@ -24,6 +27,17 @@ function move(e: Emitter): void {
     e.push(source, type);
   }
   e.pop(target, type);
+}
+
+/** mov.b128: two 64-bit values, a whole register or put together from parts. */
+function moveWide(e: Emitter): void {
+  const half = scalarType('b64');
+  const [target, source] = [e.arg(0), e.arg(1)].map(arg => {
+    if (arg.kind === 'vector' && arg.elements.length === 2) return arg.elements;
+    throw e.semantic('expected two 64-bit halves', arg.at);
+  });
+  for (const part of source!) e.push(part, half);
+  for (const part of [...target!].reverse()) e.pop(part, half);
 }
 
 /** Our own: any register into any other, as bits. */

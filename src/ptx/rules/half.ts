@@ -96,6 +96,10 @@ const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
     }
     e.call(type.name === 'bf16' ? 'fma_bf16' : 'fma_f16');
     finish(e, type);
+    if (!e.has('oob')) return;
+    // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result zero.
+    const value = e.temp('i32');
+    code.set(value).i32(0).get(value).get(a!).i32(0xffff).op('i32.eq').get(b!).i32(0xffff).op('i32.eq').op('i32.or').op('select');
   });
 };
 
