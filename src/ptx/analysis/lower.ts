@@ -13,6 +13,9 @@ import { Scope } from './scopes.js';
 import { isSpecialRegister } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
+/** Bytes per thread and function that alloca can give. */
+export const ALLOCA_BYTES = 4096;
+const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
 
 export interface LoweringContext {
   module: PtxModule;
@@ -43,6 +46,7 @@ class Lowering {
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
   private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
+  private alloca: { top: Register; symbol: Symbol } | undefined;
 
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
@@ -220,8 +224,16 @@ class Lowering {
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
     }
+    if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
     this.push(inst);
+  }
+
+  /** How much of the function's alloca stack is in use, and the stack's address. */
+  private allocaStack(source: Instruction): Arg[] {
+    this.alloca ??= { top: this.newRegister('(alloca)', scalarType('b32')), symbol: { kind: 'frame', offset: this.frame(ALLOCA_BYTES, 16) } };
+    const { top, symbol } = this.alloca;
+    return [{ kind: 'register', register: top, at: source.start }, { kind: 'symbol', symbol, offset: 0, at: source.start }];
   }
 
   private operand(operand: Operand, scope: Scope, source: Instruction): Arg {

@@ -282,11 +282,12 @@ const SYNCHRONISATION: readonly Form[] = [
   form('fence', 'proxy async::generic acquire sync_restrict::shared::cluster cluster'),
   form('fence', 'proxy async::generic release sync_restrict::shared::cta cluster'),
   form('fence', `proxy tensormap::generic release ${SCOPES}`), form('fence', `proxy tensormap::generic acquire ${SCOPES}`, '[g] 128'),
-  form('vote', '[sync] all|any|uni pred', 'p p b32'), form('vote', '[sync] ballot b32', 'b32 p b32'),
+  form('vote', 'sync all|any|uni pred', 'p p b32'), form('vote', 'sync ballot b32', 'b32 p b32'),
+  form('vote', 'all|any|uni pred', 'p p'), form('vote', 'ballot b32', 'b32 p'),
   form('match', 'any sync b32|b64', 'b32 T b32'), form('match', 'all sync b32|b64', 'b32|p T b32'),
   form('activemask', 'b32', 'b32'), form('redux', 'sync add|min|max u32|s32', 'T T b32'), form('redux', 'sync and|or|xor b32', 'T T b32'),
   form('redux', 'sync min|max [abs] [NaN] f32', 'T T b32'), form('elect', 'sync', 'b32|p b32'),
-  form('shfl', '[sync] up|down|bfly|idx b32', 'b32|p b32 b32 b32 b32'),
+  form('shfl', 'sync up|down|bfly|idx b32', 'b32|p b32 b32 b32 b32'), form('shfl', 'up|down|bfly|idx b32', 'b32|p b32 b32 b32'),
   form('griddepcontrol', 'launch_dependents|wait'),
 ];
 
