@@ -3,7 +3,7 @@
 
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { isForm } from '../rules/forms.js';
+import { formComplaint } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
@@ -195,10 +195,10 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
-    if (!isForm(mnemonic, modifiers)) {
+    const complaint = formComplaint(mnemonic, modifiers);
+    if (complaint) {
       const { source: text } = this.context.module;
-      throw text.error('unsupported', `instruction '${[mnemonic, ...modifiers].join('.')}': this combination of types and modifiers is not covered`,
-        source.start, text.text.slice(source.start, source.end));
+      throw text.error(complaint.code, complaint.message, source.start, text.text.slice(source.start, source.end));
     }
     if (mnemonic === 'bra') {
       const [target] = source.operands;

@@ -84,5 +84,5 @@ export function casesOf(row: Form): FormCase[] {
 /** A kernel around instructions of forms. */
 export function formKernel(instructions: string): string {
   return `.version 9.0\n.target sm_100a\n.address_size 64\n.func f() { ret; }\n.visible .entry k(.param .u64 out)\n{\n${REGISTERS}\n` +
-    `.shared .align 16 .b8 shared[1024];\nlabels: .branchtargets label;\n${instructions.replace(/\bfunction\b/, 'f')}\nlabel: ret;\n}\n`;
+    `.shared .align 16 .b8 shared[1024];\nlabels: .branchtargets label;\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
 }

@@ -2,6 +2,8 @@
 // A form is a row of places; each is filled by one of the words between its bars, and one in brackets may stay empty.
 // Assemblers take modifiers in any order, only types keep theirs, and so does this one.
 
+import { isScalarType } from '../scalar-types.js';
+
 export interface FormPlace {
   readonly words: readonly string[];
   readonly optional: boolean;
@@ -42,7 +44,9 @@ const words = (text: string): string[] => text.split(/\s+/).filter(word => word 
 export function fits({ places }: Form, modifiers: readonly string[]): boolean {
   const left = [...modifiers];
   for (const place of places) {
-    const index = left.findIndex(modifier => place.words.includes(modifier));
+    // The first type that is left, or any other word.
+    const next = left.find(isScalarType);
+    const index = left.findIndex(modifier => place.words.includes(modifier) && (modifier === next || !isScalarType(modifier)));
     if (index >= 0) left.splice(index, 1);
     else if (!place.optional) return false;
   }

@@ -1,6 +1,7 @@
 // Every form that is covered, in the order of the PTX ISA's chapters. What is in no form of its mnemonic is refused;
 // docs/ptx-coverage.md is made from these rows, and a test sends each of them through the compiler.
 
+import { isScalarType } from '../scalar-types.js';
 import { fits, form, forms } from './form.js';
 import type { Form } from './form.js';
 
@@ -348,13 +349,18 @@ export const FORMS_OF: ReadonlyMap<string, readonly Form[]> = (() => {
 /** Combinations that have been found in a row. Only what is right is kept: there are few of those. */
 const known = new Set<string>();
 
-/** False for a combination that no row of the mnemonic allows; a mnemonic without rows takes what its rule takes. */
-export function isForm(mnemonic: string, modifiers: readonly string[]): boolean {
-  const forms = FORMS_OF.get(mnemonic);
-  if (!forms) return true;
-  const key = `${mnemonic}.${modifiers.join('.')}`;
-  if (known.has(key)) return true;
-  const found = forms.some(row => fits(row, modifiers));
-  if (found) known.add(key);
-  return found;
+/** What is wrong with a combination of types and modifiers; a mnemonic without rows takes what its rule takes. */
+export function formComplaint(mnemonic: string, modifiers: readonly string[]): { code: 'semantic' | 'unsupported'; message: string } | undefined {
+  const rows = FORMS_OF.get(mnemonic);
+  if (!rows) return undefined;
+  const name = [mnemonic, ...modifiers].join('.');
+  if (known.has(name)) return undefined;
+  if (rows.some(row => fits(row, modifiers))) {
+    known.add(name);
+    return undefined;
+  }
+  const stranger = modifiers.find(modifier => !rows.some(({ places }) => places.some(place => place.words.includes(modifier))));
+  if (stranger === undefined) return { code: 'unsupported', message: `instruction '${name}': this combination of types and modifiers is not covered` };
+  if (isScalarType(stranger)) return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
+  return { code: 'unsupported', message: `instruction '${name}': modifier '.${stranger}' is not covered yet` };
 }
