@@ -25,7 +25,6 @@ const NOTES: Readonly<Record<string, string>> = {
   isspacep: '`.param` is refused in functions that are really called',
   ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` scalars are atomic loads',
   mapa: 'the address itself: a block is alone in its cluster',
-  match: 'without all threads of the mask a warp waits',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
   nanosleep: 'gives way to other threads, for no certain time',
   pmevent: 'does nothing',
