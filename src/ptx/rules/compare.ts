@@ -3,7 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { widenHalf } from './half-values.js';
+import { flushHalf, widenHalf } from './half-values.js';
 import type { RuleRow } from './rule.js';
 
 const PRED = scalarType('pred');
@@ -61,11 +61,17 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
   }
 }
 
+/** Turns the half on the stack into an f32, flushed if .ftz says so. */
+function widenComparable(e: Emitter, half: ScalarType): void {
+  if (e.has('ftz')) flushHalf(e, half);
+  widenHalf(e, half);
+}
+
 /** Pushes an operand ready to compare: halves become f32, .ftz flushes. */
 export function pushComparable(e: Emitter, index: number, type: ScalarType): ScalarType {
   e.push(e.arg(index), type);
   if (type.kind === 'float' && type.bits === 16) {
-    widenHalf(e, type);
+    widenComparable(e, type);
     return scalarType('f32');
   }
   if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
@@ -127,7 +133,7 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
     for (const index of [1, 2]) {
       e.push(e.arg(index), type);
       code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
-      widenHalf(e, half);
+      widenComparable(e, half);
     }
     compareValues(e, scalarType('f32'), comparison);
     combine(e, 3, false);
@@ -152,7 +158,7 @@ function set(e: Emitter): void {
       for (const index of [1, 2]) {
         e.push(e.arg(index), type);
         code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
-        widenHalf(e, half);
+        widenComparable(e, half);
       }
       compareValues(e, scalarType('f32'), comparison);
       combine(e, 3, false);

@@ -3,7 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { widenHalf } from './half-values.js';
+import { flushHalf, widenHalf } from './half-values.js';
 import type { Rule } from './rule.js';
 
 export const isHalf = (type: ScalarType): boolean => /^(b?f16)(x2)?$/.test(type.name);
@@ -44,19 +44,10 @@ function perHalf(e: Emitter, first: number, count: number, body: (type: ScalarTy
   e.pop(e.arg(0), type);
 }
 
-/** Flushes the half on the stack. */
-function flush(e: Emitter, type: ScalarType): void {
-  const { code } = e;
-  const least = type.name === 'bf16' ? 0x80 : 0x400;
-  const bits = e.temp('i32');
-  code.set(bits).get(bits).i32(0x8000).op('i32.and').get(bits);
-  code.get(bits).i32(0x7fff).op('i32.and').i32(least).op('i32.lt_u').op('select');
-}
-
 /** Saturation to [0, 1] and .relu on the half on the stack. */
 function finish(e: Emitter, type: ScalarType): void {
   const { code } = e;
-  if (e.has('ftz')) flush(e, type);
+  if (e.has('ftz')) flushHalf(e, type);
   if (!e.has('sat') && !e.has('relu')) return;
   const bits = e.temp('i32');
   const one = oneBits(type);
@@ -81,7 +72,7 @@ const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
   perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
     const use = (local: number): void => {
       code.get(local);
-      if (e.has('ftz')) flush(e, type);
+      if (e.has('ftz')) flushHalf(e, type);
     };
     use(a!);
     if (shape === 'add' || shape === 'sub') {
@@ -111,7 +102,7 @@ function minMax(e: Emitter): void {
     const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
     for (const local of [a!, b!]) {
       code.get(local);
-      if (e.has('ftz')) flush(e, type);
+      if (e.has('ftz')) flushHalf(e, type);
       if (e.has('abs')) code.i32(0x7fff).op('i32.and');
       widenHalf(e, type);
     }
@@ -132,7 +123,7 @@ const sign = (operation: 'abs' | 'neg'): Rule => e => {
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
     if (operation === 'abs') e.code.i32(0x7fff).op('i32.and');
     else e.code.i32(0x8000).op('i32.xor');
   });
@@ -142,12 +133,12 @@ const approximate = (name: 'exp2' | 'tanh'): Rule => e => {
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
     widenHalf(e, type);
     e.code.op('f64.promote_f32');
     e.call(name);
     e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
   });
 };
 
