@@ -157,6 +157,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       indirectCalls.push({ signature, index });
       return index;
     },
+    data,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
   });
 

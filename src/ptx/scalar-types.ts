@@ -26,6 +26,9 @@ export const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map([
   row('tf32', 32, 'float', 'i32'), row('u16x2', 32, 'unsigned', 'i32'), row('s16x2', 32, 'signed', 'i32'),
   row('e4m3', 8, 'float', 'i32'), row('e5m2', 8, 'float', 'i32'),
   row('e4m3x2', 16, 'float', 'i32'), row('e5m2x2', 16, 'float', 'i32'),
+  row('e3m2x2', 16, 'float', 'i32'), row('e2m3x2', 16, 'float', 'i32'), row('e2m1x2', 8, 'float', 'i32'), row('ue8m0x2', 16, 'float', 'i32'),
+  row('e4m3x4', 32, 'float', 'i32'), row('e5m2x4', 32, 'float', 'i32'), row('e3m2x4', 32, 'float', 'i32'), row('e2m3x4', 32, 'float', 'i32'),
+  row('e2m1x4', 16, 'float', 'i32'), row('f32x2', 64, 'float', 'i64'),
   row('b128', 128, 'bits', 'i64'), row('u128', 128, 'unsigned', 'i64'), row('s128', 128, 'signed', 'i64'),
   row('texref', 64, 'bits', 'i64'), row('samplerref', 64, 'bits', 'i64'), row('surfref', 64, 'bits', 'i64'),
 ]);

@@ -17,7 +17,6 @@ export function cutKind(mnemonic: string, modifiers: readonly string[]): CutKind
   switch (mnemonic) {
     case 'bar': case 'barrier':
       if (modifiers.includes('warp')) return 'warp';
-      if (modifiers.includes('cluster')) return 'barrier';
       return modifiers.includes('arrive') ? undefined : 'barrier';
     case 'shfl': case 'vote': case 'match': case 'redux': case 'activemask': case 'elect': return 'warp';
     case 'nanosleep': return 'sleep';

@@ -47,6 +47,9 @@ export type Arg =
   | { kind: 'vector'; elements: Arg[]; at: number }
   | { kind: 'pair'; first: Arg; second: Arg; at: number }
   | { kind: 'not'; operand: Arg; at: number }
+  | { kind: 'negated'; operand: Arg; at: number }
+  /** Bytes or halves of a register, as in `%r1.b3210`. */
+  | { kind: 'selected'; operand: Arg; selector: string; at: number }
   | { kind: 'label'; label: Label; at: number }
   /** `_`: a result nobody wants. */
   | { kind: 'sink'; at: number };

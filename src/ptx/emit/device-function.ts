@@ -22,6 +22,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   readonly ctx = 0;
   readonly thread = 1;
   private readonly stack = 2;
+  readonly paramBytes = undefined;
   readonly signature: Signature;
   private readonly lowered: LoweredFunction;
   private readonly frameBytes: number;
@@ -40,6 +41,10 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
 
   pushStack(): void {
     this.code.get(this.stack).i32(this.frameBytes).op('i32.add');
+  }
+
+  pushLocalEnd(): void {
+    this.code.op('global.get').u32(this.around.linker.globalIndex('stackEnd'));
   }
 
   pushThreadIndex(axis: 0 | 1 | 2): void {

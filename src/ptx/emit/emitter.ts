@@ -3,6 +3,7 @@
 
 import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
+import type { DataLayout } from '../analysis/data-layout.js';
 import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
@@ -25,6 +26,7 @@ export interface Surroundings {
   functionIndex(target: PtxFunction): number;
   /** Index of the function that calls through an address: (…arguments, address, line) → results. */
   indirectCall(signature: Signature): number;
+  data: Pick<DataLayout, 'constants' | 'lock'>;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
 }
@@ -64,6 +66,10 @@ export abstract class Emitter {
   abstract pushThreadIndex(axis: 0 | 1 | 2): void;
   /** Pushes the address where the next call's frame may start. */
   abstract pushStack(): void;
+  /** Pushes the end of the block's .local memory, which starts with its scratch. */
+  abstract pushLocalEnd(): void;
+  /** Bytes of the kernel's parameters; unknown in a function that several kernels call. */
+  abstract readonly paramBytes: number | undefined;
 
   // ---- errors
 

@@ -8,10 +8,13 @@ export const SCRATCH = {
   carry: 4,
   /** Warp that was being run. */
   warp: 8,
-  /** Threads that arrived at each of the 16 barriers without waiting. */
+  /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
   arrivals: 64,
-  states: 128,
+  states: 144,
 } as const;
+
+/** The cluster's barrier comes after the 16 of the block. */
+export const CLUSTER_BARRIER = 16;
 
 /** Thread states: a ready thread holds the number of the entry where it goes on, the others are negative. */
 export const STATE = { exited: -1, barrier: 0x80000000 | 0, warp: 0xc0000000 | 0, entryMask: 0x3fffffff } as const;

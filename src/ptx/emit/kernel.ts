@@ -15,6 +15,7 @@ import type { Surroundings } from './emitter.js';
 import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
+import { signatureOf } from '../signatures.js';
 import type { WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
@@ -24,6 +25,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   private readonly to: number;
   readonly thread: number;
   readonly layout: FrameLayout;
+  readonly paramBytes: number;
   readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
   private readonly remade: Map<number, Inst>;
@@ -40,6 +42,7 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
     super(around, blocks, shape, liveness, rules);
+    this.paramBytes = signatureOf(lowered.source).paramBytes;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
     const stateful = shape.hasLoops || cuts.length > 0;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
@@ -123,6 +126,14 @@ export class KernelEmitter extends ControlFlowEmitter {
       const end = linker.globalIndex('stackEnd');
       code.get(locals).get(threads).i32(this.layout.localBytes).op('i32.mul').op('i32.add').i32(CALL_STACK_BYTES).op('i32.add');
       code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel')).op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
+    }));
+  }
+
+  pushLocalEnd(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('local end', 'i32', code => {
+      code.get(locals).get(this.contextField('threads')).i32(this.layout.localBytes).op('i32.mul').op('i32.add');
+      if (this.layout.callStack) code.i32(CALL_STACK_BYTES).op('i32.add');
     }));
   }
 

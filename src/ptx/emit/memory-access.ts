@@ -93,6 +93,31 @@ export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   return { local, offset: 0 };
 }
 
+/** Checks an access of as many bytes as a local says, and gives the local of its address. */
+export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number, space: 'shared' | 'generic'): number {
+  const { code } = e;
+  if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const address = e.temp('i64');
+  const local = e.temp('i32');
+  if (arg.base) e.push({ kind: 'register', register: arg.base, at: arg.at }, arg.base.type.bits === 64 ? U64 : U32, 'wide');
+  if (arg.base && arg.base.type.bits !== 64) code.op('i64.extend_i32_u');
+  else if (arg.symbol) e.pushSymbol(arg.symbol, 0, 'i64', arg.at);
+  else if (!arg.base) code.i64(0);
+  code.i64(arg.offset).op('i64.add').set(address);
+  code.get(e.ctx).get(e.thread).get(address).get(bytes).i32(align);
+  if (space === 'shared') {
+    code.get(e.contextField('shared')).op('i64.extend_i32_u');
+    code.get(e.contextField('shared')).op('i64.extend_i32_u').get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.add');
+  } else {
+    code.i64(NULL_PAGE).get(elements(e, 0, 'i64')).i64(NULL_PAGE).op('i64.add');
+  }
+  code.i32(e.line);
+  e.call('check_range');
+  e.when(() => { e.leaveFaulted(); });
+  code.get(address).op('i32.wrap_i64').set(local);
+  return local;
+}
+
 /** Places that are known to be good when the kernel is compiled. */
 function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, local: number): Place | undefined {
   const { symbol, offset } = arg;

@@ -6,6 +6,7 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
+import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
 import type { RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
@@ -14,9 +15,16 @@ const INTEGER_ROUNDING: Record<string, string> = { rni: 'nearest', rzi: 'trunc',
 const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.bits === 16;
 
 function convert(e: Emitter): void {
+  if (e.has('pack')) {
+    convertPack(e);
+    return;
+  }
   const [to, from] = e.types();
   if (!to || !from) throw e.semantic("'cvt' needs two types");
-  e.allow('rn', 'rz', 'rm', 'rp', 'rni', 'rzi', 'rmi', 'rpi', 'rna', 'ftz', 'sat', 'relu', 'satfinite');
+  if (isSmallConversion(e, to, from)) {
+    convertSmall(e, to, from);
+    return;
+  }
   if (to.name === 'f16x2' || to.name === 'bf16x2') {
     convertPair(e, to, from);
     return;
@@ -24,9 +32,6 @@ function convert(e: Emitter): void {
   if (to.name === 'tf32') {
     roundToTf32(e);
     return;
-  }
-  for (const type of [to, from]) {
-    if (/^e[45]m|x2$|^tf32/.test(type.name)) throw e.unsupported(`type '.${type.name}' is`);
   }
   e.argCount(2);
   e.push(e.arg(1), from, 'wide');
@@ -173,7 +178,7 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   const mode = roundingMode(e);
   let type = from;
   if (isHalfType(from)) {
-    if (from === to && !integral) return;
+    if (from === to && !integral && !e.has('sat')) return;
     widenHalf(e, from);
     type = F32;
   }
@@ -186,6 +191,8 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
     return;
   }
   if (to.wasm === 'f64' && type.wasm === 'f32') code.op('f64.promote_f32');
+  // bf16 has subnormals where f32 has them.
+  if (from.name === 'bf16' && to.wasm === 'f32' && e.has('ftz')) e.call('flush_f32');
   if (to.wasm === 'f32' && type.wasm === 'f64') {
     if (mode === 0) {
       code.op('f32.demote_f64');
@@ -232,6 +239,17 @@ function roundToTf32(e: Emitter): void {
   code.i32(0xffffe000).op('i32.and').get(bits);
   magnitude();
   code.i32(0x7f800000).op('i32.lt_u').op('select');
+  if (e.has('satfinite')) {
+    // Infinity, given or come from rounding, becomes the largest finite value.
+    code.set(bits).get(bits).i32(0x2000).op('i32.sub').get(bits);
+    magnitude();
+    code.i32(0x7f800000).op('i32.eq').op('select');
+  }
+  if (e.has('relu')) {
+    code.set(bits).i32(0x7fffffff).i32(0).get(bits).get(bits).i32(0).op('i32.lt_s').op('select');
+    magnitude();
+    code.i32(0x7f800000).op('i32.gt_u').op('select');
+  }
   e.pop(e.arg(0), scalarType('b32'));
 }
 

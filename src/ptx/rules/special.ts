@@ -34,8 +34,11 @@ const READS = new Map<string, Read>([
   ...perAxis('nclusterid', axis => field(CTX.gridDim + 4 * axis)),
   ...perAxis('cluster_ctaid', () => constant(0)),
   ...perAxis('cluster_nctaid', () => constant(1)),
-  ...['tid', 'ntid', 'ctaid', 'nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
+  ...['tid', 'ntid', 'ctaid', 'nctaid', 'clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
   ['cluster_ctarank', constant(0)], ['cluster_nctarank', constant(1)],
+  ['is_explicit_cluster', constant(0)], ['current_graph_exec', constant(0)],
+  // Nothing is counted by performance monitors.
+  ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat().map((name): [string, Read] => [name, constant(0)]),
   ['laneid', lane],
   ['warpid', e => { e.code.get(e.thread).i32(5).op('i32.shr_u'); }],
   ['nwarpid', constant(32)], ['smid', constant(0)], ['nsmid', constant(1)],

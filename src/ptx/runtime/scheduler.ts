@@ -3,7 +3,7 @@
 
 import { CTX, FAULT, STATUS } from '../context.js';
 import { BARRIER_REDUCTION } from '../emit/arrivals.js';
-import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
+import { CLUSTER_BARRIER, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 
 export interface SchedulerNeeds {
   warps: boolean;
@@ -125,7 +125,7 @@ export const SCHEDULER_FUNCTIONS = `
     (return (select 0 2 (i32.eq $exited $threads)))))
   ;; Each barrier by itself.
   (block $resolved (loop $next
-    (br_if $resolved (i32.ge_u $barrier 16))
+    (br_if $resolved (i32.gt_u $barrier ${CLUSTER_BARRIER}))
     (local.set $thread 0) (local.set $count 0) (local.set $expected 0) (local.set $reduced 0) (local.set $and 1) (local.set $or 0)
     (block $counted (loop $each
       (br_if $counted (i32.ge_u $thread $threads))

@@ -12,6 +12,8 @@ export type Operand =
   | { kind: 'vector'; elements: Operand[]; at: number }
   | { kind: 'pair'; first: Operand; second: Operand; at: number }
   | { kind: 'not'; operand: Operand; at: number }
+  /** `-%r1`, in vmad. */
+  | { kind: 'negated'; operand: Operand; at: number }
   | { kind: 'list'; elements: Operand[]; at: number };
 
 export interface Instruction {

@@ -33,6 +33,8 @@ function address(reader: TokenReader): Operand {
   const extra: Operand[] = [];
   while (reader.accept(',')) extra.push(operand(reader, false));
   reader.expect(']');
+  // `[a].unified` is a hint about the address.
+  if (reader.is('.unified')) reader.advance();
   return { kind: 'address', base, offset, extra, at };
 }
 
@@ -53,6 +55,10 @@ function operand(reader: TokenReader, lists: boolean): Operand {
     if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
       reader.advance();
       return { kind: 'not', operand: operand(reader, false), at };
+    }
+    if (reader.is('-') && reader.kindAt(1) === TOKEN.word && reader.textAt(1) !== 'WARP_SZ') {
+      reader.advance();
+      return { kind: 'negated', operand: operand(reader, false), at };
     }
     if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
       const name = reader.word('an operand');
