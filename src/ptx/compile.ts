@@ -5,6 +5,7 @@ import { buildBlocks } from './analysis/blocks.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable } from './analysis/data-layout.js';
+import { checkForms } from './analysis/instruction-forms.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
@@ -81,6 +82,7 @@ export interface CompiledModule {
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
+  checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
   const data = layOutData(module, functions, taken);
