@@ -53,7 +53,7 @@ function statement(mnemonic: string, modifiers: readonly string[], types: readon
 const module = (lines: readonly string[]): string => `.version ${VERSION}
 .target ${TARGET}
 .address_size 64
-.visible .entry k() { .reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %l<9>; .reg .f64 %d<9>; .reg .pred %p<9>; .reg .b128 %q<9>;
+.visible .entry k() { .reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %l<9>; .reg .f64 %d<9>; .reg .pred %p<9>; ${Number(VERSION) >= 8.3 ? '.reg .b128 %q<9>;' : ''}
 ${lines.join('\n')}
 ret; }
 `;
