@@ -275,7 +275,7 @@ function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
         for (const operand of statement.operands) {
-          if (operand.kind === 'name' && operand.name in HOST_FUNCTIONS && !functions.get(operand.name)?.body) called.add(operand.name);
+          if (operand.kind === 'name' && Object.hasOwn(HOST_FUNCTIONS, operand.name) && !functions.get(operand.name)?.body) called.add(operand.name);
         }
       }
     }

@@ -334,10 +334,12 @@ export function formComplaint(mnemonic: string, modifiers: readonly string[], ve
 /** Checks every instruction of a module, those of functions that nothing calls included. */
 export function checkForms(module: PtxModule): void {
   const { source, version, target } = module;
+  const checked = new Set<readonly string[]>();
   const visit = (statements: readonly Statement[]): void => {
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements);
-      else if (statement.kind === 'instruction') {
+      else if (statement.kind === 'instruction' && !checked.has(statement.modifiers)) {
+        checked.add(statement.modifiers);
         const complaint = formComplaint(statement.mnemonic, statement.modifiers, version, target);
         if (complaint) throw source.error('semantic', complaint, statement.start, source.text.slice(statement.start, statement.end));
       }

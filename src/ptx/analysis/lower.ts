@@ -12,6 +12,7 @@ import { Scope } from './scopes.js';
 import { isSpecialRegister } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
+const NOWHERE: readonly Label[] = [];
 
 export interface LoweringContext {
   module: PtxModule;
@@ -203,7 +204,7 @@ class Lowering {
       this.call(source, scope, predicate);
       return;
     }
-    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: [], call: undefined };
+    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list] = source.operands;
       const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
