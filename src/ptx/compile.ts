@@ -39,6 +39,12 @@ export interface CompileOptions {
   fileName?: string;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
+  /**
+   * Arithmetic gives PTX's canonical NaN (0x7fffffff in f32, 0x7ff8000000000000 in f64) as a GPU does, instead of the
+   * machine's. Off by default, because each result is tested for it: it costs float-heavy kernels up to a third.
+   * Halves always have theirs (0x7fff).
+   */
+  canonicalNaN?: boolean;
 }
 
 export interface CompiledKernel extends KernelSignature {
@@ -160,6 +166,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       return index;
     },
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
+    canonicalNaN: options.canonicalNaN === true,
   });
 
   for (const target of real.keys()) indices.set(target, linker.module.reserve(target.name, callSignature(target)));

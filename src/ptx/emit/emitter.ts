@@ -27,6 +27,8 @@ export interface Surroundings {
   indirectCall(signature: Signature): number;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
+  /** Results that are NaN are PTX's canonical NaN. */
+  canonicalNaN: boolean;
 }
 
 export abstract class Emitter {

@@ -8,6 +8,7 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
 import { accessSpace, loadName, storeName } from './memory.js';
+import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
 
 const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
@@ -150,6 +151,7 @@ function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number,
     pushOperand(1);
     e.convertBits(integer, type.wasm);
     code.op(`${type.wasm}.add`);
+    canonicalNaN(e, type);
     e.convertBits(type.wasm, integer);
     return;
   }

@@ -3,6 +3,7 @@
 import { CTX } from '../context.js';
 import { MBARRIER_FUNCTIONS } from '../rules/async-copy.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
+import { NAN_FUNCTIONS } from '../rules/nan.js';
 import { parseWat } from '../wasm/wat.js';
 import type { WatFunction } from '../wasm/wat.js';
 import { APPROXIMATION_FUNCTIONS } from './approximations.js';
@@ -23,6 +24,6 @@ let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, NAN_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }
