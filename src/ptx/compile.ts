@@ -5,6 +5,7 @@ import { buildBlocks } from './analysis/blocks.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable } from './analysis/data-layout.js';
+import { checkForms } from './analysis/instruction-forms.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
@@ -38,6 +39,12 @@ export interface CompileOptions {
   fileName?: string;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
+  /**
+   * Arithmetic gives PTX's canonical NaN (0x7fffffff in f32, 0x7ff8000000000000 in f64) as a GPU does, instead of the
+   * machine's. Off by default, because each result is tested for it: it costs float-heavy kernels up to a third.
+   * Halves always have theirs (0x7fff).
+   */
+  canonicalNaN?: boolean;
 }
 
 export interface CompiledKernel extends KernelSignature {
@@ -81,6 +88,7 @@ export interface CompiledModule {
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
+  checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
   const data = layOutData(module, functions, taken);
@@ -159,6 +167,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     },
     data,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
+    canonicalNaN: options.canonicalNaN === true,
   });
 
   for (const target of real.keys()) indices.set(target, linker.module.reserve(target.name, callSignature(target)));
@@ -274,7 +283,7 @@ function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
         for (const operand of statement.operands) {
-          if (operand.kind === 'name' && operand.name in HOST_FUNCTIONS && !functions.get(operand.name)?.body) called.add(operand.name);
+          if (operand.kind === 'name' && Object.hasOwn(HOST_FUNCTIONS, operand.name) && !functions.get(operand.name)?.body) called.add(operand.name);
         }
       }
     }

@@ -33,9 +33,12 @@ export const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map([
   row('texref', 64, 'bits', 'i64'), row('samplerref', 64, 'bits', 'i64'), row('surfref', 64, 'bits', 'i64'),
 ]);
 
+/** Thrown where a rule makes the name of a type that PTX does not have, as in the type twice as wide as .u128. */
+export class NoSuchType extends RangeError {}
+
 export function scalarType(name: string): ScalarType {
   const type = SCALAR_TYPES.get(name);
-  if (!type) throw new RangeError(`no PTX type '${name}'`);
+  if (!type) throw new NoSuchType(`no PTX type '${name}'`);
   return type;
 }
 

@@ -16,6 +16,7 @@ const MOST_INSTRUCTIONS = 400_000;
 /** Bytes per thread and function that alloca can give. */
 export const ALLOCA_BYTES = 4096;
 const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
+const NOWHERE: readonly Label[] = [];
 
 export interface LoweringContext {
   module: PtxModule;
@@ -214,7 +215,7 @@ class Lowering {
       this.call(source, scope, predicate);
       return;
     }
-    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: [], call: undefined };
+    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list] = source.operands;
       const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;

@@ -66,14 +66,14 @@ export type CallValue = { kind: 'register'; register: Register } | { kind: 'fram
 
 export interface Inst {
   mnemonic: string;
-  modifiers: string[];
+  modifiers: readonly string[];
   args: Arg[];
   predicate: { register: Register; negated: boolean } | undefined;
   source: Instruction;
   defs: Register[];
   uses: Register[];
   /** Where a branch goes; several for brx.idx. */
-  targets: Label[];
+  targets: readonly Label[];
   call: CallSite | undefined;
 }
 

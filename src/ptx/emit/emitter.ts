@@ -29,6 +29,8 @@ export interface Surroundings {
   data: Pick<DataLayout, 'constants' | 'lock'>;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
+  /** Results that are NaN are PTX's canonical NaN. */
+  canonicalNaN: boolean;
 }
 
 export abstract class Emitter {
@@ -283,6 +285,7 @@ export abstract class Emitter {
       case 'special': pushSpecialRegister(this, arg.name, type); return;
       case 'symbol': this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at); return;
       case 'not':
+        if (type.kind !== 'predicate') throw this.semantic('only a predicate can be negated', arg.at);
         this.push(arg.operand, type, fit);
         this.code.op('i32.eqz');
         return;

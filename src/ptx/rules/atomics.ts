@@ -9,6 +9,7 @@ import type { ScalarType, WasmType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
 import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
+import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
 
 const B64 = scalarType('b64');
@@ -215,6 +216,7 @@ function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number,
     pushOperand(1);
     e.convertBits(integer, type.wasm);
     code.op(`${type.wasm}.add`);
+    canonicalNaN(e, type);
     e.convertBits(type.wasm, integer);
     return;
   }

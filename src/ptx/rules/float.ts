@@ -9,6 +9,7 @@ import type { ScalarType } from '../scalar-types.js';
 import { HALF_RULES, isHalf } from './half.js';
 import { widenHalf } from './half-values.js';
 import { INTEGER_RULES, isInteger } from './integer.js';
+import { canonicalNaN } from './nan.js';
 import type { Rule, RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
@@ -28,7 +29,9 @@ function operand(e: Emitter, index: number, type: ScalarType): void {
 /** Flushes and saturates the result on the stack. */
 function finish(e: Emitter, type: ScalarType): void {
   if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  // Saturation makes NaN zero.
   if (e.has('sat')) e.call(`saturate_${type.wasm}`);
+  else canonicalNaN(e, type);
 }
 
 /** Flushes and saturates the result on the stack and writes it. */

@@ -83,6 +83,8 @@ export function casesOf(row: Form): FormCase[] {
 
 /** A kernel around instructions of forms. */
 export function formKernel(instructions: string): string {
-  return `.version 9.0\n.target sm_100a\n.address_size 64\n.func f() { ret; }\n.visible .entry k(.param .u64 out)\n{\n${REGISTERS}\n` +
+  // Warp operations without .sync are gone since sm_70.
+  const target = /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : 'sm_100a';
+  return `.version 9.0\n.target ${target}\n.address_size 64\n.func f() { ret; }\n.visible .entry k(.param .u64 out)\n{\n${REGISTERS}\n` +
     `.shared .align 16 .b8 shared[1024];\nlabels: .branchtargets label;\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
 }

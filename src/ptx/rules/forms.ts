@@ -187,7 +187,6 @@ const MOVES: readonly Form[] = [
 const SMALL = 'e4m3x2|e5m2x2';
 const TINY = 'e3m2x2|e2m3x2';
 const NARROW = 'u8|u16|u32|u64|s8|s16|s32|s64';
-const WIDER = 'u16|u32|u64|s16|s32|s64';
 /** Saturation only between integers of which one can hold what the other cannot. */
 const saturating = NARROW.split('|').flatMap(to => {
   const least = (type: string): number => type.startsWith('s') ? -(2 ** (Number(type.slice(1)) - 1)) : 0;
@@ -199,10 +198,10 @@ const saturating = NARROW.split('|').flatMap(to => {
 const CONVERSIONS: readonly Form[] = [
   form('cvt', `${NARROW} ${NARROW}`, 'T1 T'), ...saturating,
   form('cvt', `rni|rzi|rmi|rpi [ftz] [sat] ${NARROW} f32`, 'T1 T'), form('cvt', `rni|rzi|rmi|rpi [sat] ${NARROW} f64`, 'T1 T'),
-  form('cvt', `rni|rzi|rmi|rpi [sat] ${NARROW} f16`, 'T1 T'), form('cvt', `rni|rzi|rmi|rpi ${WIDER} bf16`, 'T1 T'),
-  form('cvt', `${ROUNDED} [sat] f16|f32|f64 ${NARROW}`, 'T1 T'), form('cvt', `${ROUNDED} bf16 ${WIDER}`, 'T1 T'),
+  form('cvt', `rni|rzi|rmi|rpi [sat] ${NARROW} f16`, 'T1 T'), form('cvt', `rni|rzi|rmi|rpi ${NARROW} bf16`, 'T1 T'),
+  form('cvt', `${ROUNDED} [sat] f16|f32|f64 ${NARROW}`, 'T1 T'), form('cvt', `${ROUNDED} bf16 ${NARROW}`, 'T1 T'),
   form('cvt', '[rni|rzi|rmi|rpi] [ftz] [sat] f32 f32', 'T1 T'), form('cvt', '[rni|rzi|rmi|rpi] [sat] f64 f64', 'T1 T'),
-  form('cvt', '[rni|rzi|rmi|rpi] [sat] f16 f16', 'T1 T'), form('cvt', 'rni|rzi|rmi|rpi bf16 bf16', 'T1 T'),
+  form('cvt', '[rni|rzi|rmi|rpi] [sat] f16 f16', 'T1 T'), form('cvt', '[rni|rzi|rmi|rpi] bf16 bf16', 'T1 T'),
   form('cvt', '[ftz] [sat] f32 f16', 'T1 T'), form('cvt', '[sat] f64 f16', 'T1 T'), form('cvt', '[ftz] [sat] f64 f32', 'T1 T'),
   form('cvt', '[ftz] f32 bf16', 'T1 T'), form('cvt', 'f64 bf16', 'T1 T'),
   form('cvt', `${ROUNDED} [ftz] [sat] f16 f32`, 'T1 T'), form('cvt', `${ROUNDED} [ftz] [sat] f32 f64`, 'T1 T'),

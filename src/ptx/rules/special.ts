@@ -66,8 +66,12 @@ const CLOCKS: Record<string, { shift: number }> = {
 /** Pushes a special register as a value of `type`. */
 export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
   const { code } = e;
-  const clock = CLOCKS[name];
+  const { mnemonic } = e.inst;
+  if (mnemonic !== 'mov' && mnemonic !== 'cvt') throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
+  if (type.kind === 'float') throw e.semantic(`'%${name}' is not a float`);
+  const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined;
   if (clock) {
+    if (type.bits !== 64 && (name === 'clock64' || name === 'globaltimer')) throw e.semantic(`'%${name}' has 64 bits`);
     code.get(e.ctx);
     e.call('read_clock');
     if (clock.shift) code.i64(clock.shift).op('i64.shr_u');
@@ -79,5 +83,4 @@ export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType):
   read(e);
   if (type.wasm === 'i64') code.op('i64.extend_i32_u');
   else if (type.bits === 16) e.narrow(type);
-  else if (type.wasm !== 'i32') throw e.semantic(`'%${name}' is not a float`);
 }

@@ -7,6 +7,7 @@ import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
 import { SMALL_FLOAT_FUNCTIONS } from '../rules/convert-small.js';
 import { VIDEO_FUNCTIONS } from '../rules/video.js';
+import { NAN_FUNCTIONS } from '../rules/nan.js';
 import { parseWat } from '../wasm/wat.js';
 import type { WatFunction } from '../wasm/wat.js';
 import { APPROXIMATION_FUNCTIONS } from './approximations.js';
@@ -27,6 +28,6 @@ let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }

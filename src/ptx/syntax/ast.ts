@@ -20,8 +20,8 @@ export interface Instruction {
   kind: 'instruction';
   predicate?: { register: string; negated: boolean };
   mnemonic: string;
-  /** Dotted parts after the mnemonic, without their dots. */
-  modifiers: string[];
+  /** Dotted parts after the mnemonic, without their dots. Instructions of one form share the array. */
+  modifiers: readonly string[];
   operands: Operand[];
   start: number;
   end: number;

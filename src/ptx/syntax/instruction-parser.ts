@@ -64,7 +64,7 @@ function operand(reader: TokenReader, lists: boolean): Operand {
       const name = reader.word('an operand');
       const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
       const offset = reader.is('+') || reader.is('-') ? addressOffset(reader) : 0;
-      const first: Operand = { kind: 'name', name, offset, at, ...(selector === undefined ? {} : { selector }) };
+      const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
       if (!reader.accept('|')) return first;
       return { kind: 'pair', first, second: operand(reader, false), at };
     }
@@ -79,17 +79,14 @@ export function parseInstruction(reader: TokenReader): Instruction {
     const negated = reader.accept('!');
     predicate = { register: reader.word('a predicate register'), negated };
   }
-  const mnemonic = reader.word('an instruction');
-  const modifiers: string[] = [];
-  while (reader.kindAt(0) === TOKEN.dotted) modifiers.push(reader.dotted('a modifier'));
+  const { mnemonic, modifiers } = reader.form('an instruction');
   const operands: Operand[] = [];
   if (!reader.is(';')) {
     do operands.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
   }
   const end = reader.previousEnd;
   if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
-  return {
-    kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start),
-    ...(predicate === undefined ? {} : { predicate }),
-  };
+  const instruction: Instruction = { kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start) };
+  if (predicate) instruction.predicate = predicate;
+  return instruction;
 }
