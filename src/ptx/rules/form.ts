@@ -9,27 +9,38 @@ export interface FormPlace {
   readonly optional: boolean;
 }
 
-export interface Form {
+/** One row. Its text is taken apart when it is first looked at: a program uses few of all mnemonics. */
+export class Form {
   readonly mnemonic: string;
-  readonly places: readonly FormPlace[];
+  private readonly placesText: string;
+  private readonly operandsText: string;
+  private parsed: readonly FormPlace[] | undefined;
+
+  constructor(mnemonic: string, places: string, operands: string) {
+    this.mnemonic = mnemonic;
+    this.placesText = places;
+    this.operandsText = operands;
+  }
+
+  get places(): readonly FormPlace[] {
+    this.parsed ??= words(this.placesText).map(place => {
+      const optional = place.startsWith('[');
+      return { words: (optional ? place.slice(1, -1) : place).split('|'), optional };
+    });
+    return this.parsed;
+  }
+
   /**
    * What the operands are, for tables and tests: a type's name is a register of that type, `T` one of the instruction's
    * last type, `T1` of its first, `{T}` a vector of as many as .v2, .v4 or .v8 says, `[…]` an address, `p` a predicate,
    * a number itself, and `?` after an operand says that it may be left out.
    */
-  readonly operands: readonly string[];
+  get operands(): readonly string[] {
+    return words(this.operandsText);
+  }
 }
 
-export function form(mnemonic: string, places: string, operands = ''): Form {
-  return {
-    mnemonic,
-    places: words(places).map(place => {
-      const optional = place.startsWith('[');
-      return { words: (optional ? place.slice(1, -1) : place).split('|'), optional };
-    }),
-    operands: words(operands),
-  };
-}
+export const form = (mnemonic: string, places: string, operands = ''): Form => new Form(mnemonic, places, operands);
 
 /** As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it. */
 export function forms(mnemonic: string, places: string, operands = ''): Form[] {

@@ -180,7 +180,7 @@ const MOVES: readonly Form[] = [
   form('createpolicy', 'range [global] L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged [L2::evict_first|L2::evict_unchanged] b64', 'b64 [g] b32 b32'),
   form('createpolicy', 'cvt L2 b64', 'b64 b64'),
   form('isspacep', 'const|global|local|shared|shared::cta|shared::cluster|param|param::entry', 'p b64'),
-  form('cvta', '[to] const|global|local|shared|shared::cta|shared::cluster|param|param::entry u64', 'b64 b64'),
+  form('cvta', '[to] const|global|local|shared|shared::cta|shared::cluster|param|param::entry u32|u64', 'T T'),
   form('mapa', '[shared::cluster] u32|u64', 'T T b32'), form('getctarank', '[shared::cluster] u32|u64', 'b32 T'),
 ];
 

@@ -222,8 +222,7 @@ for (const h of HALVES) {
 /** An exact number rounded to single precision. */
 function roundSingle(x: Exact): number {
   const single: Half = { name: 'bf16', mantissa: 23, bias: 127, infinity: 0x7f800000, one: 0 };
-  const bits = round(single, x, false);
-  const magnitude = Number(bits & 0x7fff7fffn) === 0 ? 0n : x.n < 0n ? round(single, { n: -x.n, e: x.e }, false) : bits;
-  const value = new Float32Array(new Uint32Array([Number(magnitude)]).buffer)[0]!;
+  const bits = round(single, { n: x.n < 0n ? -x.n : x.n, e: x.e }, false);
+  const value = new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
   return x.n < 0n ? -value : value;
 }
