@@ -12,6 +12,10 @@ import { Scope } from './scopes.js';
 import { isSpecialRegister } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
+/** Calls within calls that are inlined. */
+const DEEPEST_INLINING = 200;
+/** What an inlined call costs by itself, in instructions. */
+const INLINING = 8;
 const NOWHERE: readonly Label[] = [];
 
 export interface LoweringContext {
@@ -42,6 +46,7 @@ class Lowering {
   private readonly out: LoweredFunction;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
   private instructions = 0;
+  private inlining = 0;
 
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
@@ -342,6 +347,11 @@ class Lowering {
 
   private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    // Empty functions that call each other twice are few in the text and more than any memory here.
+    this.instructions += INLINING;
+    if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {
+      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+    }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope();
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
@@ -370,6 +380,7 @@ class Lowering {
     fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
     fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
     this.body(fn.body!, this.newScope(scope), after);
+    this.inlining--;
     this.out.code.push(after);
   }
 }
