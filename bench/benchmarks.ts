@@ -1,7 +1,9 @@
 /** All benchmarks, in the order in which they run. */
 import type { Benchmark } from './benchmark.js';
+import { compileTimes } from './cpu-device/compile-time.js';
 import { cpuCopies } from './cpu-device/copy.js';
 import { firstResult } from './cpu-device/first-result.js';
+import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
@@ -30,6 +32,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,
+  ...compileTimes,
+  ...cpuKernels,
 ];
 
 /** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */

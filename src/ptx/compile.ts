@@ -114,15 +114,16 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   // Functions that stay functions: called ones, and those whose address is taken.
   const real = new Map<PtxFunction, LoweredFunction>();
   const pending: PtxFunction[] = [];
-  const want = (target: PtxFunction): void => {
-    if (real.has(target)) return;
-    const lowered = lowerFunction(target, context);
-    real.set(target, lowered);
-    pending.push(target);
-    for (const callee of lowered.calls) want(callee);
-    for (const pointed of addressesIn(lowered)) {
-      functionAddress(pointed, taken);
-      want(pointed);
+  const want = (first: PtxFunction): void => {
+    const queue = [first];
+    for (let target = queue.pop(); target; target = queue.pop()) {
+      if (real.has(target)) continue;
+      const lowered = lowerFunction(target, context);
+      real.set(target, lowered);
+      pending.push(target);
+      const pointed = addressesIn(lowered);
+      for (const each of pointed) functionAddress(each, taken);
+      queue.push(...lowered.calls, ...pointed);
     }
   };
   for (const { lowered } of kernels) {

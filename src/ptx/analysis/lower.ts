@@ -16,6 +16,10 @@ const MOST_INSTRUCTIONS = 400_000;
 /** Bytes per thread and function that alloca can give. */
 export const ALLOCA_BYTES = 4096;
 const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
+/** Calls within calls that are inlined. */
+const DEEPEST_INLINING = 200;
+/** What an inlined call costs by itself, in instructions. */
+const INLINING = 8;
 const NOWHERE: readonly Label[] = [];
 
 export interface LoweringContext {
@@ -48,6 +52,7 @@ class Lowering {
   private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
   private alloca: { top: Register; symbol: Symbol } | undefined;
+  private inlining = 0;
 
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
@@ -370,6 +375,11 @@ class Lowering {
 
   private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    // Empty functions that call each other twice are few in the text and more than any memory here.
+    this.instructions += INLINING;
+    if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {
+      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+    }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope();
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
@@ -398,6 +408,7 @@ class Lowering {
     fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
     fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
     this.body(fn.body!, this.newScope(scope), after);
+    this.inlining--;
     this.out.code.push(after);
   }
 }

@@ -48,3 +48,13 @@ test('a million registers cost nothing until they are used', () => {
   expect(module!.wasm.length).toBeLessThan(2000);
   expect(ms).toBeLessThan(200);
 });
+
+test.each([
+  ['a long chain of calls', 20_000, (index: number) => `call f${index + 1};`],
+  ['calls that double', 60, (index: number) => `call f${index + 1}; call f${index + 1};`],
+  ['calls in a ring', 1000, (index: number) => `call f${(index + 1) % 1000};`],
+])('%s is bounded', (_, count, body) => {
+  const functions = Array.from({ length: count }, (__, index) => `.func f${index}() { ${index < count - 1 || count === 1000 ? body(index) : ''} }`).reverse();
+  const { complaint } = judge(`.version 8.0\n.target sm_80\n.address_size 64\n${functions.join('\n')}\n.visible .entry k() { call f0; ret; }\n`);
+  expect(complaint).toBeUndefined();
+});
