@@ -9,14 +9,14 @@ import { fileURLToPath } from 'node:url';
 import type { Device } from 'async-cuda/core';
 
 import { canonicalBytes, difference, formatOf, numbersOf } from './equality.js';
-import type { Format } from './equality.js';
 import type { HostArray, SampleCase, SampleOutput, Target } from './sample-case.js';
 
 /** Of outputs that need not be equal bit for bit the values are kept, up to this many. */
 const MOST_VALUES = 4096;
 
 interface RecordedOutput {
-  dtype: Format | string;
+  /** f16, bf16, f32, f64, or the array of the integers. */
+  dtype: string;
   length: number;
   /** Of the bytes, NaNs made canonical. */
   sha256: string;
