@@ -119,8 +119,9 @@ export class CpuModule {
     return known;
   }
 
+  /** nvcc marks the variables of a program of one file as local; drivers find them all the same. */
   variable(name: string): { dptr: number; bytes: number } | undefined {
-    const variable = this.compiled.variables.find((candidate) => candidate.name === name && candidate.visible);
+    const variable = this.compiled.variables.find((candidate) => candidate.name === name);
     return variable === undefined || this.data === undefined
       ? undefined
       : { dptr: this.data.address + variable.offset, bytes: variable.size };
