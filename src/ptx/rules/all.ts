@@ -8,6 +8,7 @@ import { CONTROL_RULES } from './control.js';
 import { CONVERT_RULES } from './convert.js';
 import { ARITHMETIC_RULES } from './float.js';
 import { INTEGER_ONLY_RULES } from './integer.js';
+import { MATRIX_MEMORY_RULES } from './matrix-memory.js';
 import { MEMORY_RULES } from './memory.js';
 import { PACKED_RULES } from './packed-bytes.js';
 import type { Rules } from './rule.js';
@@ -15,4 +16,5 @@ import type { Rules } from './rule.js';
 export const RULES: Rules = new Map([
   ...ARITHMETIC_RULES, ...INTEGER_ONLY_RULES, ...BIT_RULES, ...COMPARE_RULES, ...CONVERT_RULES,
   ...MEMORY_RULES, ...ATOMIC_RULES, ...CONTROL_RULES, ...PACKED_RULES, ...ASYNC_RULES,
+  ...MATRIX_MEMORY_RULES,
 ]);
