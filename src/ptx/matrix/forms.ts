@@ -42,7 +42,12 @@ const MMA: readonly Row[] = [
   { multiplicands: ['b1'], accumulators: ['s32'], shapes: ['m8n8k128', 'm16n8k128', 'm16n8k256'] },
   { multiplicands: ['e4m3', 'e5m2'], accumulators: HALF, shapes: ['m16n8k16', 'm16n8k32'] },
 ];
-const EIGHT_SIX_FOUR: Row = { multiplicands: ['e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1'], accumulators: HALF, shapes: ['m16n8k32'] };
+const SMALL_FLOATS = ['e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1'];
+/** .kind::f8f6f4: dense and sparse. */
+const EIGHT_SIX_FOUR: readonly [Row, Row] = [
+  { multiplicands: SMALL_FLOATS, accumulators: HALF, shapes: ['m16n8k32'] },
+  { multiplicands: SMALL_FLOATS, accumulators: HALF, shapes: ['m16n8k64'] },
+];
 
 const SPARSE: readonly Row[] = [
   { multiplicands: ['f16'], accumulators: HALF, shapes: ['m16n8k16', 'm16n8k32'] },
@@ -98,7 +103,7 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
   if (!shape || !a || !b || types.length !== 4) return undefined;
   const [d, left, right, c] = types as [ElementType, ElementType, ElementType, ElementType];
   const sparse = modifiers.includes('sp') || modifiers.includes('sp::ordered_metadata');
-  const rows = wmma ? WMMA : sparse ? SPARSE : modifiers.includes('kind::f8f6f4') ? [EIGHT_SIX_FOUR] : MMA;
+  const rows = wmma ? WMMA : modifiers.includes('kind::f8f6f4') ? [EIGHT_SIX_FOUR[sparse ? 1 : 0]] : sparse ? SPARSE : MMA;
   const row = rows.find(({ multiplicands, shapes }) => multiplicands.includes(left.name) && shapes.includes(shape.name));
   if (!row?.multiplicands.includes(right.name) || !row.accumulators.includes(c.name) || !row.accumulators.includes(d.name)) return undefined;
   const { m, n } = shape;

@@ -297,7 +297,7 @@ describe('mma.sp', () => {
     { name: 'm16n8k8', types: ['tf32'], registers: [2, 2], lanes: 1, unit: 16 },
     { name: 'm16n8k16', types: ['tf32'], registers: [4, 4], lanes: 2, unit: 16 },
     { name: 'm16n8k32', types: ['s8', 'u8'], registers: [2, 2], lanes: 2, unit: 32 },
-    { name: 'm16n8k64', types: ['s8', 'u8', 'e4m3', 'e5m2'], registers: [4, 4], lanes: 4, unit: 32 },
+    { name: 'm16n8k64', types: ['s8', 'u8', 'e4m3', 'e5m2', 'e2m3'], registers: [4, 4], lanes: 4, unit: 32 },
     { name: 'm16n8k64', types: ['s4', 'u4'], registers: [2, 2], lanes: 2, unit: 32 },
     { name: 'm16n8k128', types: ['s4', 'u4'], registers: [4, 4], lanes: 4, unit: 32 },
   ];
@@ -355,7 +355,7 @@ describe('mma.sp', () => {
           const b: Place = (lane, i) => [inGroup(lane) * perRegister + i % perRegister + 4 * perRegister * Math.floor(i / perRegister), group(lane)];
           const right = matrix(type, k, n, 32);
           const c = matrix(accumulator, m, n, 33);
-          const output = run(`mma.sp.sync.aligned.${name}.row.col.${accumulator}.${type}.${type}.${accumulator}`, [
+          const output = run(`mma.sp${selector & 1 ? '::ordered_metadata' : ''}.sync.aligned.${name}.row.col${type === 'e2m3' ? '.kind::f8f6f4' : ''}.${accumulator}.${type}.${type}.${accumulator}`, [
             { type, registers: registers[0], place: a, bytes: fragments(type, registers[0], a, kept) },
             { type, registers: registers[1], place: b, bytes: fragments(type, registers[1], b, right) },
             { type: accumulator, registers: 4, place: C16, bytes: fragments(accumulator, 4, C16, c) },

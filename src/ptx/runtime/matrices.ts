@@ -21,7 +21,7 @@ interface Arithmetic {
   /** of the matrices in memory */
   type: 'f32' | 'f64' | 'i32';
   accumulator?: 'i64';
-  step(accumulator: string, x: string, y: string): string;
+  step: (accumulator: string, x: string, y: string) => string;
 }
 
 /** D = A * B + C over dense row-major matrices; n is a multiple of 8. */
