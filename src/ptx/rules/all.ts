@@ -11,10 +11,11 @@ import { INTEGER_ONLY_RULES } from './integer.js';
 import { MATRIX_MEMORY_RULES } from './matrix-memory.js';
 import { MEMORY_RULES } from './memory.js';
 import { PACKED_RULES } from './packed-bytes.js';
+import { TEXTURE_RULES } from './textures.js';
 import type { Rules } from './rule.js';
 
 export const RULES: Rules = new Map([
   ...ARITHMETIC_RULES, ...INTEGER_ONLY_RULES, ...BIT_RULES, ...COMPARE_RULES, ...CONVERT_RULES,
   ...MEMORY_RULES, ...ATOMIC_RULES, ...CONTROL_RULES, ...PACKED_RULES, ...ASYNC_RULES,
-  ...MATRIX_MEMORY_RULES,
+  ...MATRIX_MEMORY_RULES, ...TEXTURE_RULES,
 ]);
