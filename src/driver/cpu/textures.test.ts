@@ -125,7 +125,7 @@ test('what cannot be a texture or a surface is an error that says why', () => {
   const memory = cu.cuMemAlloc(4096);
   const linear = (parts: object, desc: Partial<CUDA_TEXTURE_DESC> = {}): string => messageOf(() =>
     cu.cuTexObjectCreate({ resType: 2, linear: { devPtr: memory, format: FLOAT, numChannels: 1, sizeInBytes: 4096, ...parts } }, { ...POINT, ...desc }));
-  expect(linear({ devPtr: memory + 64 })).toContain('not a multiple of 512');
+  expect(linear({ devPtr: memory + 64 })).toContain('not a multiple of 256');
   expect(linear({ numChannels: 3 })).toContain('3 channels');
   expect(linear({ format: 5 })).toContain('format 5');
   expect(linear({ sizeInBytes: 5000 })).toContain('past the allocation');

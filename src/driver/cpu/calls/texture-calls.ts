@@ -15,7 +15,7 @@ import type { CpuArray, Texels } from '../memory/array.js';
 import type { Allocation } from '../memory/device-memory.js';
 
 /** As the device's attributes say. */
-const ADDRESS_ALIGNMENT = 512;
+const ADDRESS_ALIGNMENT = 256;
 const PITCH_ALIGNMENT = 32;
 const WIDE = new Set<number>([CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32, CUarray_format.CU_AD_FORMAT_SIGNED_INT32]);
 const FLOATS = new Set<number>([CUarray_format.CU_AD_FORMAT_HALF, CUarray_format.CU_AD_FORMAT_FLOAT]);
