@@ -5,7 +5,6 @@
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_FROM_ARRAY, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
 import { CudaDisposedError } from '../runtime/errors.js';
-import { CUDA_ARRAY3D } from '../driver/flags.js';
 import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from './arguments.js';
 import { DeviceBox } from './box.js';
 import type { Device } from './device.js';
@@ -18,6 +17,11 @@ import { Stream } from './stream.js';
 import { texelFormat } from './texel-format.js';
 import { putBox, readRegion, writeRegion } from './transfer.js';
 import type { BoxEnd, Region } from './transfer.js';
+
+/** Flags of cuArray3DCreate. */
+const CUDA_ARRAY3D_LAYERED = 1;
+const CUDA_ARRAY3D_SURFACE_LDST = 2;
+const CUDA_ARRAY3D_CUBEMAP = 4;
 
 /** Size and kind of an array. */
 export interface ArraySize {
@@ -234,8 +238,7 @@ export async function createArray<D extends DTypeName>(device: Device, dtype: DT
   if (cube && (width !== height || (layered ? depth % 6 !== 0 : depth !== 6))) {
     throw invalid('size', 'square faces, six of them (or a multiple of six where layered)', given);
   }
-  const flags = (layered ? CUDA_ARRAY3D.CUDA_ARRAY3D_LAYERED : 0) | (cube ? CUDA_ARRAY3D.CUDA_ARRAY3D_CUBEMAP : 0)
-    | (surface ? CUDA_ARRAY3D.CUDA_ARRAY3D_SURFACE_LDST : 0);
+  const flags = (layered ? CUDA_ARRAY3D_LAYERED : 0) | (cube ? CUDA_ARRAY3D_CUBEMAP : 0) | (surface ? CUDA_ARRAY3D_SURFACE_LDST : 0);
   const array = await device.runtime.call('createArray', { Width: width, Height: height, Depth: depth, Format: format, NumChannels: channels, Flags: flags });
   const bytes = width * Math.max(1, height) * Math.max(1, depth) * channels * dtype.bytes;
   const memory = new ArrayMemory(device, array, bytes, () => `allocArray ${dtype.name} ${depth}×${height}×${width}×${channels}`);

@@ -19,8 +19,8 @@ import { Event } from './event.js';
 import type { EventOptions } from './event.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
-import { DeviceArray, createArray } from './array.js';
-import type { ArraySize } from './array.js';
+import { createArray } from './array.js';
+import type { ArraySize, DeviceArray } from './array.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -39,8 +39,8 @@ import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
 import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
-import { Surface, Texture, createSurface, createTexture } from './texture.js';
-import type { TextureOptions, TextureSource } from './texture.js';
+import { createSurface, createTexture } from './texture.js';
+import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;

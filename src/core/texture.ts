@@ -2,9 +2,8 @@
  * Textures and surfaces: objects through which kernels reach texels by coordinates. A kernel takes them as 64-bit
  * arguments; what they read or write is tracked as the memory that they were made of.
  */
-import { CUDA_ARRAY3D, CU_TRSF, CUaddress_mode, CUfilter_mode, CUresourcetype } from '../driver/flags.js';
-import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC } from '../driver/driver.js';
 import { CudaDisposedError } from '../runtime/errors.js';
+import type { ProcedureArguments } from '../runtime/procedures.js';
 import { DeviceArray } from './array.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
@@ -38,12 +37,17 @@ export interface TextureOptions {
   channels?: number;
 }
 
-const ADDRESS_MODES: Readonly<Record<AddressMode, number>> = {
-  wrap: CUaddress_mode.CU_TR_ADDRESS_MODE_WRAP,
-  clamp: CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP,
-  mirror: CUaddress_mode.CU_TR_ADDRESS_MODE_MIRROR,
-  border: CUaddress_mode.CU_TR_ADDRESS_MODE_BORDER,
-};
+type Description = ProcedureArguments<'createTexture'>[1];
+type Resource = ProcedureArguments<'createTexture'>[0];
+
+/** CUaddress_mode */
+const ADDRESS_MODES: Readonly<Record<AddressMode, number>> = { wrap: 0, clamp: 1, mirror: 2, border: 3 };
+/** CUfilter_mode */
+const FILTERS = { point: 0, linear: 1 } as const;
+/** CUresourcetype */
+const RESOURCE = { array: 0, linear: 2, pitch2D: 3 } as const;
+/** CU_TRSF_* */
+const FLAG = { readAsInteger: 1, normalizedCoordinates: 2, srgb: 16 } as const;
 
 /** CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT of every device. */
 const ALIGNMENT = 512;
@@ -140,15 +144,15 @@ export async function createTexture<D extends DTypeName>(device: Device, source:
   if (!(source instanceof DeviceArray)) await source.allocated();
   checkSource(device, source);
   const address = device.runtime.shared.values[memory.handle]!;
-  let resource: CUDA_RESOURCE_DESC;
-  if (source instanceof DeviceArray) resource = { resType: CUresourcetype.CU_RESOURCE_TYPE_ARRAY, array: { hArray: address } };
+  let resource: Resource;
+  if (source instanceof DeviceArray) resource = { resType: RESOURCE.array, array: { hArray: address } };
   else if (isBuffer) {
     const linear = { devPtr: address + source.byteOffset, format, numChannels: channelsOf(source, options), sizeInBytes: source.byteLength };
-    resource = { resType: CUresourcetype.CU_RESOURCE_TYPE_LINEAR, linear };
+    resource = { resType: RESOURCE.linear, linear };
   } else {
     const { width, height, channels: numChannels, pitch: pitchInBytes } = source;
     const pitch2D = { devPtr: address + source.byteOffset, format, numChannels, width, height, pitchInBytes };
-    resource = { resType: CUresourcetype.CU_RESOURCE_TYPE_PITCH2D, pitch2D };
+    resource = { resType: RESOURCE.pitch2D, pitch2D };
   }
   const object = await device.runtime.call('createTexture', resource, description);
   return new Texture(memory, source.dtype, object, address);
@@ -158,10 +162,10 @@ export async function createTexture<D extends DTypeName>(device: Device, source:
 export async function createSurface<D extends DTypeName>(device: Device, array: DeviceArray<D>): Promise<Surface<D>> {
   if (!(array instanceof DeviceArray)) throw invalid('array', 'a DeviceArray', array, 'Make one with await device.allocArray(dtype, { width, height, surface: true }).');
   checkSource(device, array);
-  if (!array.surface) throw invalid('array', `an array for surfaces (${Object.keys(CUDA_ARRAY3D)[1]})`, array, 'Make it with surface: true.');
+  if (!array.surface) throw invalid('array', 'an array for surfaces (CUDA_ARRAY3D_SURFACE_LDST)', array, 'Make it with surface: true.');
   const { handle } = array.memory;
   const address = device.runtime.shared.values[handle]!;
-  const object = await device.runtime.call('createSurface', { resType: CUresourcetype.CU_RESOURCE_TYPE_ARRAY, array: { hArray: address } });
+  const object = await device.runtime.call('createSurface', { resType: RESOURCE.array, array: { hArray: address } });
   return new Surface(array.memory, array.dtype, object, address);
 }
 
@@ -191,7 +195,7 @@ function oneOf<T extends string>(argument: string, value: unknown, known: readon
 }
 
 /** What cuTexObjectCreate is told, once the options have been found to go together. */
-function describe(source: TextureSource, options: TextureOptions): CUDA_TEXTURE_DESC {
+function describe(source: TextureSource, options: TextureOptions): Description {
   channelsOf(source, options);
   const { dtype } = source;
   const filter = oneOf('options.filter', options.filter ?? 'point', ['point', 'linear']);
@@ -212,14 +216,13 @@ function describe(source: TextureSource, options: TextureOptions): CUDA_TEXTURE_
     }
   }
   let flags = 0;
-  if (!isFloat && read === 'element') flags |= CU_TRSF.CU_TRSF_READ_AS_INTEGER;
-  if (coordinates === 'normalized') flags |= CU_TRSF.CU_TRSF_NORMALIZED_COORDINATES;
-  if (options.srgb === true) flags |= CU_TRSF.CU_TRSF_SRGB;
+  if (!isFloat && read === 'element') flags |= FLAG.readAsInteger;
+  if (coordinates === 'normalized') flags |= FLAG.normalizedCoordinates;
+  if (options.srgb === true) flags |= FLAG.srgb;
   const { border = [0, 0, 0, 0] } = options;
   if (!Array.isArray(border) || border.length !== 4 || !border.every((value) => typeof value === 'number')) throw invalid('options.border', 'four numbers', border);
-  const filterMode = filter === 'linear' ? CUfilter_mode.CU_TR_FILTER_MODE_LINEAR : CUfilter_mode.CU_TR_FILTER_MODE_POINT;
   const addressMode = modes(options.addressMode ?? 'clamp', coordinates === 'normalized');
-  return { addressMode, filterMode, flags, borderColor: border as unknown as [number, number, number, number] };
+  return { addressMode, filterMode: FILTERS[filter], flags, borderColor: border };
 }
 
 /** CUaddress_mode of each dimension. */
