@@ -277,6 +277,7 @@ export abstract class Emitter {
       case 'special': pushSpecialRegister(this, arg.name, type); return;
       case 'symbol': this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at); return;
       case 'not':
+        if (type.kind !== 'predicate') throw this.semantic("'!' negates predicates only", arg.at);
         this.push(arg.operand, type, fit);
         this.code.op('i32.eqz');
         return;
