@@ -19,6 +19,8 @@ import { Event } from './event.js';
 import type { EventOptions } from './event.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
+import { createArray } from './array.js';
+import type { ArraySize, DeviceArray } from './array.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -37,6 +39,8 @@ import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
 import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
+import { createSurface, createTexture } from './texture.js';
+import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
@@ -279,6 +283,38 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
+  }
+
+  /**
+   * Makes an array of texels: memory in an order of the device's own, for textures with filtering in two or three
+   * dimensions, layers, cubes and surfaces. cuArray3DCreate
+   *
+   * @throws CudaArgumentError for a dtype that no texel has, or sizes that do not go together; CudaOutOfMemoryError
+   */
+  async allocArray<D extends DTypeName>(dtype: DType<D>, size: ArraySize): Promise<DeviceArray<D>> {
+    this.check();
+    return createArray(this, dtype, size);
+  }
+
+  /**
+   * Makes a texture: a way for kernels to read an array, an image or a buffer by coordinates, to be passed to them as a
+   * 64-bit argument (`cudaTextureObject_t`). Kernels that are given it count as users of what it reads.
+   * cuTexObjectCreate
+   *
+   * @throws CudaArgumentError for options that do not go together
+   */
+  async createTexture<D extends DTypeName>(source: TextureSource<D>, options: TextureOptions = {}): Promise<Texture<D>> {
+    this.check();
+    return createTexture(this, source, options);
+  }
+
+  /**
+   * Makes a surface: a way for kernels to read and write an array that was made with `surface: true`.
+   * cuSurfObjectCreate
+   */
+  async createSurface<D extends DTypeName>(array: DeviceArray<D>): Promise<Surface<D>> {
+    this.check();
+    return createSurface(this, array);
   }
 
   /** The pool that allocations come from where none is named. cuDeviceGetDefaultMemPool */

@@ -20,6 +20,8 @@ import type { Resource } from './resource.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
+import { TexelObject } from './texture.js';
+import type { Surface, Texture } from './texture.js';
 
 /** One number for x, or up to three for x, y and z. */
 export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
@@ -42,8 +44,8 @@ export interface LaunchOptions {
   priority?: number;
 }
 
-/** Memory whose address a kernel can be given. */
-export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
+/** Memory whose address a kernel can be given, or a texture or surface of it. */
+export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
 /** What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. */
 export type KernelArgument = KernelMemory | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
 
@@ -234,7 +236,8 @@ export class Kernel {
             // It was found to be memory above. The decoder adds the address to the offset.
             const offset = (arg as KernelMemory).byteOffset;
             memory[at] = offset | 0;
-            memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
+            // What leads from a texture's texels to the object may be negative.
+            memory[at + 1] = offset >= 0 && offset < TWO32 ? 0 : Math.floor(offset / TWO32);
             continue;
           }
           break;
@@ -405,8 +408,9 @@ export class Kernel {
   }
 
   private memoryOfAny(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
-    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer) {
+    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer || arg instanceof TexelObject) {
       const { memory } = arg;
+      if (arg instanceof TexelObject) arg.checkArgument(`args[${param.index}]`, this.name);
       if (memory.disposed) {
         throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
       }
@@ -557,7 +561,7 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
     }
     const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, 0, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
     memory[at] = offset | 0;
-    memory[at + 1] = (offset / TWO32) | 0;
+    memory[at + 1] = Math.floor(offset / TWO32);
     return;
   }
   if (param.kind === 'struct') {

@@ -201,7 +201,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       linker.define(body, locals, code);
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
-        warps: cuts.some(cut => cut.cut === 'warp'), barriers: emitter.barriers,
+        warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
       }), { body }, fn.name);
     } else {
       linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);

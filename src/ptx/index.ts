@@ -7,5 +7,6 @@ export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.j
 export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { KernelParam, KernelSignature } from './signatures.js';
+export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
 export { parsePtx } from './syntax/parser.js';
 export type { PtxModule } from './syntax/ast.js';

@@ -117,6 +117,9 @@ export const COPY_DEVICE_TO_HOST = 1;
 export const COPY_DEVICE_TO_DEVICE = 2;
 /** Between two contexts. */
 export const COPY_PEER = 3;
+/** Added to the kind of a {@link OP.copy3D}: that end is an array, whose offset counts as if it were dense. */
+export const COPY_TO_ARRAY = 4;
+export const COPY_FROM_ARRAY = 8;
 
 /** Names of the driver calls, for errors. */
 export const OP_CALLS: Readonly<Record<number, string>> = {

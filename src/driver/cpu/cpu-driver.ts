@@ -11,6 +11,7 @@ import { launchCalls } from './calls/launch-calls.js';
 import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
+import { textureCalls } from './calls/texture-calls.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
 import { Machine } from './machine.js';
@@ -64,6 +65,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     ...memoryCalls(machine),
     ...hostMemoryCalls(machine),
     ...copyCalls(machine),
+    ...textureCalls(machine),
     ...moduleCalls(machine),
     ...launchCalls(machine),
     ...graphCalls(machine),

@@ -13,7 +13,9 @@ import type { Compile } from './kernels/compile.js';
 import type { CpuModule } from './kernels/module.js';
 import type { KernelFunction } from './kernels/kernel-function.js';
 import type { CpuKernel, CpuLibrary } from './kernels/library.js';
+import type { CpuArray } from './memory/array.js';
 import type { ByteSpace } from './memory/byte-space.js';
+import type { Allocation } from './memory/device-memory.js';
 import { HOST_BASE, HostMemory } from './memory/host-memory.js';
 import { PEER_BASE } from './memory/peer-memory.js';
 import type { PeerMemory } from './memory/peer-memory.js';
@@ -47,6 +49,9 @@ export class Machine {
   readonly functions = new Map<number, KernelFunction>();
   readonly libraries = new Map<number, CpuLibrary>();
   readonly kernels = new Map<number, CpuKernel>();
+  readonly arrays = new Map<number, CpuArray>();
+  /** Texture and surface objects, by their descriptors' addresses. */
+  readonly textures = new Map<number, { context: CpuContext; allocation: Allocation }>();
   readonly pools = new Map<number, MemoryPool>();
   readonly graphs = new Map<number, Graph>();
   readonly graphNodes = new Map<number, GraphNode>();
@@ -143,7 +148,7 @@ export class Machine {
   /** Drops every handle that belonged to a context. */
   forgetContext(context: CpuContext): void {
     const tables: Map<number, { context: CpuContext | undefined }>[] =
-      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs];
+      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs, this.arrays, this.textures];
     for (const table of tables) {
       for (const [handle, object] of table) if (object.context === context) table.delete(handle);
     }

@@ -6,6 +6,7 @@ import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
 import type { KernelEmitter } from './kernel.js';
+import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
@@ -25,6 +26,10 @@ function store(emitter: KernelEmitter, fields: readonly Field[]): void {
 export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): void {
   const { code } = e;
   const { mnemonic, modifiers } = inst;
+  if (isMatrixOperation(mnemonic)) {
+    emitMatrixArrival(e, inst);
+    return;
+  }
   const constant = (value: number) => () => { code.i32(value); };
   const operand = (arg: Arg, type = B32) => () => { e.push(arg, type); };
   const code32 = (name: string): number => {
@@ -134,6 +139,10 @@ function popOrdered(e: KernelEmitter, arg: Arg): void {
 /** The result is in the low half of the mailbox's result, its predicate in bit 32. */
 export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
   const { code } = e;
+  if (isMatrixOperation(inst.mnemonic)) {
+    emitMatrixResult(e, inst);
+    return;
+  }
   const target = inst.args[0]!;
   const low = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result); };
   const high = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result + 4); };

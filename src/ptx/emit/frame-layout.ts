@@ -30,6 +30,8 @@ export interface FrameLayout {
   /** Threads can be suspended: states are kept. */
   stateful: boolean;
   mail: boolean;
+  /** Bytes per warp for its matrices. */
+  matrixBytes: number;
   /** Bytes of spilled registers per thread. */
   frameBytes: number;
   localBytes: number;
@@ -40,6 +42,7 @@ export function scratchBytes(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
   if (layout.stateful) bytes += (4 * threads + 15) & ~15;
   if (layout.mail) bytes += MAIL.bytes * threads;
+  bytes += layout.matrixBytes * ((threads + 31) >> 5);
   bytes += layout.frameBytes * threads;
   bytes = (bytes + 15) & ~15;
   bytes += layout.localBytes * threads;

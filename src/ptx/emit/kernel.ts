@@ -16,6 +16,7 @@ import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
+import { matrixAreaBytes } from './matrix-arrivals.js';
 import type { WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
@@ -74,6 +75,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.layout = {
       stateful,
       mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
+      matrixBytes: Math.max(0, ...cuts.map(({ ending }) => ending.kind === 'cut' ? matrixAreaBytes(ending.inst) : 0)),
       frameBytes: alignUp(end, 8),
       localBytes: alignUp(lowered.frameBytes, 16),
       callStack: callsFunctions,
@@ -98,12 +100,30 @@ export class KernelEmitter extends ControlFlowEmitter {
     });
   }
 
-  private framesBase(): number {
+  /** The warps' matrices: after the mailboxes. */
+  private matricesBase(): number {
     const mail = this.mailBase();
-    return this.hoist('frames', 'i32', code => {
+    return this.hoist('matrices', 'i32', code => {
       code.get(mail);
       if (this.layout.mail) code.get(this.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
     });
+  }
+
+  private framesBase(): number {
+    const matrices = this.matricesBase();
+    const { matrixBytes } = this.layout;
+    return this.hoist('frames', 'i32', code => {
+      code.get(matrices);
+      if (matrixBytes) {
+        code.get(this.contextField('threads')).i32(31).op('i32.add').i32(5).op('i32.shr_u').i32(matrixBytes).op('i32.mul').op('i32.add');
+      }
+    });
+  }
+
+  /** Pushes the address of the area for this warp's matrices. */
+  pushMatrixArea(): void {
+    const base = this.matricesBase();
+    this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(this.layout.matrixBytes).op('i32.mul').op('i32.add');
   }
 
   private localsBase(): number {

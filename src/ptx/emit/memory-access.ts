@@ -78,8 +78,16 @@ export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   } else {
     throw e.semantic(`'${base.name}' is .${base.type.name}, an address needs 32 or 64 bits`, arg.at);
   }
-  const address = e.temp('i64');
   if ((base || symbol) && offset) code.i64(offset).op('i64.add');
+  return checkedAddress(e, size, space);
+}
+
+/** Checks the i64 address on the stack for an access of `size` bytes. */
+export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Place {
+  const { code } = e;
+  const log2 = Math.log2(size);
+  const local = e.temp('i32');
+  const address = e.temp('i64');
   code.tee(address);
   if (space === 'shared') code.get(e.contextField('shared')).op('i64.extend_i32_u');
   else code.i64(NULL_PAGE);
@@ -139,6 +147,22 @@ function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, l
     case 'incoming': return { local: e.registerLocal(symbol.pointer), offset };
     default: return undefined;
   }
+}
+
+/** Pushes an address operand as an i64, all of its bits, unchecked. */
+export function pushWideAddress(e: Emitter, arg: Arg): void {
+  const { code } = e;
+  if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const { base, symbol, offset } = arg;
+  if (base) {
+    code.get(e.registerLocal(base));
+    e.convertBits(base.type.wasm, 'i64');
+  } else if (symbol) {
+    e.pushSymbol(symbol, 0, 'i64', arg.at);
+  } else {
+    code.i64(0);
+  }
+  if (offset) code.i64(offset).op('i64.add');
 }
 
 /** Pushes an address operand as a flat i32 without checking it. */

@@ -14,7 +14,9 @@ import { APPROXIMATION_FUNCTIONS } from './approximations.js';
 import { FAULT_FUNCTIONS } from './faults.js';
 import { FLOAT_FUNCTIONS } from './floats.js';
 import { INTEGER_FUNCTIONS } from './integers.js';
+import { MATRIX_FUNCTIONS } from './matrices.js';
 import { SCHEDULER_FUNCTIONS } from './scheduler.js';
+import { TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
 /** The clock only has to move: a count on top of what the caller wrote. */
@@ -28,6 +30,6 @@ let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }

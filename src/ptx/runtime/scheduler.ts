@@ -7,12 +7,14 @@ import { CLUSTER_BARRIER, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 
 export interface SchedulerNeeds {
   warps: boolean;
+  /** Some of the warps' operations are on matrices. */
+  matrices: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
 }
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
+export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): string {
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
@@ -37,7 +39,7 @@ export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        (br_if $again (call $resolve_warp $ctx $warp $end)))
+        (br_if $again (call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)))
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `

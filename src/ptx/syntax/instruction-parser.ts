@@ -50,7 +50,10 @@ function operand(reader: TokenReader, lists: boolean): Operand {
   return reader.nested(() => {
     const { at } = reader;
     if (reader.is('[')) return address(reader);
-    if (reader.accept('{')) return { kind: 'vector', elements: sequence(reader, '}', false), at };
+    if (reader.accept('{')) {
+      const vector: Operand = { kind: 'vector', elements: sequence(reader, '}', false), at };
+      return reader.accept('|') ? { kind: 'pair', first: vector, second: operand(reader, false), at } : vector;
+    }
     if (lists && reader.accept('(')) return { kind: 'list', elements: sequence(reader, ')', false), at };
     if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
       reader.advance();

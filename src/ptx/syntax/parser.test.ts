@@ -43,9 +43,9 @@ describe('errors point at the place', () => {
     expect(error.message).toMatch(new RegExp(`^ptx:${error.line}:${error.column}: error: `));
   });
   it('names line, column, instruction and source line', () => {
-    const error = failure(kernel('  .reg .b32 %r<3>;\n    tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}];'), text => compilePtx(text, { fileName: 'a.ptx' }));
-    expect(error).toMatchObject({ code: 'unsupported', line: 8, column: 5, instruction: 'tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}]' });
-    expect(error.message).toBe("a.ptx:8:5: error: instruction 'tex.2d.v4.f32.f32' is not covered yet\n  tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}];");
+    const error = failure(kernel('  .reg .b32 %r<3>;\n    tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}];'), text => compilePtx(text, { fileName: 'a.ptx' }));
+    expect(error).toMatchObject({ code: 'unsupported', line: 8, column: 5, instruction: 'tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}]' });
+    expect(error.message).toBe("a.ptx:8:5: error: instruction 'tex.2dms.v4.f32.s32': modifier '.2dms' is not covered yet\n  tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}];");
   });
   it('an unclosed comment, string or brace', () => {
     expect(failure('/* never').code).toBe('syntax');
