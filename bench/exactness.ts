@@ -29,7 +29,9 @@ async function run(device: Device, one: Pick<Case, 'instruction' | 'operands' | 
   operands.write(stream, BigUint64Array.from(columns.flat()));
   module.kernel(KERNEL).launch(stream, { grid: Math.ceil(count / BLOCK / PER_THREAD), block: BLOCK }, operands, results, count);
   const values = await results.read(stream);
-  await Promise.all([operands.free(), results.free(), module.unload()]);
+  operands.close();
+  results.close();
+  await module.close();
   return values;
 }
 
