@@ -5,15 +5,18 @@ import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { MAIL } from './frame-layout.js';
-import type { KernelEmitter } from './kernel.js';
+import type { Emitter } from './emitter.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
 
+/** Writes code for one thread that has a mailbox. */
+export type MailEmitter = Emitter & { pushMailbox(): void };
+
 /** Offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];
 
-function store(emitter: KernelEmitter, fields: readonly Field[]): void {
+function store(emitter: MailEmitter, fields: readonly Field[]): void {
   for (const [offset, push, instruction] of fields) {
     emitter.pushMailbox();
     push();
@@ -21,7 +24,7 @@ function store(emitter: KernelEmitter, fields: readonly Field[]): void {
   }
 }
 
-export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): void {
+export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
   const { code } = e;
   const { mnemonic, modifiers } = inst;
   const constant = (value: number) => () => { code.i32(value); };
@@ -98,7 +101,7 @@ export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): vo
 }
 
 /** The result is in the low half of the mailbox's result, its predicate in bit 32. */
-export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
+export function emitWarpResult(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const target = inst.args[0]!;
   const low = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result); };
@@ -123,7 +126,7 @@ export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
 export const BARRIER_REDUCTION = { none: 0, popc: 1, and: 2, or: 3 } as const;
 
 /** Barrier number, expected threads (0: all) and the predicate, for both waiting and arriving. */
-export function emitBarrierArrival(e: KernelEmitter, inst: Inst): void {
+export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const { modifiers } = inst;
   if (modifiers.includes('cluster')) throw e.unsupported();

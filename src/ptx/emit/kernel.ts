@@ -15,7 +15,7 @@ import type { Surroundings } from './emitter.js';
 import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
 export class KernelEmitter extends ControlFlowEmitter {
@@ -26,7 +26,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   readonly layout: FrameLayout;
   readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
-  private readonly remade: Map<number, Inst>;
+  readonly remade: ReadonlyMap<number, Inst>;
   private readonly threadLabel = {};
   private readonly nextLabel = {};
   private readonly suspendLabel = {};
@@ -38,8 +38,11 @@ export class KernelEmitter extends ControlFlowEmitter {
   private granted = -1;
   private allowance = -1;
 
+  readonly lowered: LoweredFunction;
+
   constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
     super(around, blocks, shape, liveness, rules);
+    this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
     const stateful = shape.hasLoops || cuts.length > 0;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
@@ -252,7 +255,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   // ---- the whole function
 
   /** Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it keeps no state. */
-  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, layout } = this;
     if (layout.stateful) {
       this.slice = this.newLocal('i32');

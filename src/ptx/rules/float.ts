@@ -95,7 +95,7 @@ function fusedMultiplyAdd(e: Emitter): void {
       code.op(type.wasm === 'f32' ? 'f32x4.splat' : 'f64x2.splat');
     }
     code.op(type.wasm === 'f32' ? 'f32x4.relaxed_madd' : 'f64x2.relaxed_madd');
-    code.op(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane');
+    code.lane(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane', 0);
     result(e, type);
     return;
   }

@@ -9,7 +9,8 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { RuleRow } from './rule.js';
 
-const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
+/** Accesses that other threads may be looking at. */
+export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
 
 export function accessSpace(e: Emitter): AccessSpace {
   for (const modifier of e.inst.modifiers) {

@@ -1,6 +1,7 @@
 // All run-time functions, parsed once when the first module is compiled.
 
 import { CTX } from '../context.js';
+import { LANE_FUNCTIONS } from '../lanes/memory.js';
 import { MBARRIER_FUNCTIONS } from '../rules/async-copy.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
 import { parseWat } from '../wasm/wat.js';
@@ -23,6 +24,6 @@ let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, LANE_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }

@@ -9,13 +9,28 @@ export interface SchedulerNeeds {
   warps: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
+  /** There is a `lanes(ctx, from, to)` too, for blocks whose threads form groups of four. */
+  lanes: boolean;
 }
 
+const X = `(i32.load offset=${CTX.blockDim} $ctx)`;
+/** Groups of four threads lie in one row of the block, but perhaps for the last. */
+const FORMS_GROUPS = `(i32.and (i32.ge_u ${X} 4) (i32.or (i32.eqz (i32.and ${X} 3)) (i32.eq ${X} (i32.load offset=${CTX.threads} $ctx))))`;
+
+/** The exported function of a kernel that keeps no state and has lanes. */
+export const LANES_OR_THREADS = `
+(func $kernel (param $ctx $fuel i32) (result i32)
+  (if (result i32) ${FORMS_GROUPS} (then (call $lanes $ctx $fuel)) (else (call $body $ctx $fuel))))
+`;
+
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
+export function schedulerText({ warps, barriers, lanes }: SchedulerNeeds): string {
+  const run = (from: string, to: string): string => !lanes ? `(call $body $ctx ${from} ${to})`
+    : `(if (result i32) $groups (then (call $lanes $ctx ${from} ${to})) (else (call $body $ctx ${from} ${to})))`;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
-  (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
+  (local $scratch $threads $status $cursor $warp $end $live $verdict $groups i32)
+  ${lanes ? `(local.set $groups ${FORMS_GROUPS})` : ''}
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))
@@ -30,7 +45,7 @@ export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
       (local.set $end (i32.add $warp 32))
       (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
       (loop $again
-        (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
+        (local.set $status ${run('(select $cursor $warp (i32.gt_u $cursor $warp))', '$end')})
         (if $status (then
           (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
           (i32.store offset=${SCRATCH.warp} $scratch $warp)
@@ -41,7 +56,7 @@ export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `
-    (local.set $status (call $body $ctx $cursor $threads))
+    (local.set $status ${run('$cursor', '$threads')})
     (if $status (then
       (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
       (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
