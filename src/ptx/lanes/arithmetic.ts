@@ -457,10 +457,9 @@ const extreme = (name: 'min' | 'max'): LaneRule => e => {
     } else {
       const both = e.temp('v128');
       code.get(a).get(b).op(`${shape}.${name}`).set(both);
-      code.get(a).get(b).get(both).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
-      code.get(both);
+      code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
       // Where b is no number the result is a.
-      code.get(a).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
+      code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
     }
     floatResult(e, type, half);
   }
