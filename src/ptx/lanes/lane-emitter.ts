@@ -40,6 +40,8 @@ export abstract class LaneEmitter extends Emitter {
   /** Instructions weighed by loop depth: four threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
   protected weight = 1;
+  /** Places of accesses that have been checked beforehand. */
+  unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined;
 
   constructor(around: Surroundings, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {
     super(around);
@@ -224,14 +226,21 @@ export abstract class LaneEmitter extends Emitter {
     const { code } = this;
     const targets = spread === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
-    const memory = !isPure(inst) && !inst.modifiers.includes('param');
+    const known = this.unchecked?.get(inst);
+    const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
     if (memory) code.get(this.base).get(this.active).op('i32x4.bitmask').op('i32.ctz').op('i32.add').set(this.thread);
     const temporaries = targets.map(register => {
       const local = this.temp(register.type.wasm);
       this.bindRegister(register, local);
       return local;
     });
-    this.apply(rule, inst);
+    if (known) {
+      const type = this.type();
+      code.get(known.local).memory(`${type.wasm}.load`, known.offset);
+      this.pop(inst.args[0]!, type, 'wide');
+    } else {
+      this.apply(rule, inst);
+    }
     targets.forEach((register, index) => {
       this.registerLocals.delete(register.id);
       const arg: Arg = { kind: 'register', register, at: inst.source.start };

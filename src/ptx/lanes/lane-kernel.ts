@@ -23,6 +23,8 @@ import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
+import { checkRun, findUncheckedRun } from './unchecked.js';
+import type { UncheckedRun } from './unchecked.js';
 
 const RAMP = [0, 1, 2, 3] as const;
 
@@ -172,9 +174,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   private setState(state: number): void {
     const { code } = this;
     this.pushStatesAddress();
-    code.i32(state).op('i32x4.splat');
-    this.pushStatesAddress();
-    code.memory('v128.load').get(this.active).op('v128.bitselect').memory('v128.store');
+    code.v128([state, state, state, state]).get(this.states).get(this.active).op('v128.bitselect').tee(this.states).memory('v128.store');
   }
 
   private frame(): number {
@@ -411,17 +411,55 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     const { ending } = block;
     if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
-    this.startBlock();
-    block.insts.forEach((inst, index) => {
-      this.emitInst(inst);
-      for (const register of [...inst.uses, ...inst.defs]) if (lastUse.get(register.id) === index) this.releaseRegister(register);
-    });
+    const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
+      for (let index = from; index < to; index++) {
+        const inst = block.insts[index]!;
+        this.emitInst(inst);
+        for (const register of [...inst.uses, ...inst.defs]) {
+          if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
+        }
+      }
+    };
+    const count = block.insts.length;
+    const run = findUncheckedRun(this, block);
+    if (run) {
+      emit(0, run.from);
+      this.emitBothWays(block, run, keep => { emit(run.from, count, keep); });
+    } else {
+      emit(0, count);
+    }
     this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
   }
 
-  protected startBlock(): void {}
+  /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
+  private emitBothWays(block: Block, run: UncheckedRun, emit: (keep: ReadonlySet<Register>) => void): void {
+    const { code } = this;
+    const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
+    const outside = new Set<Register>();
+    const ending = 'inst' in block.ending ? block.ending.inst.uses : [];
+    for (const inst of block.insts.slice(run.from)) {
+      for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
+    }
+    for (const register of block.insts.slice(0, run.from).flatMap(inst => inst.defs)) if (inside.has(register)) outside.add(register);
+    for (const register of ending) outside.add(register);
+    for (const register of outside) {
+      if (this.isVarying(register)) this.laneLocal(register);
+      else this.registerLocal(register);
+    }
+    const places = checkRun(this, run);
+    code.op('if').byte(0x40);
+    this.unchecked = places;
+    const { lanes, threads } = this.effort;
+    this.nest(() => { emit(outside); });
+    this.unchecked = undefined;
+    Object.assign(this.effort, { lanes, threads });
+    code.op('else');
+    this.nest(() => { emit(outside); });
+    code.op('end');
+    for (const register of outside) if (!ending.includes(register)) this.releaseRegister(register);
+  }
 
   private emitEnding(block: Block): void {
     const { code, plan } = this;
@@ -573,12 +611,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     };
     const turns = {};
     if (stateful) {
+      const groupDone = {};
+      this.openLabel('block', groupDone);
       this.pushStatesAddress();
       code.memory('v128.load').tee(this.states).v128([0, 0, 0, 0]).op('i32x4.ge_s');
       exists();
       code.op('v128.and').set(this.todo);
-      const groupDone = {};
-      this.openLabel('block', groupDone);
       this.openLabel('loop', turns);
       code.get(this.todo).op('v128.any_true').op('i32.eqz');
       this.branchTo(groupDone, 'br_if');

@@ -8,8 +8,9 @@ import { elements, sharedElements } from '../emit/memory-access.js';
 import { accessSpace, WATCHED } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { startsOf } from './unchecked.js';
 
-interface Access {
+export interface Access {
   type: ScalarType;
   log2: number;
   shared: boolean;
@@ -19,7 +20,7 @@ interface Access {
   wide: boolean;
 }
 
-function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined): Access | undefined {
+export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined): Access | undefined {
   const [type] = e.types();
   const { inst } = e;
   if (inst.args.length !== 2 || e.types().length !== 1 || !type || (type.bits !== 32 && type.bits !== 64) || /x2$|^tf32$/.test(type.name)) return undefined;
@@ -39,6 +40,14 @@ const load: LaneRule = e => {
   const { code } = e;
   const { type } = found;
   const parts = type.bits === 64 ? [0, 1] : [0];
+  const known = e.unchecked?.get(e.inst);
+  if (known) {
+    parts.forEach(part => {
+      code.get(known.local).memory('v128.load', known.offset + 16 * part);
+      e.popLanes(target, part);
+    });
+    return true;
+  }
   const values = parts.map(() => e.temp('v128'));
   if (found.stride === type.bits / 8) {
     const place = e.temp('i32');
@@ -90,6 +99,11 @@ const store: LaneRule = e => {
     code.set(local);
     return local;
   });
+  const known = e.unchecked?.get(e.inst);
+  if (known) {
+    parts.forEach(part => { code.get(known.local).get(values[part]!).memory('v128.store', known.offset + 16 * part); });
+    return true;
+  }
   const everyone = (): void => { code.get(e.guardMask()).op('i32x4.all_true'); };
   if (found.stride === type.bits / 8) {
     const place = e.temp('i32');
@@ -148,21 +162,11 @@ function checkRange(e: LaneEmitter, { address, log2, shared, wide }: Access, pla
   code.op(`${wasm}.sub`);
   if (wide) code.i64(log2);
   else code.i32(log2);
-  code.op(`${wasm}.rotr`).get(spanOf(e, shared, log2, wide)).op(`${wasm}.lt_u`);
+  code.op(`${wasm}.rotr`).get(startsOf(e, shared, log2, wide, 4)).op(`${wasm}.lt_u`);
   if (wide) code.get(whole).op('i32.wrap_i64').set(place);
 }
 
-/** Number of places where four elements in a row may start. */
-function spanOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean): number {
-  const count = elementsOf(e, shared, log2);
-  const type = wide ? 'i64' : 'i32';
-  return e.hoist(`span:${shared}:${log2}:${type}`, type, code => {
-    code.get(count).i64(3).op('i64.sub').i64(0).get(count).i64(3).op('i64.gt_u').op('select');
-    if (!wide) code.op('i32.wrap_i64');
-  });
-}
-
-function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
+export function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
   if (!shared) return elements(e, log2, 'i64');
   const count = sharedElements(e, log2);
   return e.hoist(`sharedElements:${log2}:i64`, 'i64', code => { code.get(count).op('i64.extend_i32_u'); });

@@ -89,22 +89,33 @@ export const SCHEDULER_FUNCTIONS = `
   (i32.shl $waiting 1))
 
 ;; As block_state, where the only barrier is the one for all threads.
-(func $resolve_plain (param $ctx i32) (result i32) (local $at $end $state $waiting $ready $other i32)
+(func $resolve_plain (param $ctx i32) (result i32)
+  (local $at $end $state i32) (local $four $waiting $ready $other v128)
   (local.set $at ${STATES})
+  ;; The last group's missing threads count as its first one does.
+  (call $fill_group $ctx)
   (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
   (block $scanned (loop $scan
     (br_if $scanned (i32.ge_u $at $end))
-    (local.set $state (i32.load $at))
-    (if (i32.lt_s $state ${STATE.warp})
-      (then (local.set $waiting 1))
-      (else (if (i32.ge_s $state 0)
-        (then (local.set $ready 1))
-        (else (if (i32.ne $state ${STATE.exited}) (then (local.set $other 1)))))))
-    (local.set $at (i32.add $at 4))
+    (local.set $four (v128.load $at))
+    (local.set $ready (v128.or $ready (i32x4.ge_s $four (i32x4.splat 0))))
+    (local.set $waiting (v128.or $waiting (i32x4.lt_s $four (i32x4.splat ${STATE.warp}))))
+    (local.set $other (v128.or $other (v128.and (i32x4.ge_s $four (i32x4.splat ${STATE.warp})) (i32x4.lt_s $four (i32x4.splat ${STATE.exited})))))
+    (local.set $at (i32.add $at 16))
     (br $scan)))
-  (if (i32.or $ready $other) (then (return (select 1 2 $ready))))
-  (if $waiting (then (call $release $ctx)))
-  $waiting)
+  (if (v128.any_true (v128.or $ready $other)) (then (return (select 1 2 (v128.any_true $ready)))))
+  (if (v128.any_true $waiting) (then (call $release $ctx) (return 1)))
+  0)
+
+;; Copies the state of the last thread to the threads that are missing in its group of four.
+(func $fill_group (param $ctx i32) (local $at $state i32)
+  (local.set $at (i32.add ${STATES} (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
+  (local.set $state (i32.load (i32.sub $at 4)))
+  (block $filled (loop $fill
+    (br_if $filled (i32.eqz (i32.and $at 15)))
+    (i32.store $at $state)
+    (local.set $at (i32.add $at 4))
+    (br $fill))))
 
 ;; As block_state, after completing every barrier that is complete.
 (func $resolve_block (param $ctx i32) (result i32)
@@ -180,14 +191,14 @@ export const SCHEDULER_FUNCTIONS = `
   (select 1 2 (i32.or $progress $ready)))
 
 ;; Every thread that waits at a barrier goes on.
-(func $release (param $ctx i32) (local $at $end $state i32)
+(func $release (param $ctx i32) (local $at $end i32) (local $four v128)
   (local.set $at ${STATES})
   (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
   (block $done (loop $each
     (br_if $done (i32.ge_u $at $end))
-    (local.set $state (i32.load $at))
-    (if (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (then (i32.store $at (i32.and $state ${STATE.entryMask}))))
-    (local.set $at (i32.add $at 4))
+    (local.set $four (v128.load $at))
+    (v128.store $at (v128.bitselect (v128.and $four (i32x4.splat ${STATE.entryMask})) $four (i32x4.lt_s $four (i32x4.splat ${STATE.warp}))))
+    (local.set $at (i32.add $at 16))
     (br $each))))
 
 ;; Nothing can release the threads that wait: report the first of them.
