@@ -23,6 +23,8 @@ import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
+import { planSpills } from './spills.js';
+import type { Spills } from './spills.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
@@ -47,6 +49,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly kernel: LaneKernel;
   /** Bytes of spilled registers per group. */
   readonly groupBytes: number;
+  private readonly spills: Spills;
   private readonly slots = new Map<number, number>();
   private readonly entries: number[] = [];
   private readonly entryOf = new Map<number, number>();
@@ -92,6 +95,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
     }
     this.groupBytes = alignUp(end, 16);
+    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
   }
 
@@ -183,10 +187,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     return frame;
   }
 
-  private save(state: number, target: number, arriving: readonly Register[] = []): void {
+  private save(state: number, target: number): void {
     const { code, plan } = this;
     this.setState(state);
-    const saved = this.liveness.liveIn(target).filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    const saved = this.spills.saved(target);
     if (!saved.length) return;
     const frame = this.frame();
     for (const register of saved) {
@@ -219,7 +223,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private restore(entry: number): void {
     const { code, kernel } = this;
-    const live = this.liveness.liveIn(entry);
+    const live = this.spills.needed(entry);
     const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
     const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
     const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
@@ -511,7 +515,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         } else {
           if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
           else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
-          this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);
+          this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
         }
         break;
       }

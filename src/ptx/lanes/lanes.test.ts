@@ -86,7 +86,7 @@ const meeting = fc.oneof(
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), then: tie('body'), otherwise: fc.oneof(fc.constant([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
