@@ -74,7 +74,10 @@ const binary = (integer: string | undefined, float: string | undefined): LaneRul
   const operation = isFloat(type) ? float : integer;
   if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
   for (const half of halves(type)) {
-    for (const index of [1, 2]) isFloat(type) ? floatOperand(e, e.inst.args[index]!, type, half) : operand(e, e.inst.args[index]!, type, half);
+    for (const index of [1, 2]) {
+      if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
+      else operand(e, e.inst.args[index]!, type, half);
+    }
     e.code.op(`${shapeOf(type)}.${operation}`);
     floatResult(e, type, half);
   }

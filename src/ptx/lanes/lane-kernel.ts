@@ -222,7 +222,6 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private restore(entry: number): void {
-    const { code, kernel } = this;
     const live = this.spills.needed(entry);
     const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
     const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
@@ -316,9 +315,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('block', end);
     if (isLoop) {
       // Threads that a turn resumes inside are let through.
-      if (inner.length || this.entryOf.has(region.header)) code.get(this.entryNumber).op('i32.eqz').op('if').byte(0x40), this.labels.push({});
-      this.arriveAt(region.header, end);
-      if (inner.length || this.entryOf.has(region.header)) this.labels.pop(), code.op('end');
+      code.get(this.entryNumber).op('i32.eqz');
+      this.when(() => { this.arriveAt(region.header, end); });
       const label = {};
       this.loopLabels.set(region, label);
       this.openLabel('loop', label);
@@ -486,15 +484,18 @@ export class LaneKernelEmitter extends LaneEmitter {
         } else {
           code.get(this.registerLocal(register));
           if (negated) code.op('i32.eqz');
-          code.op('if').byte(0x40);
-          this.labels.push({});
-          if (soft) this.send(index, yes);
-          else this.jump(index, yes, false);
-          if (soft) code.op('else');
-          else code.op('end'), this.labels.pop();
-          if (soft) this.send(index, no);
-          else this.jump(index, no);
-          if (soft) code.op('end'), this.labels.pop();
+          if (soft) {
+            code.op('if').byte(0x40);
+            this.nest(() => {
+              this.send(index, yes);
+              code.op('else');
+              this.send(index, no);
+            });
+            code.op('end');
+          } else {
+            this.when(() => { this.jump(index, yes, false); });
+            this.jump(index, no);
+          }
         }
         return;
       }
@@ -606,12 +607,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Groups at the end of a block may lack threads.
+    // Pushes the mask of the threads that exist: the last group of a block may lack some.
+    const existing = this.newLocal('v128');
     const exists = (): void => {
-      code.get(this.base).op('i32x4.splat').v128(RAMP).op('i32x4.add');
-      code.get(this.hoist('threads as lanes', 'v128', prologue => {
-        prologue.get(this.ctx).memory('i32.load', CTX.threads).op('i32x4.splat');
-      })).op('i32x4.lt_u');
+      code.v128([-1, -1, -1, -1]).set(existing).get(this.base).i32(3).op('i32.add').get(this.contextField('threads')).op('i32.ge_u');
+      this.when(() => {
+        code.get(this.base).op('i32x4.splat').v128(RAMP).op('i32x4.add').get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing);
+      });
+      code.get(existing);
     };
     const turns = {};
     if (stateful) {

@@ -30,7 +30,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   for (let grows = true; grows;) {
     grows = false;
     for (const block of reached) {
-      const out = new Set(changed.get(block.index)!);
+      const out = new Set(changed.get(block.index));
       for (const inst of block.insts) for (const register of inst.defs) out.add(register);
       leaving.set(block.index, out);
       if (block.ending.kind === 'cut') continue;
