@@ -222,6 +222,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private restore(entry: number): void {
+    const { kernel } = this;
     const live = this.spills.needed(entry);
     const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
     const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
