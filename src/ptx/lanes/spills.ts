@@ -25,13 +25,15 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   // Forward: registers that may differ from their cells.
   const changed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
   for (const register of liveness.liveIn(0)) changed.get(order[0]!)!.add(register);
-  for (const { ending } of reached) if (ending.kind === 'cut') for (const register of ending.inst.defs) changed.get(ending.to)?.add(register);
+  for (const { ending } of reached) if (ending.kind === 'cut' && ending.cut !== 'sleep') for (const register of ending.inst.defs) changed.get(ending.to)?.add(register);
   const leaving = new Map<number, Set<Register>>();
   for (let grows = true; grows;) {
     grows = false;
     for (const block of reached) {
       const out = new Set(changed.get(block.index));
       for (const inst of block.insts) for (const register of inst.defs) out.add(register);
+      // Those that sleep have their result before they do.
+      if (block.ending.kind === 'cut' && block.ending.cut === 'sleep') for (const register of block.ending.inst.defs) out.add(register);
       leaving.set(block.index, out);
       if (block.ending.kind === 'cut') continue;
       for (const to of successors(block)) {
@@ -44,7 +46,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   }
   const saved = new Map<number, Set<Register>>(entries.map(entry => [entry, new Set()]));
   for (const block of reached) {
-    const arriving = block.ending.kind === 'cut' ? block.ending.inst.defs : [];
+    const arriving = block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
     for (const entry of suspends(block)) {
       const live = new Set(liveness.liveIn(entry));
       for (const register of leaving.get(block.index)!) {
