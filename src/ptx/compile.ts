@@ -20,14 +20,18 @@ import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
 import { FAULT } from './context.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
+import { LaneKernelEmitter, laneScratchBytes } from './lanes/lane-kernel.js';
+import { planLanes } from './lanes/plan.js';
+import { LANE_RULES } from './lanes/rules.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
-import { schedulerText } from './runtime/scheduler.js';
+import { LANES_OR_THREADS, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
+import type { LocalType } from './scalar-types.js';
 import type { Signature } from './wasm/module.js';
 
 /** What WebAssembly engines accept in one function. */
@@ -37,6 +41,8 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
+  /** Run four threads at once in vector lanes, where a kernel allows it; on by default. */
+  simd?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -65,6 +71,9 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
+  /** Threads that run at once: 4, or 1 with the reason. */
+  lanes: number;
+  whyNoLanes?: string;
 }
 
 export interface CompiledModule {
@@ -190,21 +199,31 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
-    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes), callsFunctions);
+    const around = surroundings(shared, staticBytes);
+    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, around, callsFunctions);
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
     const { layout } = emitter;
+    const lanes = options.simd === false ? 'it was compiled without' : inLanes(emitter, around);
+    const links: Record<string, number> = {};
+    const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+    const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;
+    links['body'] = linker.module.reserve(exported ?? `${fn.name} threads`, { params: threads, results: ['i32'] }, exported);
+    linker.define(links['body'], locals, code);
+    if (typeof lanes !== 'string') {
+      links['lanes'] = linker.module.reserve(`${fn.name} lanes`, { params: threads, results: ['i32'] });
+      linker.define(links['lanes'], lanes.locals, lanes.code);
+    }
     if (layout.stateful) {
-      const body = linker.module.reserve(`${fn.name} threads`, { params: ['i32', 'i32', 'i32'], results: ['i32'] });
-      linker.define(body, locals, code);
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
-      }), { body }, fn.name);
-    } else {
-      linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);
+        lanes: typeof lanes !== 'string',
+      }), links, fn.name);
+    } else if (typeof lanes !== 'string') {
+      linker.addText(LANES_OR_THREADS, links, fn.name);
     }
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
@@ -217,8 +236,9 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       localBytes: lowered.frameBytes,
       registers: liveness.pressure,
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
-      blockBytes: threads => scratchBytes(layout, threads),
+      blockBytes: count => Math.max(scratchBytes(layout, count), typeof lanes === 'string' ? 0 : laneScratchBytes(layout, lanes.groupBytes, count)),
       yields: layout.stateful,
+      ...(typeof lanes === 'string' ? { lanes: 1, whyNoLanes: lanes } : { lanes: 4 }),
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
     return kernel;
@@ -246,6 +266,17 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     version: module.version, target: module.target, wasm: linker.finish(), data: data.image, relocations: data.relocations,
     variables: data.variables, kernels: compiled, hostImports: hostFunctions.map(name => HOST_FUNCTIONS[name]!.importName), failures,
   };
+}
+
+/** The kernel in groups of four threads, or why not. */
+function inLanes(emitter: KernelEmitter, around: Surroundings): string | { locals: readonly LocalType[]; code: Uint8Array; groupBytes: number } {
+  const plan = planLanes(emitter.blocks, emitter.shape, emitter.liveness, emitter.lowered.registers);
+  if (typeof plan === 'string') return plan;
+  const lanes = new LaneKernelEmitter(around, plan, RULES, LANE_RULES, emitter);
+  const { locals, code } = lanes.emit();
+  if (lanes.effort.threads > lanes.effort.lanes) return 'most of it has no vector form';
+  if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
+  return { locals, code, groupBytes: lanes.groupBytes };
 }
 
 /** Finds the function that an address names and calls it; an address that names none of this shape is a fault. */

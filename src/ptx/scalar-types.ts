@@ -2,6 +2,8 @@
 // Half-precision values live in i32 as bits; values narrower than 32 bits are kept zero-extended in their i32.
 
 export type WasmType = 'i32' | 'i64' | 'f32' | 'f64';
+/** What a local or a run-time function's value may be: the scalars, and four lanes. */
+export type LocalType = WasmType | 'v128';
 export type TypeClass = 'bits' | 'signed' | 'unsigned' | 'float' | 'predicate';
 
 export interface ScalarType {

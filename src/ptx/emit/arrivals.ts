@@ -4,18 +4,21 @@
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
+import type { Emitter } from './emitter.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
-import type { KernelEmitter } from './kernel.js';
 import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
 const F32 = scalarType('f32');
 
+/** Writes code for one thread that has a mailbox, and whose warp has room for matrices. */
+export type MailEmitter = Emitter & { pushMailbox(): void; pushMatrixArea(): void };
+
 /** Offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];
 
-function store(emitter: KernelEmitter, fields: readonly Field[]): void {
+function store(emitter: MailEmitter, fields: readonly Field[]): void {
   for (const [offset, push, instruction] of fields) {
     emitter.pushMailbox();
     push();
@@ -23,7 +26,7 @@ function store(emitter: KernelEmitter, fields: readonly Field[]): void {
   }
 }
 
-export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): void {
+export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
   const { code } = e;
   const { mnemonic, modifiers } = inst;
   if (isMatrixOperation(mnemonic)) {
@@ -115,7 +118,7 @@ export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): vo
  * Floats are reduced as integers of the same order. NaN is the largest or the smallest of them: the one that the operation
  * never picks, or with .NaN always.
  */
-function pushOrdered(e: KernelEmitter, arg: Arg, least: boolean): void {
+function pushOrdered(e: MailEmitter, arg: Arg, least: boolean): void {
   const { code } = e;
   const bits = e.temp('i32');
   e.push(arg, F32);
@@ -127,7 +130,7 @@ function pushOrdered(e: KernelEmitter, arg: Arg, least: boolean): void {
 }
 
 /** The float behind an ordered integer; both ends stand for NaN. */
-function popOrdered(e: KernelEmitter, arg: Arg): void {
+function popOrdered(e: MailEmitter, arg: Arg): void {
   const { code } = e;
   const key = e.temp('i32');
   code.set(key).i32(0x7fffffff);
@@ -137,7 +140,7 @@ function popOrdered(e: KernelEmitter, arg: Arg): void {
 }
 
 /** The result is in the low half of the mailbox's result, its predicate in bit 32. */
-export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
+export function emitWarpResult(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   if (isMatrixOperation(inst.mnemonic)) {
     emitMatrixResult(e, inst);
@@ -167,7 +170,7 @@ export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
 export const BARRIER_REDUCTION = { none: 0, popc: 1, and: 2, or: 3 } as const;
 
 /** Barrier number, expected threads (0: all) and the predicate, for both waiting and arriving. */
-export function emitBarrierArrival(e: KernelEmitter, inst: Inst): void {
+export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const { modifiers } = inst;
   if (modifiers.includes('cluster')) {

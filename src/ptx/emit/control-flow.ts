@@ -17,9 +17,9 @@ import type { Surroundings } from './emitter.js';
 const PREDICATE = scalarType('pred');
 
 export abstract class ControlFlowEmitter extends Emitter {
-  protected readonly blocks: readonly Block[];
-  protected readonly shape: Shape;
-  protected readonly liveness: Liveness;
+  readonly blocks: readonly Block[];
+  readonly shape: Shape;
+  readonly liveness: Liveness;
   private readonly rules: Rules;
   /** Entry number of each block that can be entered from outside its place; 1 upwards. */
   protected readonly entryOf = new Map<number, number>();

@@ -9,7 +9,7 @@ import type { Shape } from '../analysis/regions.js';
 import { CTX, FAULT } from '../context.js';
 import type { Rules } from '../rules/rule.js';
 import type { Signature } from '../wasm/module.js';
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { callSignature, isAggregate } from './calling.js';
 import { ControlFlowEmitter } from './control-flow.js';
@@ -124,7 +124,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.leaveFaulted();
   }
 
-  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, lowered } = this;
     // Parameters arrive as bits; move those of float registers, name the rest in place.
     const aggregates = lowered.source.returns.filter(isAggregate).length;

@@ -6,7 +6,7 @@ import { CTX } from '../context.js';
 import type { DataLayout } from '../analysis/data-layout.js';
 import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
-import type { ScalarType, WasmType } from '../scalar-types.js';
+import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
 import type { Signature } from '../wasm/module.js';
@@ -38,14 +38,14 @@ export abstract class Emitter {
   /** Runs once per call, before the code. */
   readonly prologue = new Code();
   readonly around: Surroundings;
-  readonly localTypes: WasmType[] = [];
+  readonly localTypes: LocalType[] = [];
   protected paramCount = 0;
   inst!: Inst;
   /** Innermost last; branch depths are found by looking up this stack. */
   protected readonly labels: object[] = [];
   private readonly hoisted = new Map<string, number>();
-  private readonly registerLocals = new Map<number, number>();
-  private readonly freeLocals = new Map<WasmType, number[]>();
+  protected readonly registerLocals = new Map<number, number>();
+  private readonly freeLocals = new Map<LocalType, number[]>();
   private temporaries: number[] = [];
 
   constructor(around: Surroundings) {
@@ -71,7 +71,7 @@ export abstract class Emitter {
   /** Pushes the end of the block's .local memory, which starts with its scratch. */
   abstract pushLocalEnd(): void;
   /** Bytes of the kernel's parameters; unknown in a function that several kernels call. */
-  abstract readonly paramBytes: number | undefined;
+  abstract get paramBytes(): number | undefined;
 
   // ---- errors
 
@@ -140,22 +140,22 @@ export abstract class Emitter {
 
   // ---- locals
 
-  newLocal(type: WasmType): number {
+  newLocal(type: LocalType): number {
     return this.paramCount + this.localTypes.push(type) - 1;
   }
 
   /** A local for the rest of this instruction. */
-  temp(type: WasmType): number {
+  temp(type: LocalType): number {
     const local = this.takeLocal(type);
     this.temporaries.push(local);
     return local;
   }
 
-  private takeLocal(type: WasmType): number {
+  protected takeLocal(type: LocalType): number {
     return this.freeLocals.get(type)?.pop() ?? this.newLocal(type);
   }
 
-  private giveLocal(local: number): void {
+  protected giveLocal(local: number): void {
     const type = this.localTypes[local - this.paramCount]!;
     const list = this.freeLocals.get(type);
     if (list) list.push(local);
@@ -191,7 +191,7 @@ export abstract class Emitter {
   // ---- constants of the whole call
 
   /** A local computed once in the prologue. */
-  hoist(key: string, type: WasmType, compute: (code: Code) => void): number {
+  hoist(key: string, type: LocalType, compute: (code: Code) => void): number {
     let local = this.hoisted.get(key);
     if (local === undefined) {
       local = this.newLocal(type);
@@ -262,7 +262,7 @@ export abstract class Emitter {
 
   // ---- operands
 
-  private checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
+  protected checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
     const own = register.type;
     if (own.kind === 'predicate' || type.kind === 'predicate') {
       if (own.kind === type.kind) return;

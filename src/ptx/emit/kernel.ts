@@ -17,7 +17,7 @@ import type { FrameLayout } from './frame-layout.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
 import { matrixAreaBytes } from './matrix-arrivals.js';
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
 export class KernelEmitter extends ControlFlowEmitter {
@@ -29,7 +29,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   readonly paramBytes: number;
   readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
-  private readonly remade: Map<number, Inst>;
+  readonly remade: ReadonlyMap<number, Inst>;
   private readonly threadLabel = {};
   private readonly nextLabel = {};
   private readonly suspendLabel = {};
@@ -41,9 +41,12 @@ export class KernelEmitter extends ControlFlowEmitter {
   private granted = -1;
   private allowance = -1;
 
+  readonly lowered: LoweredFunction;
+
   constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
     super(around, blocks, shape, liveness, rules);
     this.paramBytes = signatureOf(lowered.source).paramBytes;
+    this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
     const stateful = shape.hasLoops || cuts.length > 0;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
@@ -283,7 +286,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   // ---- the whole function
 
   /** Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it keeps no state. */
-  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, layout } = this;
     if (layout.stateful) {
       this.slice = this.newLocal('i32');

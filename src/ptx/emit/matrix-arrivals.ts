@@ -14,7 +14,7 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { Emitter } from './emitter.js';
 import { MAIL } from './frame-layout.js';
-import type { KernelEmitter } from './kernel.js';
+import type { MailEmitter } from './arrivals.js';
 import { accessSpace } from '../rules/memory.js';
 import { checkedPlace } from './memory-access.js';
 
@@ -106,7 +106,7 @@ function pushNumber(e: Emitter, type: ElementType, bits: number, index: number):
   }
 }
 
-function storeFragment(e: KernelEmitter, arg: Arg, { type, layout }: Operand, lane: number, area: number, columns: number, batchBytes: number): void {
+function storeFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, lane: number, area: number, columns: number, batchBytes: number): void {
   const { code } = e;
   const bytes = numberBytes(type);
   const address = e.temp('i32');
@@ -146,7 +146,7 @@ function storeFragment(e: KernelEmitter, arg: Arg, { type, layout }: Operand, la
   });
 }
 
-function loadFragment(e: KernelEmitter, arg: Arg, { type, layout }: Operand, area: number, columns: number, batchBytes: number): void {
+function loadFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, area: number, columns: number, batchBytes: number): void {
   const { code } = e;
   const bytes = numberBytes(type);
   const address = e.temp('i32');
@@ -166,7 +166,7 @@ function loadFragment(e: KernelEmitter, arg: Arg, { type, layout }: Operand, are
   });
 }
 
-function productArrival(e: KernelEmitter, inst: Inst): void {
+function productArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const product = required(e, inst);
   const { m, n, k, batch, sparse } = product;
@@ -206,7 +206,7 @@ function productArrival(e: KernelEmitter, inst: Inst): void {
   code.i32(m | n << 16).memory('i32.store', MAIL.clamp);
 }
 
-function required(e: KernelEmitter, inst: Inst): Product {
+function required(e: MailEmitter, inst: Inst): Product {
   const product = productOf(inst.mnemonic, inst.modifiers);
   if (!product) throw e.unsupported();
   return product;
@@ -262,7 +262,7 @@ function tileForm(e: Emitter): TileForm {
   throw e.unsupported();
 }
 
-function tileArrival(e: KernelEmitter): void {
+function tileArrival(e: MailEmitter): void {
   const { code } = e;
   const load = e.inst.mnemonic === 'ldmatrix';
   e.argCount(2);
@@ -289,13 +289,13 @@ function tileArrival(e: KernelEmitter): void {
   mailTile(e, load ? 'ldmatrix' : 'stmatrix', () => { code.get(address); }, form.registers | form.tile << 8 | form.width << 16);
 }
 
-function pushTileCell(e: KernelEmitter, lane: number): void {
+function pushTileCell(e: MailEmitter, lane: number): void {
   pushLaneSum(e, lane, [{ shift: 0, mask: 31, row: 1 }], () => 16);
   e.pushMatrixArea();
   e.code.op('i32.add');
 }
 
-function mailTile(e: KernelEmitter, operation: string, pushAddress: () => void, form: number): void {
+function mailTile(e: MailEmitter, operation: string, pushAddress: () => void, form: number): void {
   const { code } = e;
   const fields: [number, () => void][] = [
     [MAIL.operation, () => { code.i32(WARP_OPERATIONS[operation]!); }],
@@ -311,7 +311,7 @@ function mailTile(e: KernelEmitter, operation: string, pushAddress: () => void, 
   }
 }
 
-function moveArrival(e: KernelEmitter): void {
+function moveArrival(e: MailEmitter): void {
   const { code } = e;
   e.argCount(2);
   if (!e.has('m8n8') || !e.has('trans') || !e.has('b16')) throw e.unsupported();
@@ -325,7 +325,7 @@ function moveArrival(e: KernelEmitter): void {
 
 // ---- what kernels call
 
-export function emitMatrixArrival(e: KernelEmitter, inst: Inst): void {
+export function emitMatrixArrival(e: MailEmitter, inst: Inst): void {
   if (!e.has('sync')) throw e.semantic(`'${inst.mnemonic}' needs .sync`);
   switch (inst.mnemonic) {
     case 'ldmatrix': case 'stmatrix': tileArrival(e); return;
@@ -334,7 +334,7 @@ export function emitMatrixArrival(e: KernelEmitter, inst: Inst): void {
   }
 }
 
-export function emitMatrixResult(e: KernelEmitter, inst: Inst): void {
+export function emitMatrixResult(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   switch (inst.mnemonic) {
     case 'ldmatrix': {

@@ -17,7 +17,7 @@ export interface Place {
 }
 
 /** Number of elements of 2^log2 bytes that global memory holds past the null page. */
-function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
+export function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
   return e.hoist(`elements:${log2}:${wasm}`, wasm, code => {
     // 0 stands for 4 GiB: top - 1 as unsigned 32 bits, plus 1.
     code.get(e.ctx).memory('i32.load', CTX.memoryTop).i32(1).op('i32.sub').op('i64.extend_i32_u').i64(1).op('i64.add');
@@ -26,7 +26,7 @@ function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
   });
 }
 
-function sharedElements(e: Emitter, log2: number): number {
+export function sharedElements(e: Emitter, log2: number): number {
   return e.hoist(`sharedElements:${log2}`, 'i32', code => {
     code.get(e.ctx).memory('i32.load', CTX.sharedBytes).i32(log2).op('i32.shr_u');
   });

@@ -94,7 +94,7 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
       code.op(type.wasm === 'f32' ? 'f32x4.splat' : 'f64x2.splat');
     }
     code.op(type.wasm === 'f32' ? 'f32x4.relaxed_madd' : 'f64x2.relaxed_madd');
-    code.op(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane');
+      code.lane(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane', 0);
     return;
   }
   if (type.wasm === 'f64') {

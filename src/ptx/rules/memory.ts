@@ -11,7 +11,8 @@ import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
 import type { RuleRow } from './rule.js';
 
-const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
+/** Accesses that other threads may be looking at. */
+export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
 
 export function accessSpace(e: Emitter): AccessSpace {
   for (const modifier of e.inst.modifiers) {

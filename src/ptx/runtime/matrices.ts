@@ -209,8 +209,7 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
             (local.set $address (i32.add $address (i32.shl (i32.shr_u $lane 2) 1)))
             (if $store
               (then (i32.store16 $address (i32.load16_u offset=${2 * h} $cell)))
-              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`).join('
-          ')}
+              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`).join('\n          ')}
           (br $whole)))
         (loop $bytes
           ${TILE_BYTE}
