@@ -10,13 +10,4 @@ export interface Uncovered {
   says: RegExp;
 }
 
-const MATRIX = 'matrix instructions are not compiled yet';
-
-export const UNCOVERED: readonly Uncovered[] = [
-  { kernel: 'wmma_gemm', devices: ['cpu'], reason: MATRIX, says: /wmma/ },
-  { kernel: 'mma_ptx', devices: ['cpu'], reason: MATRIX, says: /mma/ },
-  { kernel: 'tex_sample', devices: ['cpu'], reason: 'textures are not compiled yet', says: /tex/ },
-  { kernel: 'surf_rw', devices: ['cpu'], reason: 'surfaces are not compiled yet', says: /suld|sust/ },
-  { kernel: 'tex_sample', devices: ['cuda'], reason: 'the library makes no texture objects yet', says: /no texture objects/ },
-  { kernel: 'surf_rw', devices: ['cuda'], reason: 'the library makes no surface objects yet', says: /no surface objects/ },
-];
+export const UNCOVERED: readonly Uncovered[] = [];
