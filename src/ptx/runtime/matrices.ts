@@ -84,9 +84,6 @@ const TILE_BYTE = `
       (local.set $t (i32.and $lane 3))
       (local.set $row (i32.add (i32.shl $j 3) $g))
       (local.set $column (i32.add (i32.shl $t 2) $e))
-      (if (i32.eq $tile ${TILE.transposed16}) (then
-        (local.set $row (i32.add (i32.shl $j 3) (i32.add (i32.shl $t 1) (i32.shr_u $e 1))))
-        (local.set $column (i32.add (i32.shl $g 1) (i32.and $e 1)))))
       (if (i32.eq $tile ${TILE.transposed8}) (then
         (local.set $row (i32.add (i32.shl (i32.shr_u $j 1) 4) (i32.add (i32.shl $t 2) $e)))
         (local.set $column (i32.add $g (i32.shl (i32.and $j 1) 3)))))
@@ -204,6 +201,15 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
           (if $store
             (then (i32.store $address (i32.load $cell)))
             (else (local.set $word (i32.load $address))))
+          (br $whole)))
+        ;; Transposed halves: two at once for either kind of move.
+        (if (i32.eq $tile ${TILE.transposed16}) (then
+          ${[0, 1].map(h => `(local.set $address ${rowAddress(`(i32.add (i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1)) ${h})`)})
+          (if $address (then
+            (local.set $address (i32.add $address (i32.shl (i32.shr_u $lane 2) 1)))
+            (if $store
+              (then (i32.store16 $address (i32.load16_u offset=${2 * h} $cell)))
+              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`).join('\n          ')}
           (br $whole)))
         (loop $bytes
           ${TILE_BYTE}
