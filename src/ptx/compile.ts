@@ -206,7 +206,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
     const { layout } = emitter;
-    const lanes = options.simd === false ? 'it was compiled without' : inLanes(emitter, around);
+    const lanes = options.simd === false ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
     const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;

@@ -20,6 +20,11 @@ export type LaneRules = ReadonlyMap<string, LaneRule>;
 
 export const isWide = (register: Register): boolean => register.type.bits === 64;
 
+/** Types that vector rules know; of halves and packed values they know nothing. */
+const VECTOR_TYPES: ReadonlySet<string> = new Set([
+  'pred', 'b8', 'b16', 'b32', 'b64', 'u8', 'u16', 'u32', 'u64', 's8', 's16', 's32', 's64', 'f32', 'f64',
+]);
+
 export abstract class LaneEmitter extends Emitter {
   protected readonly plan: LanePlan;
   protected readonly liveness: Liveness;
@@ -212,7 +217,7 @@ export abstract class LaneEmitter extends Emitter {
     }
     const laneRule = this.laneRules.get(inst.mnemonic);
     const mark = this.code.length;
-    if (laneRule && laneRule(this)) {
+    if (laneRule && this.types().every(({ name }) => VECTOR_TYPES.has(name)) && laneRule(this)) {
       this.effort.lanes += this.weight;
       return;
     }

@@ -27,6 +27,8 @@ function atomic(e: Emitter): void {
   const isAsync = e.has('async');
   const space = isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'shared' : accessSpace(e);
   const size = type.bits / 8;
+  const operands = first + (operation === 'cas' ? 3 : 2);
+  e.argCount(operands, operands + 2);
   const place = checkedPlace(e, e.arg(first), size * width, space);
   const shared = space === 'shared';
   if (e.type().bits > 64) {

@@ -28,7 +28,7 @@ describe('errors point at the place', () => {
     ['.reg .f32 %f<2>; .reg .b32 %r<2>; add.s32 %r1, %r0, %f1;', 'semantic', "'%f1' is .f32, the instruction needs .s32"],
     ['.reg .b32 %r<2>; add.s32 %r1, %r0;', 'semantic', "'add' takes 3 operands, found 2"],
     ['.reg .f32 %f<2>; xor.f32 %f1, %f0, %f1;', 'semantic', "'xor' does not take .f32"],
-    ['.reg .b64 %d<2>; add.s64 %d1, !%d0, 8;', 'semantic', "'!' negates predicates only"],
+    ['.reg .b64 %d<2>; add.s64 %d1, !%d0, 8;', 'semantic', "only a predicate can be negated"],
     ['.reg .b32 %r<2>; add.wobble.s32 %r1, %r0, 1;', 'unsupported', "modifier '.wobble'"],
     ['wgmma.fence.sync.aligned;', 'unsupported', "instruction 'wgmma.fence.sync.aligned' is not covered yet"],
     ['frobnicate.u32 1;', 'semantic', "'frobnicate' is no instruction of PTX"],

@@ -2,8 +2,8 @@
 import { PtxError, compilePtx } from 'async-cuda/ptx';
 import type { CompiledModule } from 'async-cuda/ptx';
 
-/** Longer than this for inputs of some ten kilobytes is a hang in the making. */
-export const SLOWEST_MS = 1500;
+/** Longer than this for inputs of some ten kilobytes is a hang in the making, even on a machine with much else to do. */
+export const SLOWEST_MS = 5000;
 
 export interface Verdict {
   /** What went wrong; undefined where all is well. */

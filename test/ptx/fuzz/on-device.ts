@@ -6,7 +6,7 @@ import { Random } from './random.js';
 const MEMORY_BYTES = 32 * 2 ** 20;
 const CANARY = 0xa5;
 const POLLS = 60;
-const LONGEST_POLL_MS = 3000;
+const LONGEST_POLL_MS = 10_000;
 
 /** A new device for each module: a fault ends a context. Undefined where all is well. */
 export function runOnDevice(text: string, module: CompiledModule, seed: number): string | undefined {
