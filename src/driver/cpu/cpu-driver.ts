@@ -11,6 +11,7 @@ import { launchCalls } from './calls/launch-calls.js';
 import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
+import type { CrewOptions } from './crew/crew.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
 import { Machine } from './machine.js';
@@ -31,6 +32,8 @@ export interface CpuOptions {
   compile?: Compile;
   /** The device's clock, in milliseconds. Default: `performance.now`. */
   now?: () => number;
+  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. */
+  crew?: CrewOptions;
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
@@ -49,6 +52,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     print: options.print ?? printLines(),
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
+    crew: options.crew,
     writeText: options.writeText ?? writeTextOfNode,
   });
   const multiprocessors = options.multiprocessors ?? cores();
