@@ -25,7 +25,7 @@ import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
-import { openShared } from './open-devices.js';
+import { MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -47,6 +47,11 @@ export interface OpenOptions {
   thread?: 'worker' | 'inline';
   /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
+  /**
+   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
+   * of all effects is the same in every run. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
+   */
+  workers?: number;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -147,12 +152,17 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
-    return new Device(await openShared(name, options.thread === 'inline', options.memoryBytes));
+    if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+    const inline = options.thread === 'inline';
+    if (inline && options.workers !== undefined && options.workers > 1) {
+      throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
+    }
+    return new Device(await openShared(name, inline, options.memoryBytes, options.workers));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
