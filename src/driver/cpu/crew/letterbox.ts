@@ -3,7 +3,7 @@
  * carry out (malloc, free, a failed assertion), and what is printed. A printed text stays whole; texts of different
  * members come in any order, all of a grid's before the grid ends.
  */
-import { deviceText, printf } from '../kernels/device-text.js';
+import { printf } from '../kernels/device-text.js';
 import {
   CALL_STATE, HOST_CALLS, MEMBER, RING_BYTES, TEXT_BYTES, WORD, memberAt, ring, ringOf, textOf,
 } from './control.js';

@@ -20,7 +20,8 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   const words = new Int32Array(start.control);
   const later = performance.timeOrigin - start.timeOrigin;
   const now = (): number => performance.now() + later;
-  const site = new Worksite(words, start.member, start.memory, bulkMoves(start.memory).fill, now);
+  const moves = bulkMoves(start.memory);
+  const site = new Worksite(words, start.member, start.memory, (at, byte, bytes) => moves.fill(at, byte, bytes), now);
   const modules = new Map<number, RunBlock[]>();
   let blocks = 0;
   const stay: Stay = {
