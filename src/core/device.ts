@@ -52,6 +52,12 @@ export interface OpenOptions {
    * of all effects is the same in every run. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
    */
   workers?: number;
+  /**
+   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other and with no other work
+   * queued that could release them: the error says where each block waits. Infinity: never, for kernels that wait for the
+   * host. Default 10,000.
+   */
+  stallLimit?: number;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -152,17 +158,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'workers']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
     if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+    if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
     const inline = options.thread === 'inline';
     if (inline && options.workers !== undefined && options.workers > 1) {
       throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
     }
-    return new Device(await openShared(name, inline, options.memoryBytes, options.workers));
+    return new Device(await openShared(name, inline, options));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */

@@ -121,22 +121,22 @@ export class SharedDevice {
   }
 }
 
-export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined, workers: number | undefined): Promise<SharedDevice> {
+export async function openShared(name: string | undefined, inline: boolean, options: CpuDeviceOptions): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
   const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
-    return match[2] === 'cpu' ? openCpu(ordinal, inline, memoryBytes, workers) : openCuda(ordinal, inline);
+    return match[2] === 'cpu' ? openCpu(ordinal, inline, options) : openCuda(ordinal, inline);
   }
   // Fall back only where there is no driver or no GPU, never on a driver's error.
-  if (missingDriver() !== undefined) return openCpu(0, inline, memoryBytes, workers);
+  if (missingDriver() !== undefined) return openCpu(0, inline, options);
   try {
     return await openCuda(0, inline);
   } catch (error) {
     if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
-      return openCpu(0, inline, memoryBytes, workers);
+      return openCpu(0, inline, options);
     }
     throw error;
   }
@@ -146,10 +146,17 @@ function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
 }
 
-function openCpu(ordinal: number, inline: boolean, memoryBytes: number | undefined, asked: number | undefined): Promise<SharedDevice> {
+/** What a CPU device is given beside its number: devices that differ in it are different devices. */
+interface CpuDeviceOptions {
+  memoryBytes?: number | undefined;
+  workers?: number | undefined;
+  stallLimit?: number | undefined;
+}
+
+function openCpu(ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit }: CpuDeviceOptions): Promise<SharedDevice> {
   const workers = inline ? 1 : asked ?? workersOfEnvironment();
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${workers ?? ''}`;
-  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers }, inline);
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${workers ?? ''}:${stallLimit ?? ''}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit }, inline);
 }
 
 function workersOfEnvironment(): number | undefined {

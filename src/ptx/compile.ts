@@ -16,6 +16,8 @@ import type { Surroundings } from './emit/emitter.js';
 import { scratchBytes } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
+import { waitingThreads } from './emit/waiting.js';
+import type { Waiting } from './emit/waiting.js';
 import { FAULT } from './context.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
@@ -58,6 +60,8 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
+  /** Where the threads of a block are that has been run and has not ended; nothing for a kernel that never yields. */
+  waiting(words: Int32Array, scratch: number, threads: number): Waiting[];
 }
 
 export interface CompiledModule {
@@ -184,7 +188,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
-    const { layout } = emitter;
+    const { layout, entryLines: lines } = emitter;
     if (layout.stateful) {
       const body = linker.module.reserve(`${fn.name} threads`, { params: ['i32', 'i32', 'i32'], results: ['i32'] });
       linker.define(body, locals, code);
@@ -208,6 +212,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
       blockBytes: threads => scratchBytes(layout, threads),
       yields: layout.stateful,
+      waiting: (words, scratch, threads) => layout.stateful ? waitingThreads(lines, words, scratch, threads) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
     return kernel;

@@ -31,6 +31,8 @@ export interface MachineServices {
   compile: Compile;
   /** Milliseconds. */
   now: () => number;
+  /** Milliseconds without any progress after which a grid hangs. */
+  stallLimit: number;
   /** Threads that run blocks; without them the device's own does it alone. */
   crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;

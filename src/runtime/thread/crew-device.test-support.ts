@@ -3,6 +3,7 @@
 
 import type { PolledDriver } from '../../driver/driver.js';
 import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
+import type { CpuOptions } from '../../driver/cpu/open.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import { packParams } from '../../driver/cpu/testing/open-fake.js';
 import { startMember } from './start-crew.js';
@@ -21,11 +22,10 @@ export class CrewDevice {
   readonly stream: number;
   private readonly modules = new Map<string, number>();
 
-  constructor(workers: number, crew: Partial<CrewOptions> = {}, now?: () => number) {
+  constructor(workers: number, crew: Partial<CrewOptions> = {}, options: CpuOptions = {}) {
     this.cu = openCpu({
       memoryBytes: 512 * 2 ** 20, multiprocessors: 4, print: (text) => this.printed.push(text),
-      ...(now === undefined ? {} : { now }),
-      crew: { workers, start: startMember, eager: true, ...crew },
+      crew: { workers, start: startMember, eager: true, ...crew }, ...options,
     });
     this.cu.cuInit(0);
     this.cu.cuCtxSetCurrent(this.cu.cuDevicePrimaryCtxRetain(0));

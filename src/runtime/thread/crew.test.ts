@@ -10,8 +10,8 @@ import type { Param, Size } from './crew-device.test-support.js';
 const WORKERS = [1, 2, 3, 8];
 const opened: CrewDevice[] = [];
 
-function open(workers: number, crew = {}, now?: () => number): CrewDevice {
-  const device = new CrewDevice(workers, crew, now);
+function open(workers: number, crew = {}, options = {}): CrewDevice {
+  const device = new CrewDevice(workers, crew, options);
   opened.push(device);
   return device;
 }
@@ -300,6 +300,120 @@ describe.each(WORKERS)('with %i workers', (workers) => {
   });
 });
 
+/** Waits until the word at p0 is p1; what it reads meanwhile stays the same. */
+const AWAIT = kernel('awaits', 'pu', `
+    add.u64 %rd10, %rd0, 0;
+  wait:
+    ld.volatile.global.u32 %r10, [%rd10];
+    setp.ne.u32 %p0, %r10, %r1;
+    @%p0 bra wait;`);
+
+describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
+  const limit = 400;
+  const hanging = (): CrewDevice => open(workers, {}, { stallLimit: limit });
+
+  test('blocks that hold what the other one wants are told with where they wait', () => {
+    const device = hanging();
+    const text = kernel('abba', 'p', `
+      // Block 0 takes lock 0 and wants lock 1, block 1 the other way round, once both have the first.
+      mul.wide.u32 %rd10, %r20, 4; add.u64 %rd11, %rd0, %rd10;
+      xor.b32 %r10, %r20, 1; mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
+      atom.global.exch.b32 %r11, [%rd11], 1;
+    both:
+      ld.acquire.gpu.global.u32 %r12, [%rd13];
+      setp.eq.u32 %p0, %r12, 0;
+      @%p0 bra both;
+    want:
+      atom.global.cas.b32 %r13, [%rd13], 0, 1;
+      setp.ne.u32 %p1, %r13, 0;
+      @%p1 bra want;`);
+    const line = text.split('\n').findIndex((each) => each.includes('cas.b32')) + 1;
+    const locks = device.array(Int32Array, 2);
+    device.launch(device.kernel(text, 'abba'), [2], [3], [[locks.at]]);
+    const message = messageOf(() => device.finish());
+    expect(message).toContain('CUDA_ERROR_LAUNCH_TIMEOUT');
+    for (const block of [0, 1]) expect(message).toContain(`block (${block},0,0): 3 threads from thread (0,0,0) on at PTX line ${line}`);
+  });
+
+  test('a grid sync that one block does not come to', () => {
+    const device = hanging();
+    const text = kernel('absent', 'p', `
+      setp.eq.u32 %p0, %r20, 3;
+      @%p0 ret;
+      red.release.gpu.global.add.u32 [%rd0], 1;
+    wait:
+      ld.acquire.gpu.global.u32 %r10, [%rd0];
+      setp.lt.u32 %p1, %r10, %r23;
+      @%p1 bra wait;`);
+    const count = device.array(Int32Array, 1);
+    device.launch(device.kernel(text, 'absent'), [12], [1], [[count.at]], { cooperative: true });
+    const message = messageOf(() => device.finish());
+    expect(message).toMatch(/CUDA_ERROR_LAUNCH_TIMEOUT.*absent: the blocks wait for each other.*; 3 more blocks wait/);
+    expect(message).not.toContain('block (3,0,0)');
+    expect(message).not.toContain('have not begun');
+  });
+
+  test('not a grid that computes, watches the clock, or waits for another one that does', () => {
+    const device = hanging();
+    const busy = device.kernel(kernel('busy', 'ppu', `
+      mov.u64 %rd10, %globaltimer; mul.wide.u32 %rd11, %r2, 1000000; add.u64 %rd11, %rd10, %rd11;
+    again:
+      mov.u64 %rd12, %globaltimer;
+      setp.lt.u64 %p0, %rd12, %rd11;
+      @%p0 bra again;
+      st.release.gpu.global.u32 [%rd0], 1;`), 'busy');
+    const flag = device.array(Int32Array, 1);
+    const other = device.newStream();
+    device.launch(device.kernel(AWAIT, 'awaits'), [2], [1], [[flag.at], 1]);
+    device.launch(busy, [1], [1], [[flag.at], [flag.at], 3 * limit], { stream: other });
+    device.finish();
+    device.finish(other);
+    const counts = device.kernel(kernel('counts', 'pu', `
+      mov.u32 %r10, 0; mov.u64 %rd10, 0; mov.u64 %rd12, 2000000000;
+    again:
+      add.u64 %rd10, %rd10, 1;
+      ld.volatile.global.u32 %r11, [%rd0];
+      setp.eq.u32 %p0, %r11, %r1;
+      @%p0 bra out;
+      setp.lt.u64 %p1, %rd10, %rd12;
+      @%p1 bra again;
+    out:`), 'counts');
+    device.launch(counts, [2], [1], [[flag.at], 5]);
+    const until = performance.now() + 3 * limit;
+    while (performance.now() < until) device.cu.poll(1000);
+    Atomics.store(flag.view, 0, 5);
+    device.finish();
+  });
+
+  test('not one that the host releases in time, or has told to be waited for', () => {
+    const device = open(workers, {}, { stallLimit: Infinity });
+    const flag = device.array(Int32Array, 1);
+    device.launch(device.kernel(AWAIT, 'awaits'), [4], [2], [[flag.at], 7]);
+    const until = performance.now() + 2 * limit;
+    while (performance.now() < until) device.cu.poll(1000);
+    Atomics.store(flag.view, 0, 7);
+    device.finish();
+    expect(flag.view[0]).toBe(7);
+  });
+});
+
+test('a block whose threads wait at different barriers is told with the lines of both', () => {
+  const device = open(2);
+  const text = kernel('apart', '', `
+    setp.lt.u32 %p0, %r21, 3;
+    @%p0 bra first;
+    barrier.sync 1, 64;
+    ret;
+  first:
+    barrier.sync 2, 64;`);
+  const line = (part: string): number => text.split('\n').findIndex((each) => each.includes(part)) + 1;
+  device.launch(device.kernel(text, 'apart'), [3], [32], []);
+  const message = messageOf(() => device.finish());
+  expect(message).toMatch(/CUDA_ERROR_LAUNCH_FAILED.*apart: every thread of the block waits/);
+  expect(message).toContain(`3 threads from thread (0,0,0) on at PTX line ${line('barrier.sync 2')}`);
+  expect(message).toContain(`29 threads from thread (3,0,0) on at PTX line ${line('barrier.sync 1')}`);
+});
+
 /** Race-free launches of the samples: what they do to memory does not depend on who runs which block. */
 const SAMPLES: { file: string; name: string; grid: Size; block: Size; shared?: number; params: (at: (words: number) => [number]) => Param[] }[] = [
   { file: 'k01_saxpy', name: 'saxpy', grid: [40], block: [256], params: (at) => [10_000, floatBits(2.5), at(10_000), at(10_000)] },
@@ -350,7 +464,7 @@ test('threads are started by the first grid that runs long, and not before', () 
   let time = 0;
   let pace = 0.0001;
   const nobody = { post: () => undefined, end: () => undefined };
-  const device = open(2, { eager: false, start: () => (started++, nobody) }, () => (time += pace));
+  const device = open(2, { eager: false, start: () => (started++, nobody) }, { now: () => (time += pace) });
   const spin = device.kernel(kernel('count', 'pu', `
     mov.u32 %r10, 0;
   again:

@@ -27,6 +27,7 @@ function openProvider(config: ProviderConfig, print: (text: string) => void, old
     return openCpu({
       print,
       ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
+      ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
       ...(start === undefined ? {} : {
         crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
       }),

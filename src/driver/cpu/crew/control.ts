@@ -26,7 +26,7 @@ export const WORD = {
 
 export const MAX_JOBS = 31;
 const JOBS = 16;
-const JOB_WORDS = 32;
+export const JOB_WORDS = 32;
 
 /** Words of a job. */
 export const JOB = {
@@ -58,6 +58,9 @@ export const JOB = {
   gridY: 17,
   scratch: 18,
   scratchBytes: 19,
+  shared: 20,
+  /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
+  round: 21,
 } as const;
 
 export const TRAPPED = -1;
@@ -67,10 +70,19 @@ export const jobAt = (job: number): number => JOBS + job * JOB_WORDS;
 /** Entries are numbered from 1; 0 is none. */
 export const MAX_ENTRIES = 4096;
 const ENTRIES = JOBS + MAX_JOBS * JOB_WORDS;
-const ENTRY_WORDS = 4;
+const ENTRY_WORDS = 8;
 
 /** Words of an entry. */
-export const ENTRY = { address: 0, next: 1, yields: 2 } as const;
+export const ENTRY = {
+  address: 0,
+  /** The next entry of the list that it is in. */
+  next: 1,
+  yields: 2,
+  /** 1: a block is in it that has begun and not ended. */
+  busy: 3,
+  /** Four words, see `../kernels/stall.ts`. */
+  watch: 4,
+} as const;
 
 export const entryAt = (entry: number): number => ENTRIES + (entry - 1) * ENTRY_WORDS;
 

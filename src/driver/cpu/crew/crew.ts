@@ -10,7 +10,8 @@ import type { CpuContext } from '../context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
 import type { CpuModule } from '../kernels/module.js';
 import type { BlockSlot } from '../kernels/block-slots.js';
-import { ENTRY, JOB, MAX_ENTRIES, MAX_JOBS, WORD, controlBytes, entryAt, jobAt, ring } from './control.js';
+import { forget } from '../kernels/stall.js';
+import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, WORD, controlBytes, entryAt, jobAt, ring } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
 import { Letterbox } from './letterbox.js';
 import { Worksite } from './worksite.js';
@@ -126,7 +127,7 @@ export class Crew {
     if (this.freeEntries.length < entries) return undefined;
     const job = this.freeJobs.pop();
     // The count of those who are there stays: a thread may look in at any time.
-    if (job !== undefined) this.words.fill(0, jobAt(job) + JOB.active + 1, jobAt(job) + JOB.scratchBytes + 1);
+    if (job !== undefined) this.words.fill(0, jobAt(job) + JOB.active + 1, jobAt(job) + JOB_WORDS);
     return job;
   }
 
@@ -153,6 +154,8 @@ export class Crew {
       const at = entryAt(entry);
       this.words[at + ENTRY.address] = slot.address;
       this.words[at + ENTRY.yields] = slot.yields;
+      this.words[at + ENTRY.busy] = 0;
+      forget(this.words, at + ENTRY.watch);
     }
     return entry;
   }

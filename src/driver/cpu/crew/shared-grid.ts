@@ -7,7 +7,7 @@ import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
 import { STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
-import { JOB, TRAPPED, jobAt } from './control.js';
+import { ENTRY, JOB, TRAPPED, entryAt, jobAt } from './control.js';
 import type { Crew } from './crew.js';
 import { PAUSE } from './worksite.js';
 import type { Stay } from './worksite.js';
@@ -76,7 +76,12 @@ export class SharedGrid implements Stay {
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
     words[at + JOB.scratchBytes] = layout.scratchBytes;
-    for (const slot of state.begun) site.enqueue(at, this.enter(slot));
+    words[at + JOB.shared] = layout.shared;
+    for (const slot of state.begun) {
+      const entry = this.enter(slot);
+      words[entryAt(entry) + ENTRY.busy] = 1;
+      site.enqueue(at, entry);
+    }
     const wanted = Math.min(crew.size + 1 - state.begun.length, state.total - state.started);
     for (let i = 0; i < wanted && this.addSpare(); i++);
     crew.attend();
@@ -153,6 +158,28 @@ export class SharedGrid implements Stay {
     this.looked = now;
     this.untilLook = this.stride;
     return now >= slice!.deadline;
+  }
+
+  /** How many blocks have begun, and how many have ended. */
+  get started(): number {
+    return Math.min(Atomics.load(this.crew.words, jobAt(this.job) + JOB.next), this.state.total);
+  }
+
+  get finished(): number {
+    return Atomics.load(this.crew.words, jobAt(this.job) + JOB.finished);
+  }
+
+  /** The slots of blocks that have begun and not ended, each with what is remembered of it. */
+  *residents(): Iterable<{ slot: BlockSlot; watch: Int32Array; at: number }> {
+    const { words } = this.crew;
+    for (const [entry, slot] of this.slots) {
+      if (words[entryAt(entry) + ENTRY.busy] === 1) yield { slot, watch: words, at: entryAt(entry) + ENTRY.watch };
+    }
+  }
+
+  /** From now on each block is looked at once when it yields. */
+  beginRound(round: number): void {
+    Atomics.store(this.crew.words, jobAt(this.job) + JOB.round, round);
   }
 
   /** After a step that gave `fault`. */

@@ -4,6 +4,7 @@
  * job's queue and may go on elsewhere: all of its state is in device memory.
  */
 import { CTX, STATUS } from '../../../ptx/index.js';
+import { forget, noteClock, observe } from '../kernels/stall.js';
 import { ENTRY, JOB, TRAPPED, WORD, entryAt, jobAt, ring } from './control.js';
 
 /** Runs one block; see the contract of the PTX compiler. */
@@ -78,6 +79,7 @@ export class Worksite {
         return PAUSE.fault;
       }
       if (status === STATUS.done) {
+        words[entryAt(entry) + ENTRY.busy] = 0;
         const finished = Atomics.add(words, at + JOB.finished, 1) + 1;
         if (finished === words[at + JOB.total]) {
           ring(words, WORD.news);
@@ -158,6 +160,12 @@ export class Worksite {
   private afterYield(at: number, entry: number): number {
     const { words } = this;
     const yields = entryAt(entry) + ENTRY.yields;
+    const round = Atomics.load(words, at + JOB.round);
+    if (round !== 0) {
+      const address = words[entryAt(entry) + ENTRY.address]!;
+      const place = { shared: words[at + JOB.shared]!, scratch: words[at + JOB.scratch]!, scratchBytes: words[at + JOB.scratchBytes]! };
+      observe(words, entryAt(entry) + ENTRY.watch, round, this.viewOf(address), address, place);
+    }
     words[yields]!++;
     if (words[yields]! >= YIELDS_BEFORE_COMPANY && Atomics.load(words, at + JOB.next) < words[at + JOB.total]!) {
       words[yields] = 0;
@@ -198,6 +206,8 @@ export class Worksite {
     const gy = words[at + JOB.gridY]!;
     const address = words[entryAt(entry) + ENTRY.address]!;
     words[entryAt(entry) + ENTRY.yields] = 0;
+    words[entryAt(entry) + ENTRY.busy] = 1;
+    forget(words, entryAt(entry) + ENTRY.watch);
     const view = this.viewOf(address);
     const ctx = address >>> 2;
     const row = Math.floor(block / gx);
@@ -218,6 +228,7 @@ export class Worksite {
     const view = this.viewOf(address);
     view[(address + CTX.memoryTop) >>> 2] = Atomics.load(words, WORD.top);
     stampClock(view, address, this.time);
+    noteClock(words, entryAt(entry) + ENTRY.watch, view, address);
   }
 
   private look(): void {

@@ -15,8 +15,9 @@ import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
-import { describeFault, describeTrap } from './fault.js';
+import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
+import { StallWatch, forget, noteClock, observe } from './stall.js';
 
 const BLOCKS_PER_STEP = 64;
 export const MAX_RESIDENT = 64;
@@ -48,6 +49,7 @@ export class LaunchOperation extends Operation {
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
   private begun = 0;
+  private readonly stall = new StallWatch();
   /** The grid once other threads may work on it. */
   private shared: SharedGrid | undefined;
 
@@ -91,7 +93,8 @@ export class LaunchOperation extends Operation {
       const shared = this.share(time - this.begun);
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
-    stampClock(context.memory.words, this.current!.address, time);
+    if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    this.stamp(this.current!, time);
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
@@ -167,7 +170,25 @@ export class LaunchOperation extends Operation {
     return this.shared;
   }
 
+  /** Raises a fault if no block of the grid will get any further. */
+  private hangs(now: number, slice: Slice): boolean {
+    const { shared, stall } = this;
+    const { context } = this.func;
+    const limit = context.machine.services.stallLimit;
+    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished);
+    if (news === 'moved') slice.moved = now;
+    if (news !== 'over') return false;
+    const residents = [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    shared?.beginRound(stall.round);
+    if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
+    if (now - slice.moved < limit) return false;
+    const { result, detail } = describeStall(this, residents.map(({ slot }) => slot), this.total - (shared?.started ?? this.started), limit);
+    context.raise(result, detail);
+    return true;
+  }
+
   private stepShared(shared: SharedGrid, slice: Slice): number {
+    if (this.hangs(slice.now(), slice)) return STEP.fault;
     const outcome = shared.step(slice);
     if (outcome === STEP.done) {
       shared.close();
@@ -189,6 +210,7 @@ export class LaunchOperation extends Operation {
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
+    this.stall.begin(slice.time);
     this.gridId = ++context.launches;
     if (this.cooperative) {
       this.barrier = this.slot(256);
@@ -252,6 +274,7 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
+    forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
     this.started++;
     if (++this.nextX === grid[0]) {
@@ -263,9 +286,16 @@ export class LaunchOperation extends Operation {
     }
   }
 
+  private stamp(slot: BlockSlot, milliseconds: number): void {
+    const { words } = this.func.context.memory;
+    stampClock(words, slot.address, milliseconds);
+    noteClock(slot.watch, 0, words, slot.address);
+  }
+
   /** The block used up its fuel: whose turn is it now? */
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
+    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, this.layout);
     if (++slot.yields >= YIELDS_BEFORE_COMPANY && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);

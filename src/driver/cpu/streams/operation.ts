@@ -30,6 +30,8 @@ export class Slice {
   deadline = 0;
   /** The time at the last look. */
   time = 0;
+  /** When an operation last ended, or a grid got any further. */
+  moved = 0;
   /** The threads whose work a blocked operation waits for. */
   crew: Resting | undefined;
 

@@ -65,6 +65,7 @@ export class Scheduler {
         case STEP.done:
           fruitless = 0;
           this.completions++;
+          slice.moved = slice.time;
           stream.advance();
           if (stream.idle) {
             this.retire(stream);
