@@ -14,7 +14,7 @@ import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
-import { startMember } from './start-crew.js';
+import { dismissMembers, startMember } from './start-crew.js';
 
 const start = workerData as WorkerStart & { port: MessagePort };
 const { port } = start;
@@ -90,6 +90,7 @@ function runtimeThread(): void {
     return;
   }
   loop.run();
+  dismissMembers();
 }
 
 function callsThread(): void {

@@ -4,11 +4,28 @@
  */
 import { MessageChannel, Worker } from 'node:worker_threads';
 
+import { WORD, ring } from '../../driver/cpu/crew/control.js';
 import type { MemberStart } from '../../driver/cpu/crew/control.js';
 import type { Member } from '../../driver/cpu/crew/crew.js';
 import { crewSource } from './crew-source.js';
 
+/** What the crews of this thread share with it. */
+const controls = new Set<SharedArrayBuffer>();
+
+/**
+ * Lets all members go: to be called when this thread ends. Node ends the threads that a thread has started one by one, and
+ * until its turn each would go on working (an exit with four of them on two cores took 190 ms, measured).
+ */
+export function dismissMembers(): void {
+  for (const control of controls) {
+    const words = new Int32Array(control);
+    Atomics.store(words, WORD.stop, 1);
+    ring(words, WORD.bell);
+  }
+}
+
 export function startMember(start: MemberStart): Member {
+  controls.add(start.control);
   const { port1, port2 } = new MessageChannel();
   const worker = new Worker(crewSource, {
     eval: true,
@@ -25,6 +42,7 @@ export function startMember(start: MemberStart): Member {
   return {
     post: (message) => port1.postMessage(message),
     end: () => {
+      controls.delete(start.control);
       port1.close();
       void worker.terminate();
     },
