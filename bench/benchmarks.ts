@@ -3,6 +3,7 @@ import type { Benchmark } from './benchmark.js';
 import { cpuCopies } from './cpu-device/copy.js';
 import { firstResult } from './cpu-device/first-result.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
+import { cpuWorkers } from './cpu-device/workers.js';
 import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
 import { copiesPlain } from './runtime/copy-plain.js';
@@ -30,6 +31,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,
+  ...cpuWorkers,
 ];
 
 /** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */
