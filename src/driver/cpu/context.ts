@@ -28,8 +28,8 @@ export class CpuContext {
   readonly machine: Machine;
   readonly memory: DeviceMemory;
   readonly slots: BlockSlots;
-  /** The threads that run blocks beside this one, if there are to be any. */
-  readonly crew: Crew | undefined;
+  /** The threads that run blocks beside this one, once a grid has run long enough to want them. */
+  crew: Crew | undefined;
   /** What cuCtxGetLimit answers, by limit; others are unsupported. */
   readonly limits = new Map<number, number>([
     [CUlimit.CU_LIMIT_STACK_SIZE, 1024],
@@ -60,7 +60,6 @@ export class CpuContext {
     this.machine = machine;
     this.memory = memory;
     this.slots = new BlockSlots(memory);
-    this.crew = Crew.of(this);
     this.legacy = new Stream(CU_STREAM_LEGACY, this, 0, 0);
     this.perThread = new Stream(CU_STREAM_PER_THREAD, this, 0, 0);
     this.streams.add(this.legacy).add(this.perThread);

@@ -33,7 +33,9 @@ export interface CrewOptions {
 }
 
 /** Milliseconds that a grid has run before members are started for it, and before it is opened to those who are there. */
-const START_AFTER = 1;
+const START_AFTER = 10;
+/** And steps: a short grid's first step may take long because the kernel is compiled in it, or the machine is busy. */
+const START_STEPS = 8;
 const OPEN_AFTER = 0.1;
 /** Milliseconds that an eager owner waits for members to start. */
 const EAGER_WAIT = 10_000;
@@ -68,30 +70,23 @@ export class Crew {
     for (let entry = MAX_ENTRIES; entry > 0; entry--) this.freeEntries.push(entry);
   }
 
-  /** The crew of a context; undefined where the device has one thread only. */
-  static of(context: CpuContext): Crew | undefined {
+  /**
+   * The crew for a grid that has run for so many milliseconds, in so many steps; undefined where it is too early to open it to others, or
+   * the device has one thread only. Members are started one at each call: that takes the owner the better part of a
+   * millisecond.
+   */
+  static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
     const options = context.machine.services.crew;
-    return options === undefined || options.workers < 2 ? undefined : new Crew(context, options);
+    if (options === undefined || options.workers < 2 || (milliseconds < OPEN_AFTER && options.eager !== true)) return undefined;
+    const crew = (context.crew ??= new Crew(context, options));
+    if (options.eager === true) crew.assemble();
+    else if (milliseconds >= START_AFTER && steps >= START_STEPS && crew.members.length < crew.size) crew.startNext();
+    return Atomics.load(crew.words, WORD.online) > 0 ? crew : undefined;
   }
 
   /** Members, without the owner. */
   get size(): number {
     return this.options.workers - 1;
-  }
-
-  get eager(): boolean {
-    return this.options.eager === true;
-  }
-
-  /**
-   * Whether a grid that has run for so many milliseconds is to be opened to the members. Starts them if it is time, one
-   * at each call: to start one takes the owner the better part of a millisecond.
-   */
-  ready(milliseconds: number): boolean {
-    if (this.eager) this.assemble();
-    else if (milliseconds < OPEN_AFTER) return false;
-    else if (milliseconds >= START_AFTER && this.members.length < this.size) this.startNext();
-    return Atomics.load(this.words, WORD.online) > 0;
   }
 
   private startNext(): void {

@@ -8,6 +8,7 @@
  * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
 import { CTX, STATUS } from '../../../ptx/index.js';
+import { Crew } from '../crew/crew.js';
 import { SharedGrid } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
@@ -49,6 +50,7 @@ export class LaunchOperation extends Operation {
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
   private begun = 0;
+  private steps = 0;
   private readonly stall = new StallWatch();
   /** The grid once other threads may work on it. */
   private shared: SharedGrid | undefined;
@@ -89,7 +91,7 @@ export class LaunchOperation extends Operation {
       return STEP.fault;
     }
     const time = fresh ? slice.time : slice.now();
-    if (context.crew !== undefined && (!fresh || context.crew.eager)) {
+    if (!fresh || context.machine.services.crew?.eager === true) {
       const shared = this.share(time - this.begun);
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
@@ -153,8 +155,9 @@ export class LaunchOperation extends Operation {
     const { context } = func;
     // The last block of the only stream at work is best left where it is.
     if (total - this.finished < 2 && context.machine.scheduler.streams.length < 2) return undefined;
-    if (context.crew?.ready(milliseconds) !== true) return undefined;
-    this.shared = SharedGrid.open(context.crew, {
+    const crew = Crew.for(context, milliseconds, ++this.steps);
+    if (crew === undefined) return undefined;
+    this.shared = SharedGrid.open(crew, {
       func, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
@@ -210,6 +213,7 @@ export class LaunchOperation extends Operation {
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
+    this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
     if (this.cooperative) {
@@ -258,7 +262,6 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.flags >> 2)] = 0;
     words[at + (CTX.workspace >> 2)] = this.barrier?.address ?? 0;
     words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
-    stampClock(words, address, this.begun);
     const paramsAt = (address + layout.params) >>> 2;
     for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }

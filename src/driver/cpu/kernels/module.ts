@@ -139,7 +139,6 @@ export class CpuModule {
     context.machine.modules.delete(this.handle);
     for (const known of this.functions.values()) context.machine.functions.delete(known.handle);
     if (data !== undefined) data.memory.retire(data);
-    else if (context.crew === undefined) return;
     context.afterQueuedWork(() => {
       if (data !== undefined) data.memory.reclaim(data);
       context.crew?.forget(this);
