@@ -5,7 +5,7 @@
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
-import { Crew } from './crew/crew.js';
+import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
 import type { Capture } from './graphs/capture.js';
