@@ -27,7 +27,7 @@ import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
-import { openShared } from './open-devices.js';
+import { MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -51,6 +51,17 @@ export interface OpenOptions {
   thread?: 'worker' | 'inline';
   /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
+  /**
+   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
+   * of all effects is the same in every run. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
+   */
+  workers?: number;
+  /**
+   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other and with no other work
+   * queued that could release them: the error says where each block waits. Infinity: never, for kernels that wait for the
+   * host. Default 10,000.
+   */
+  stallLimit?: number;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -151,12 +162,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
-    return new Device(await openShared(name, options.thread === 'inline', options.memoryBytes));
+    if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+    if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
+    const inline = options.thread === 'inline';
+    if (inline && options.workers !== undefined && options.workers > 1) {
+      throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
+    }
+    return new Device(await openShared(name, inline, options));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */

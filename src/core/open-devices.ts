@@ -17,6 +17,9 @@ import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
+/** Threads that a CPU device can be given. */
+export const MAX_WORKERS = 256;
+
 const open = new Map<string, Promise<SharedDevice>>();
 
 /** What all Devices that are open on one runtime share. */
@@ -118,22 +121,22 @@ export class SharedDevice {
   }
 }
 
-export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
+export async function openShared(name: string | undefined, inline: boolean, options: CpuDeviceOptions): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
   const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
-    return match[2] === 'cpu' ? openCpu(ordinal, inline, memoryBytes) : openCuda(ordinal, inline);
+    return match[2] === 'cpu' ? openCpu(ordinal, inline, options) : openCuda(ordinal, inline);
   }
   // Fall back only where there is no driver or no GPU, never on a driver's error.
-  if (missingDriver() !== undefined) return openCpu(0, inline, memoryBytes);
+  if (missingDriver() !== undefined) return openCpu(0, inline, options);
   try {
     return await openCuda(0, inline);
   } catch (error) {
     if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
-      return openCpu(0, inline, memoryBytes);
+      return openCpu(0, inline, options);
     }
     throw error;
   }
@@ -143,8 +146,25 @@ function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
 }
 
-function openCpu(ordinal: number, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
-  return openOnce(`cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}`, { provider: 'cpu', ordinal, memoryBytes }, inline);
+/** What a CPU device is given beside its number: devices that differ in it are different devices. */
+interface CpuDeviceOptions {
+  memoryBytes?: number | undefined;
+  workers?: number | undefined;
+  stallLimit?: number | undefined;
+}
+
+function openCpu(ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit }: CpuDeviceOptions): Promise<SharedDevice> {
+  const workers = inline ? 1 : asked ?? workersOfEnvironment();
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${workers ?? ''}:${stallLimit ?? ''}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit }, inline);
+}
+
+function workersOfEnvironment(): number | undefined {
+  const text = process.env['ASYNC_CUDA_WORKERS'];
+  if (text === undefined || text === '') return undefined;
+  const workers = Number(text);
+  if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS) throw invalid('ASYNC_CUDA_WORKERS', `1 to ${MAX_WORKERS}`, text);
+  return workers;
 }
 
 async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {

@@ -17,6 +17,8 @@ import type { Surroundings } from './emit/emitter.js';
 import { scratchBytes } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
+import { waitingThreads } from './emit/waiting.js';
+import type { Waiting } from './emit/waiting.js';
 import { FAULT } from './context.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
@@ -74,6 +76,8 @@ export interface CompiledKernel extends KernelSignature {
   /** Threads that run at once: 4, or 1 with the reason. */
   lanes: number;
   whyNoLanes?: string;
+  /** Where the threads of a block are that has been run and has not ended; nothing for a kernel that never yields. */
+  waiting(words: Int32Array, scratch: number, threads: number): Waiting[];
 }
 
 export interface CompiledModule {
@@ -205,7 +209,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
-    const { layout } = emitter;
+    const { layout, entryLines: lines } = emitter;
     const lanes = options.simd === false ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
@@ -239,6 +243,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       blockBytes: count => Math.max(scratchBytes(layout, count), typeof lanes === 'string' ? 0 : laneScratchBytes(layout, lanes.groupBytes, count)),
       yields: layout.stateful,
       ...(typeof lanes === 'string' ? { lanes: 1, whyNoLanes: lanes } : { lanes: 4 }),
+      waiting: (words, scratch, threads) => layout.stateful ? waitingThreads(lines, words, scratch, threads) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
     return kernel;

@@ -4,6 +4,8 @@
 export { CTX, FAULT, STATUS } from './context.js';
 export { compilePtx } from './compile.js';
 export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export { TURN_BYTES } from './emit/waiting.js';
+export type { Waiting } from './emit/waiting.js';
 export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { KernelParam, KernelSignature } from './signatures.js';

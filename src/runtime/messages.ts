@@ -19,6 +19,10 @@ export interface ProviderConfig {
   koffiPath?: string | undefined;
   /** bytes of the CPU device's memory */
   memoryBytes?: number | undefined;
+  /** threads that run a CPU device's blocks; by default one per core */
+  workers?: number | undefined;
+  /** milliseconds after which a CPU device ends a grid that hangs */
+  stallLimit?: number | undefined;
   /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
   without?: readonly string[];
   /** memory of an earlier open that lies ready for slots and staging: its address */

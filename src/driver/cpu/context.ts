@@ -5,6 +5,7 @@
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
+import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
 import type { Capture } from './graphs/capture.js';
@@ -27,6 +28,8 @@ export class CpuContext {
   readonly machine: Machine;
   readonly memory: DeviceMemory;
   readonly slots: BlockSlots;
+  /** The threads that run blocks beside this one, once a grid has run long enough to want them. */
+  crew: Crew | undefined;
   /** What cuCtxGetLimit answers, by limit; others are unsupported. */
   readonly limits = new Map<number, number>([
     [CUlimit.CU_LIMIT_STACK_SIZE, 1024],
@@ -106,6 +109,9 @@ export class CpuContext {
   /** A kernel faulted: the context is lost, and all its queued work with it. */
   raise(result: CUresult, detail: string): void {
     this.fault = { result, detail };
+    // What was printed before the fault is not lost with it.
+    this.crew?.readAllTexts();
+    this.crew?.end();
     this.dropWork();
   }
 
@@ -114,12 +120,24 @@ export class CpuContext {
     this.machine.scheduler.sweep();
   }
 
+  /** Gives out what a kernel printed. What the callback throws is its own affair, not the kernel's. */
+  print(text: string): void {
+    try {
+      this.machine.services.print(text);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+
   checkFault(call: string): void {
     if (this.fault !== undefined) fail(call, this.fault.result, this.fault.detail);
   }
 
   destroy(): void {
     this.destroyed = true;
+    this.crew?.end();
     this.dropWork();
     for (const capture of this.captures) capture.invalidate();
   }

@@ -12,8 +12,10 @@ import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
 import { textureCalls } from './calls/texture-calls.js';
+import type { CrewOptions } from './crew/crew.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
+import { STALL_LIMIT } from './kernels/stall.js';
 import { Machine } from './machine.js';
 import { GRANULE } from './memory/arena.js';
 import { ADDRESS_END, WASM_PAGE } from './memory/device-memory.js';
@@ -32,6 +34,13 @@ export interface CpuOptions {
   compile?: Compile;
   /** The device's clock, in milliseconds. Default: `performance.now`. */
   now?: () => number;
+  /**
+   * Milliseconds after which a grid whose blocks all wait, with nothing else at work, ends in CUDA_ERROR_LAUNCH_TIMEOUT.
+   * Infinity for kernels that wait for the host for as long as it takes. Default 10,000.
+   */
+  stallLimit?: number;
+  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. */
+  crew?: CrewOptions;
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
@@ -50,6 +59,8 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     print: options.print ?? printLines(),
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
+    stallLimit: options.stallLimit ?? STALL_LIMIT,
+    crew: options.crew,
     writeText: options.writeText ?? writeTextOfNode,
   });
   const multiprocessors = options.multiprocessors ?? cores();

@@ -6,6 +6,7 @@
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
 import type { CpuContext } from './context.js';
+import type { CrewOptions } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail, hex, invalidHandle, invalidValue } from './failure.js';
 import type { Graph, GraphExec, GraphNode } from './graphs/graph.js';
@@ -32,6 +33,10 @@ export interface MachineServices {
   compile: Compile;
   /** Milliseconds. */
   now: () => number;
+  /** Milliseconds without any progress after which a grid hangs. */
+  stallLimit: number;
+  /** Threads that run blocks; without them the device's own does it alone. */
+  crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;
 }
 

@@ -85,6 +85,16 @@ export class KernelEmitter extends ControlFlowEmitter {
     };
   }
 
+  /** The line of PTX that stands for each entry: that of the wait before it, or the first of its loop. */
+  get entryLines(): number[] {
+    return this.entries.map(entry => {
+      const cut = this.blocks.find(({ ending }) => ending.kind === 'cut' && ending.to === entry)?.ending;
+      if (cut?.kind === 'cut') return cut.inst.source.line;
+      const { insts, ending } = this.blocks[entry]!;
+      return insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0);
+    });
+  }
+
   // ---- places
 
   private states(): number {

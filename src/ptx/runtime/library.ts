@@ -20,11 +20,12 @@ import { SCHEDULER_FUNCTIONS } from './scheduler.js';
 import { TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
-/** The clock only has to move: a count on top of what the caller wrote. */
+/** The clock moves with every look, from what the caller wrote. It is the block's: the next call may be on another thread. */
 const CLOCK_FUNCTIONS = `
-(func $read_clock (param $ctx i32) (result i64)
-  (global.set $clock (i64.add (global.get $clock) 16L))
-  (i64.add (global.get $clock) (i64.load offset=${CTX.clockLo} $ctx)))
+(func $read_clock (param $ctx i32) (result i64) (local $time i64)
+  (local.set $time (i64.add (i64.load offset=${CTX.clockLo} $ctx) 16L))
+  (i64.store offset=${CTX.clockLo} $ctx $time)
+  $time)
 `;
 
 let parsed: ReadonlyMap<string, WatFunction> | undefined;

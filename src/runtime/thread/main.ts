@@ -14,6 +14,7 @@ import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
+import { dismissMembers, startMember } from './start-crew.js';
 
 const start = workerData as WorkerStart & { port: MessagePort };
 const { port } = start;
@@ -54,7 +55,7 @@ function runtimeThread(): void {
   let loop: ThreadLoop;
   try {
     let tell = post;
-    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }));
+    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }), startMember);
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
@@ -89,6 +90,7 @@ function runtimeThread(): void {
     return;
   }
   loop.run();
+  dismissMembers();
 }
 
 function callsThread(): void {

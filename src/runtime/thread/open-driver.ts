@@ -1,6 +1,10 @@
 /**
  * Opens a provider and makes its device's primary context current on the calling thread.
  */
+import { availableParallelism } from 'node:os';
+
+import type { MemberStart } from '../../driver/cpu/crew/control.js';
+import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
 import { openLibcuda } from '../../driver/libcuda/open.js';
@@ -11,15 +15,23 @@ import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
 import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
 
-export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
+/** `start` starts the threads of a CPU device's crew. Without it the calling thread runs all blocks. */
+export function openDriver(config: ProviderConfig, print: (text: string) => void, start?: (start: MemberStart) => Member): Driver {
   const older = config.without?.includes('paraminfo') === true;
-  const driver = openProvider(config, print, older);
+  const driver = openProvider(config, print, older, start);
   return older ? withoutParamInfo(driver) : driver;
 }
 
-function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean): Driver {
+function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean, start?: (start: MemberStart) => Member): Driver {
   if (config.provider === 'cpu') {
-    return openCpu({ print, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }) });
+    return openCpu({
+      print,
+      ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
+      ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
+      ...(start === undefined ? {} : {
+        crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
+      }),
+    });
   }
   return openLibcuda({
     ...(older ? { launchParams: 'buffer' } : {}),

@@ -47,11 +47,36 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const thread = words[at + (CTX.faultThread >> 2)]!;
   const assertion = context.failedAssertion;
   context.failedAssertion = undefined;
-  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), status === STATUS.stuck ? '' : threadText(launch, thread)];
+  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, slot)}` };
+  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), threadText(launch, thread)];
   return {
     result: kind.result,
     detail: `${name}: ${kind.says(hex(address), assertion)}, ${where.filter((part) => part !== '').join(', ')}`,
   };
+}
+
+/** Blocks that are told one by one. */
+const TOLD = 8;
+
+/** No block of the grid gets any further. `waiting` are the slots of those that have begun. */
+export function describeStall(launch: LaunchOperation, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): Fault {
+  const told = waiting.slice(0, TOLD).map((slot) => waitingText(launch, slot));
+  if (waiting.length > TOLD) told.push(`${waiting.length - TOLD} more blocks wait`);
+  if (unstarted > 0) told.push(`${unstarted} have not begun`);
+  return {
+    result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+    detail: `${launch.func.name}: the blocks wait for each other: none has got any further for ${milliseconds / 1000} s, and no other work is queued`
+      + ` that could release them (for a kernel that waits for the host, raise stallLimit): ${told.join('; ')}`,
+  };
+}
+
+function waitingText(launch: LaunchOperation, slot: BlockSlot): string {
+  const { context, kernel } = launch.func;
+  const { words } = context.memory;
+  const scratch = words[(slot.address + CTX.scratch) >>> 2]!;
+  const places = kernel.waiting(words, scratch, words[(slot.address + CTX.threads) >>> 2]!).map(({ line, threads, first }) => (
+    `${threads === 1 ? threadText(launch, first) : `${threads} threads from ${threadText(launch, first)} on`}${line > 0 ? ` at PTX line ${line}` : ''}`));
+  return `${blockText(launch, slot)}${places.length === 0 ? '' : `: ${places.join(', ')}`}`;
 }
 
 /** WebAssembly stopped the kernel itself. */
