@@ -52,7 +52,7 @@ const FLAG = { readAsInteger: 1, normalizedCoordinates: 2, srgb: 16 } as const;
 /** CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT of every device. */
 const ALIGNMENT = 512;
 
-/** An object of the driver that stands for texels in memory. @internal */
+/** An object of the driver that stands for texels in memory. */
 export abstract class TexelObject<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** The memory that it reads or writes. @internal */

@@ -43,7 +43,10 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
-  /** Run four threads at once in vector lanes, where a kernel allows it; on by default. */
+  /**
+   * Run four threads at once in vector lanes, where a kernel allows it. Off by default: threads of a group that part in a
+   * long loop, some of which are suspended while others go on, are known to start anew.
+   */
   simd?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
@@ -210,7 +213,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
     const { layout, entryLines: lines } = emitter;
-    const lanes = options.simd === false ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
+    const lanes = options.simd !== true ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
     const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;

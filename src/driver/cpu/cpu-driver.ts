@@ -39,7 +39,7 @@ export interface CpuOptions {
    * Infinity for kernels that wait for the host for as long as it takes. Default 10,000.
    */
   stallLimit?: number;
-  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. */
+  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. @internal */
   crew?: CrewOptions;
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;

@@ -193,7 +193,7 @@ describe('lanes', () => {
 
   it('say why a kernel has none', () => {
     const lanes = (source: string, name: string): [number, string | undefined] => {
-      const found = new Grid(source).kernel(name);
+      const found = new Grid(source, { simd: true }).kernel(name);
       return [found.lanes, found.whyNoLanes];
     };
     expect(lanes(sample('k01_saxpy'), 'saxpy')).toEqual([4, undefined]);
