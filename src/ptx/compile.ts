@@ -43,10 +43,7 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
-  /**
-   * Run four threads at once in vector lanes, where a kernel allows it. Off by default: threads of a group that part in a
-   * long loop, some of which are suspended while others go on, are known to start anew.
-   */
+  /** Run four threads at once in vector lanes, where a kernel allows it. Off by default: younger than the scalar back end, and tested less. */
   simd?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;

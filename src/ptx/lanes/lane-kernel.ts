@@ -329,6 +329,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { items } = region;
     const isLoop = region.header >= 0;
     const end = {};
+    /** Where a loop's threads come together that wait to go round again. */
+    const tail = {};
     this.openLabel('block', end);
     if (isLoop) {
       // Threads that a turn resumes inside are let through.
@@ -337,6 +339,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       const label = {};
       this.loopLabels.set(region, label);
       this.openLabel('loop', label);
+      this.openLabel('block', tail);
     }
     const after: object[] = [];
     for (let index = items.length - 1; index > 0; index--) {
@@ -366,7 +369,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         this.weight /= 8;
         return;
       }
-      const next = after[index + 1] ?? end;
+      const next = after[index + 1] ?? (isLoop ? tail : end);
       if (this.entryOf.has(item)) {
         if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
@@ -379,6 +382,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.emitBlock(blocks[item]!);
     });
     if (isLoop) {
+      this.closeLabel();
       if (this.plan.waitsAt(region.header)) this.repeat(region);
       this.closeLabel();
       this.loopLabels.delete(region);

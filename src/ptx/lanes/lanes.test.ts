@@ -191,6 +191,28 @@ describe('lanes', () => {
     }
   });
 
+  // Threads that waited for the loop's header were once lost where all others had left the loop's last block out.
+  it.each([[3, 5], [3, 400], [63, 20], [255, 3]])('wait for a header while nobody runs the loop\'s end: 1 of %i, %i times', (mask, times) => {
+    const body = `.reg .b64 %rd<12>; .reg .b32 %r<30>; .reg .pred %p<4>;
+      ld.param.u64 %rd0, [out]; mov.u32 %r22, %tid.x; mul.wide.u32 %rd10, %r22, 4; add.u64 %rd11, %rd0, %rd10;
+      mov.u32 %r10, 0; mad.lo.u32 %r15, %r22, 7919, 12345;
+    again:
+      mad.lo.u32 %r15, %r15, 1664525, 1013904223; shr.u32 %r16, %r15, 8; and.b32 %r16, %r16, ${mask};
+      setp.ne.u32 %p0, %r16, 0;
+      @%p0 bra again;
+      add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, ${times};
+      @%p1 bra again;
+      st.global.u32 [%rd11], %r15;
+      ret;`;
+    const [threads, lanes] = [false, true].map(simd => {
+      const grid = new Grid(kernelText('k', '.param .u64 out', body), { simd });
+      const out = grid.put(new Uint32Array(40));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [40], fuel: 100_000, maxCalls: 100 }).status).toBe(STATUS.done);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(threads);
+  });
+
   it('say why a kernel has none', () => {
     const lanes = (source: string, name: string): [number, string | undefined] => {
       const found = new Grid(source, { simd: true }).kernel(name);
