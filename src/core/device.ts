@@ -536,9 +536,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     else process.emitWarning(`${shown.message} (nobody awaited it; listen with device.on('error', …))`, { type: 'CudaWarning', code: shown.code });
   }
 
-  /** Something was collected without being closed. @internal */
+  /** Something was collected without being closed; that of a device that is closed is closed with it. @internal */
   leaked(what: string): void {
-    if (this.warned) return;
+    if (this.warned || this.closing) return;
     this.warned = true;
     process.emitWarning(`${what} was garbage-collected without being closed; it is freed now. Declare it with 'using', or call close(). Further leaks are not reported.`, {
       type: 'CudaWarning', code: 'CUDA_LEAK',
