@@ -8,9 +8,8 @@ import { CudaDisposedError } from '../runtime/errors.js';
 import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from './arguments.js';
 import { DeviceBox } from './box.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS } from './dtype.js';
-import type { DType, DTypeName, HostArray, HostView } from './dtype.js';
-import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import type { DType, DTypeName, HostArray } from './dtype.js';
+import { encoderFor, readTarget } from './host-codec.js';
 import { Allocation } from './memory.js';
 import { Pending } from './pending.js';
 import { Stream } from './stream.js';
@@ -124,16 +123,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
-    const into: unknown = options.into;
-    let target: HostView;
-    if (into === undefined) target = hostArray(this.dtype.name, this.length, false);
-    else {
-      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${HOST_ARRAYS[this.dtype.name].name}`, into);
-      checkArray(this.dtype, into, false, 'into');
-      if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', `${this.length} elements`, into);
-      target = into;
-    }
-    const decoder = decoderFor(this.dtype, target, false, 'into', into === undefined);
+    const { target, decoder } = readTarget(this.dtype, this.length, options.into);
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.toString()}.read`, () => target as HostArray<D>);
   }
 

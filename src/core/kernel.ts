@@ -341,14 +341,7 @@ export class Kernel {
     const { pointers, memories } = this;
     const body = stream.begin(OP.launchGrid, 13 + references + this.paramWords, root);
     const { memory } = this.runtime.ring;
-    memory[body] = this.handle;
-    memory[body + 1] = shape.gridX;
-    memory[body + 2] = shape.gridY;
-    memory[body + 3] = shape.gridZ;
-    memory[body + 4] = shape.blockX;
-    memory[body + 5] = shape.blockY;
-    memory[body + 6] = shape.blockZ;
-    memory[body + 7] = shape.sharedBytes;
+    putShape(memory, body, this.handle, shape);
     memory[body + 8] = references | (this.paramBytes << 16);
     let at = body + 9;
     for (let i = 0; i < pointers.length; i++) {
@@ -364,14 +357,7 @@ export class Kernel {
     const { extended } = shape;
     const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
     const { memory } = this.runtime.ring;
-    memory[body] = this.handle;
-    memory[body + 1] = shape.gridX;
-    memory[body + 2] = shape.gridY;
-    memory[body + 3] = shape.gridZ;
-    memory[body + 4] = shape.blockX;
-    memory[body + 5] = shape.blockY;
-    memory[body + 6] = shape.blockZ;
-    memory[body + 7] = shape.sharedBytes;
+    putShape(memory, body, this.handle, shape);
     let at = body + 8;
     if (extended) {
       putAttributes(memory, at, options);
@@ -510,6 +496,18 @@ function usualWay(param: ParamLayout): number {
   if (param.kind !== 'scalar') return WAY_OTHER;
   if (param.scalar === 'f32') return WAY_F32;
   return param.scalar === 'i32' || param.scalar === 'u32' ? WAY_I32 : WAY_OTHER;
+}
+
+/** The first eight words of a launch that names all dimensions. */
+function putShape(memory: Int32Array, at: number, handle: number, shape: LaunchShape): void {
+  memory[at] = handle;
+  memory[at + 1] = shape.gridX;
+  memory[at + 2] = shape.gridY;
+  memory[at + 3] = shape.gridZ;
+  memory[at + 4] = shape.blockX;
+  memory[at + 5] = shape.blockY;
+  memory[at + 6] = shape.blockZ;
+  memory[at + 7] = shape.sharedBytes;
 }
 
 function extent(memory: KernelMemory): readonly [number, number] {
