@@ -260,6 +260,28 @@ export abstract class Emitter {
     this.code.op('end');
   }
 
+  /** What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is the beginning. */
+  protected enterAt(number: number, entries: readonly number[], begin: () => void, restore: (entry: number) => void): void {
+    const { code } = this;
+    const go = {};
+    const begins = {};
+    const stubs = entries.map(() => ({}));
+    this.openLabel('block', go);
+    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
+    this.openLabel('block', begins);
+    code.get(number).op('br_table').u32(entries.length);
+    for (const label of [begins, ...stubs]) code.u32(this.depthOf(label));
+    this.closeLabel();
+    begin();
+    this.branchTo(go);
+    for (const entry of entries) {
+      this.closeLabel();
+      restore(entry);
+      this.branchTo(go);
+    }
+    this.closeLabel();
+  }
+
   // ---- operands
 
   protected checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {

@@ -38,12 +38,16 @@ export interface FrameLayout {
   callStack: boolean;
 }
 
-export function scratchBytes(layout: FrameLayout, threads: number): number {
+/** What `scratch-places.ts` lays out. */
+export function bytesBeforeFrames(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
   if (layout.stateful) bytes += (4 * threads + 15) & ~15;
   if (layout.mail) bytes += MAIL.bytes * threads;
-  bytes += layout.matrixBytes * ((threads + 31) >> 5);
-  bytes += layout.frameBytes * threads;
+  return bytes + layout.matrixBytes * ((threads + 31) >> 5);
+}
+
+export function scratchBytes(layout: FrameLayout, threads: number): number {
+  let bytes = bytesBeforeFrames(layout, threads) + layout.frameBytes * threads;
   bytes = (bytes + 15) & ~15;
   bytes += layout.localBytes * threads;
   if (layout.callStack) bytes += CALL_STACK_BYTES;

@@ -12,8 +12,9 @@ import type { Shape } from '../analysis/regions.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
-import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
+import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
+import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
 import { matrixAreaBytes } from './matrix-arrivals.js';
@@ -97,33 +98,8 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   // ---- places
 
-  private states(): number {
-    return this.hoist('states', 'i32', code => { code.get(this.scratch()).i32(SCRATCH.states).op('i32.add'); });
-  }
-
-  private scratch(): number {
-    return this.contextField('scratch');
-  }
-
-  /** Start of the mailboxes: after the states. */
-  private mailBase(): number {
-    return this.hoist('mail', 'i32', code => {
-      code.get(this.scratch()).i32(SCRATCH.states).op('i32.add');
-      if (this.layout.stateful) code.get(this.contextField('threads')).i32(4).op('i32.mul').i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
-    });
-  }
-
-  /** The warps' matrices: after the mailboxes. */
-  private matricesBase(): number {
-    const mail = this.mailBase();
-    return this.hoist('matrices', 'i32', code => {
-      code.get(mail);
-      if (this.layout.mail) code.get(this.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
-    });
-  }
-
   private framesBase(): number {
-    const matrices = this.matricesBase();
+    const matrices = matricesBase(this, this.layout);
     const { matrixBytes } = this.layout;
     return this.hoist('frames', 'i32', code => {
       code.get(matrices);
@@ -135,7 +111,7 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   /** Pushes the address of the area for this warp's matrices. */
   pushMatrixArea(): void {
-    const base = this.matricesBase();
+    const base = matricesBase(this, this.layout);
     this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(this.layout.matrixBytes).op('i32.mul').op('i32.add');
   }
 
@@ -177,8 +153,7 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   /** Pushes the address of this thread's mailbox. */
   pushMailbox(): void {
-    const base = this.mailBase();
-    this.code.get(base).get(this.thread).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+    pushMailbox(this, this.layout);
   }
 
   leaveFaulted(): void {
@@ -235,7 +210,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   }
 
   private pushStateAddress(): void {
-    this.code.get(this.states()).get(this.thread).i32(2).op('i32.shl').op('i32.add');
+    this.code.get(statesBase(this)).get(this.thread).i32(2).op('i32.shl').op('i32.add');
   }
 
   private frameAddress(): number {
@@ -321,7 +296,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     // What every thread computes first is known only after its code: leave a gap and fill it.
     const before = code.finish();
     code.length = 0;
-    if (layout.stateful) this.emitRestores();
+    if (layout.stateful) this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
     else this.clearRegisters();
     this.emitFlow();
     // A block that ends the layout without leaving would fall through here.
@@ -346,28 +321,6 @@ export class KernelEmitter extends ControlFlowEmitter {
     whole.append(this.prologueBytes());
     whole.append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
-  }
-
-  private emitRestores(): void {
-    const { code } = this;
-    const go = {};
-    const stubs = this.entries.map(() => ({}));
-    this.openLabel('block', go);
-    const fresh = {};
-    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
-    this.openLabel('block', fresh);
-    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
-    code.u32(this.depthOf(fresh));
-    for (const stub of stubs) code.u32(this.depthOf(stub));
-    this.closeLabel();
-    this.clearRegisters();
-    this.branchTo(go);
-    this.entries.forEach(entry => {
-      this.closeLabel();
-      this.restore(entry);
-      this.branchTo(go);
-    });
-    this.closeLabel();
   }
 
   /** Registers that some path reads before it writes them start at zero in every thread. */

@@ -14,8 +14,9 @@ import type { Region, Shape } from '../analysis/regions.js';
 import { CTX, STATUS, THREAD_SLICE } from '../context.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult } from '../emit/arrivals.js';
 import type { Surroundings } from '../emit/emitter.js';
-import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
+import { STATE, bytesBeforeFrames } from '../emit/frame-layout.js';
 import type { FrameLayout } from '../emit/frame-layout.js';
+import { matricesBase, pushMailbox, statesBase } from '../emit/scratch-places.js';
 import type { Rules } from '../rules/rule.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import type { LocalType } from '../scalar-types.js';
@@ -117,23 +118,9 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   // ---- places
 
-  private statesBase(): number {
-    return this.hoist('states', 'i32', code => { code.get(this.contextField('scratch')).i32(SCRATCH.states).op('i32.add'); });
-  }
-
-  private mailBase(): number {
-    return this.hoist('mail', 'i32', code => {
-      code.get(this.contextField('scratch')).i32(SCRATCH.states).op('i32.add');
-      if (this.kernel.layout.stateful) code.get(this.contextField('threads')).i32(4).op('i32.mul').i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
-    });
-  }
-
+  /** A kernel with matrices has no lanes: the frames begin where they would. */
   private framesBase(): number {
-    const mail = this.mailBase();
-    return this.hoist('frames', 'i32', code => {
-      code.get(mail);
-      if (this.kernel.layout.mail) code.get(this.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
-    });
+    return matricesBase(this, this.kernel.layout);
   }
 
   private localsBase(): number {
@@ -173,7 +160,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   pushMailbox(): void {
-    this.code.get(this.mailBase()).get(this.thread).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+    pushMailbox(this, this.kernel.layout);
   }
 
   leaveFaulted(): void {
@@ -185,7 +172,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private pushStatesAddress(): void {
-    this.code.get(this.statesBase()).get(this.base).i32(2).op('i32.shl').op('i32.add');
+    this.code.get(statesBase(this)).get(this.base).i32(2).op('i32.shl').op('i32.add');
   }
 
   // ---- suspending and resuming
@@ -658,7 +645,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
-      this.emitRestores();
+      this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
       code.get(this.todo).get(this.active).op('v128.andnot').set(this.todo);
     } else {
       this.clearRegisters();
@@ -685,28 +672,6 @@ export class LaneKernelEmitter extends LaneEmitter {
   private storeFuel(): void {
     const { code, around: { linker } } = this;
     code.get(this.fuel).op('global.set').u32(linker.globalIndex('fuel')).i32(0).op('global.set').u32(linker.globalIndex('carry'));
-  }
-
-  private emitRestores(): void {
-    const { code } = this;
-    const go = {};
-    const stubs = this.entries.map(() => ({}));
-    this.openLabel('block', go);
-    const fresh = {};
-    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
-    this.openLabel('block', fresh);
-    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
-    code.u32(this.depthOf(fresh));
-    for (const stub of stubs) code.u32(this.depthOf(stub));
-    this.closeLabel();
-    this.clearRegisters();
-    this.branchTo(go);
-    this.entries.forEach(entry => {
-      this.closeLabel();
-      this.restore(entry);
-      this.branchTo(go);
-    });
-    this.closeLabel();
   }
 
   /** Registers that some path reads before it writes them start at zero. */
@@ -783,10 +748,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
 /** Bytes of scratch for a block that runs in lanes. */
 export function laneScratchBytes(layout: FrameLayout, groupBytes: number, threads: number): number {
-  let bytes: number = SCRATCH.states;
-  if (layout.stateful) bytes += (4 * threads + 15) & ~15;
-  if (layout.mail) bytes += MAIL.bytes * threads;
   const groups = (threads + 3) >> 2;
-  return bytes + groups * (groupBytes + 4 * layout.localBytes);
+  return bytesBeforeFrames(layout, threads) + groups * (groupBytes + 4 * layout.localBytes);
 }
 

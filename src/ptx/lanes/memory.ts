@@ -8,7 +8,6 @@ import { elements, sharedElements } from '../emit/memory-access.js';
 import { accessSpace, WATCHED } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-import { startsOf } from './unchecked.js';
 
 export interface Access {
   type: ScalarType;
@@ -144,13 +143,20 @@ function checkRange(e: LaneEmitter, { address, log2, shared, wide }: Access, pla
   const { code } = e;
   const base = address.base!;
   code.get(e.registerLocal(base));
-  const { wasm } = base.type;
   if (address.offset) {
     if (wide) code.i64(address.offset).op('i64.add');
     else code.i32(address.offset).op('i32.add');
   }
   const whole = wide ? e.temp('i64') : place;
   code.tee(whole);
+  testPlace(e, shared, log2, wide, 4);
+  if (wide) code.get(whole).op('i32.wrap_i64').set(place);
+}
+
+/** Makes the address on the stack a truth: `count` elements from it on are aligned and within what may be touched. */
+export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): void {
+  const { code } = e;
+  const type = wide ? 'i64' : 'i32';
   if (shared) {
     code.get(e.contextField('shared'));
     if (wide) code.op('i64.extend_i32_u');
@@ -159,14 +165,23 @@ function checkRange(e: LaneEmitter, { address, log2, shared, wide }: Access, pla
   } else {
     code.i32(NULL_PAGE);
   }
-  code.op(`${wasm}.sub`);
+  code.op(`${type}.sub`);
   if (wide) code.i64(log2);
   else code.i32(log2);
-  code.op(`${wasm}.rotr`).get(startsOf(e, shared, log2, wide, 4)).op(`${wasm}.lt_u`);
-  if (wide) code.get(whole).op('i32.wrap_i64').set(place);
+  code.op(`${type}.rotr`).get(startsOf(e, shared, log2, wide, count)).op(`${type}.lt_u`);
 }
 
-export function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
+/** Number of places where `count` elements in a row may start. */
+function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): number {
+  const all = elementsOf(e, shared, log2);
+  const type = wide ? 'i64' : 'i32';
+  return e.hoist(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
+    code.get(all).i64(count - 1).op('i64.sub').i64(0).get(all).i64(count - 1).op('i64.gt_u').op('select');
+    if (!wide) code.op('i32.wrap_i64');
+  });
+}
+
+function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
   if (!shared) return elements(e, log2, 'i64');
   const count = sharedElements(e, log2);
   return e.hoist(`sharedElements:${log2}:i64`, 'i64', code => { code.get(count).op('i64.extend_i32_u'); });

@@ -4,9 +4,8 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
-import { NULL_PAGE } from '../context.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { access, elementsOf } from './memory.js';
+import { access, testPlace } from './memory.js';
 import type { Access } from './memory.js';
 
 /** Fewer accesses than this are not worth a second copy of their instructions. */
@@ -94,32 +93,11 @@ export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: 
     if (start && wide) code.i64(start).op('i64.add');
     else if (start) code.i32(start).op('i32.add');
     code.tee(whole);
-    if (shared) {
-      code.get(e.contextField('shared'));
-      if (wide) code.op('i64.extend_i32_u');
-    } else if (wide) {
-      code.i64(NULL_PAGE);
-    } else {
-      code.i32(NULL_PAGE);
-    }
-    code.op(`${type}.sub`);
-    if (wide) code.i64(log2);
-    else code.i32(log2);
-    code.op(`${type}.rotr`).get(startsOf(e, shared, log2, wide, (end - start) >> log2)).op(`${type}.lt_u`);
+    testPlace(e, shared, log2, wide, (end - start) >> log2);
     if (index) code.op('i32.and');
     if (wide) code.get(whole).op('i32.wrap_i64').set(local);
     for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
   });
   if (run.stores) code.get(e.active).op('i32x4.all_true').op('i32.and');
   return places;
-}
-
-/** Number of places where `count` elements in a row may start. */
-export function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): number {
-  const all = elementsOf(e, shared, log2);
-  const type = wide ? 'i64' : 'i32';
-  return e.hoist(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
-    code.get(all).i64(count - 1).op('i64.sub').i64(0).get(all).i64(count - 1).op('i64.gt_u').op('select');
-    if (!wide) code.op('i32.wrap_i64');
-  });
 }
