@@ -201,7 +201,7 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
-    const complaint = formComplaint(mnemonic, modifiers);
+    const complaint = formComplaint(mnemonic, modifiers, source.operands.length);
     if (complaint) {
       const { source: text } = this.context.module;
       throw text.error(complaint.code, complaint.message, source.start, text.text.slice(source.start, source.end));

@@ -113,13 +113,19 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   }
 
   protected backEdge(header: number, again: () => void): void {
-    const { code } = this;
-    const fuel = this.around.linker.globalIndex('callFuel');
-    // A function cannot be suspended: after 2^32 back edges it is taken for endless.
-    code.op('global.get').u32(fuel).i32(1).op('i32.sub').op('global.set').u32(fuel);
-    code.op('global.get').u32(fuel);
+    this.pushFuel();
     again();
-    code.get(this.ctx).i32(FAULT.runaway).get(this.thread).i32(this.lowered.source.line).i64(0);
+    this.runAway();
+  }
+
+  /** A function cannot be suspended: after 2^32 back edges and calls it is taken for endless. Zero is then on the stack. */
+  private pushFuel(): void {
+    const fuel = this.around.linker.globalIndex('callFuel');
+    this.code.op('global.get').u32(fuel).i32(1).op('i32.sub').op('global.set').u32(fuel).op('global.get').u32(fuel);
+  }
+
+  private runAway(): void {
+    this.code.get(this.ctx).i32(FAULT.runaway).get(this.thread).i32(this.lowered.source.line).i64(0);
     this.call('fault');
     this.leaveFaulted();
   }
@@ -142,6 +148,10 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
       this.convertBits(from, register.type.wasm);
       code.set(this.registerLocal(register));
     });
+    // Recursion ends at the stack's end at the latest, but one that calls itself twice takes for ever to get there.
+    this.pushFuel();
+    code.op('i32.eqz');
+    this.when(() => { this.runAway(); });
     // The stack must have room for this frame.
     code.get(this.stack).i32(this.frameBytes).op('i32.add').op('global.get').u32(this.around.linker.globalIndex('stackEnd')).op('i32.gt_u');
     this.when(() => {

@@ -38,10 +38,8 @@ const NOTES: Readonly<Record<string, string>> = {
 };
 
 const REFUSED: Readonly<Record<string, string>> = {
-  clusterlaunchcontrol: 'clusters of several blocks', istypep: 'textures and surfaces', ldmatrix: 'matrices', mma: 'matrices', movmatrix: 'matrices',
-  multimem: 'memory of several GPUs', stmatrix: 'matrices', suld: 'textures and surfaces', suq: 'textures and surfaces', sured: 'textures and surfaces',
-  sust: 'textures and surfaces', tcgen05: 'tensor memory', tensormap: 'tensor copies', tex: 'textures and surfaces', tld4: 'textures and surfaces',
-  txq: 'textures and surfaces', wgmma: 'matrices of warp groups', wmma: 'matrices',
+  clusterlaunchcontrol: 'clusters of several blocks', multimem: 'memory of several GPUs', tcgen05: 'tensor memory', tensormap: 'tensor copies',
+  wgmma: 'matrices of warp groups',
 };
 
 const unique = (words: Iterable<string>): string[] => [...new Set(words)];
@@ -52,12 +50,13 @@ function combinations({ places }: Form): number {
 }
 
 /** `add{.rn,.rz}[.ftz].f32 T, T, T` */
-function signature({ mnemonic, places, operands }: Form): string {
+function signature({ mnemonic, places, operands, sinceText }: Form): string {
   const parts = places.map(({ words, optional }) => {
     const alternatives = words.map(word => `.${word}`).join('|');
     return optional ? `[${alternatives}]` : words.length > 1 ? `{${alternatives}}` : alternatives;
   });
-  return `${mnemonic}${parts.join('')} ${operands.join(', ')}`.trimEnd();
+  const since = sinceText === '' ? '' : `   // ${sinceText}`;
+  return `${mnemonic}${parts.join('')} ${operands.join(', ')}`.trimEnd() + since;
 }
 
 export function coverageTable(): string {
@@ -74,7 +73,7 @@ export function coverageTable(): string {
   const forms = [...FORMS_OF.values()].flatMap(list => unique(list.map(signature)));
   return [
     '# PTX coverage', '',
-    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows in `src/ptx/rules/forms.ts` by',
+    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows in `src/ptx/rules/forms/` by',
     '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page with what the rows give.', '',
     'Modifiers may stand in any order, types keep theirs. A combination that is in no row is refused when the module is',
     'compiled, with line, column and the instruction; the other kernels of the module still compile.', '',
@@ -83,7 +82,8 @@ export function coverageTable(): string {
     '## Refused', '', '| instruction | needs |', '|---|---|', ...refused, '',
     '## Rows', '',
     'One of the words in braces, at most one of those in brackets. `T` is a register of the last type, `T1` of the first, `{T}` a',
-    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global and `[s]` a shared one; `?` may be left out.', '',
+    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global and `[s]` a shared one; `?` may be left out.',
+    'Behind a row stands the .version and the .target that have it; single words of it may need later ones.', '',
     '```', ...forms, '```', '',
   ].join('\n');
 }

@@ -49,42 +49,48 @@ function registerOf(name: string, index: number): string {
   return { 8: '%h', 16: '%h', 32: '%r', 64: '%l', 128: '%q' }[type.bits]! + String(index);
 }
 
-/** The instructions of a form; operands that may be left out are there in one and missing in another. */
-export function casesOf(row: Form): FormCase[] {
-  return combinations(row.places).flatMap(modifiers => {
-    const types = modifiers.filter(isScalarType);
-    const width = Number(modifiers.find(word => /^v[248]$/.test(word))?.slice(1) ?? 1);
-    let next = 0;
-    const simple = (token: string): string => {
-      const [, base, selector = ''] = /^(.*?)(\.[bh]\d+)?$/.exec(token)!;
-      const name = base === 'T' ? types.at(-1)! : base === 'T1' ? types[0]! : base!;
-      if (name === 'p') return `%p${next++ % 3}`;
-      if (name === '!p') return `!%p${next++ % 3}`;
-      return isScalarType(name) ? registerOf(name, next++) + selector : token;
-    };
-    const operand = (token: string): string => {
-      if (token === '[A]') return modifiers.some(word => word.startsWith('shared')) ? '[%r23]' : '[%l23]';
-      if (token === '[g]') return '[%l23]';
-      if (token === '[s]') return '[%r23]';
-      if (token === '{T}') return `{${Array.from({ length: width }, () => simple('T')).join(', ')}}`;
-      if (token.startsWith('{')) return `{${token.slice(1, -1).split(',').map(simple).join(', ')}}`;
-      if (token.includes('|')) return token.split('|').map(simple).join('|');
-      return simple(token);
-    };
-    const name = [row.mnemonic, ...modifiers].join('.');
-    const lists = [row.operands.filter(token => !token.endsWith('?'))];
-    if (row.operands.some(token => token.endsWith('?'))) lists.push(row.operands.map(token => token.replace('?', '')));
-    return lists.map(list => {
-      next = 0;
-      return { modifiers, text: `${name} ${list.map(operand).join(', ')}`.trimEnd() + ';' };
-    });
+/** The instructions of a form. */
+export const casesOf = (row: Form): FormCase[] => combinations(row.places).flatMap(modifiers => casesWith(row, modifiers));
+
+/** An instruction with the form's operands and any modifiers. Operands that may be left out are there in one and missing in another. */
+export function casesWith(row: Form, modifiers: string[]): FormCase[] {
+  const types = modifiers.filter(isScalarType);
+  const width = Number(modifiers.find(word => /^v[248]$/.test(word))?.slice(1) ?? 1);
+  const space = modifiers.find(word => /^(shared|param)/.test(word));
+  let next = 0;
+  const simple = (token: string): string => {
+    const [, base, selector = ''] = /^(.*?)(\.[bh]\d+)?$/.exec(token)!;
+    const name = base === 'T' ? types.at(-1)! : base === 'T1' ? types[0]! : base!;
+    if (name === 'p') return `%p${next++ % 3}`;
+    if (name === '!p') return `!%p${next++ % 3}`;
+    return isScalarType(name) ? registerOf(name, next++) + selector : token;
+  };
+  const operand = (token: string): string => {
+    if (token === '[g]') return '[%l23]';
+    // A generic address has 64 bits.
+    if (token === '[A]' || token === '[s]') return space?.startsWith('shared') ? '[%r23]' : space === 'param::func' && row.mnemonic === 'ld' ? '[result]' : space !== undefined && row.mnemonic === 'st' ? '[argument]' : '[%l23]';
+    if (token === '{T}') return `{${Array.from({ length: width }, () => simple('T')).join(', ')}}`;
+    if (token.startsWith('{')) return `{${token.slice(1, -1).split(',').map(simple).join(', ')}}`;
+    if (token.includes('|')) return token.split('|').map(simple).join('|');
+    return simple(token);
+  };
+  const name = [row.mnemonic, ...modifiers].join('.');
+  const lists = [row.operands.filter(token => !token.endsWith('?'))];
+  if (row.operands.some(token => token.endsWith('?'))) lists.push(row.operands.map(token => token.replace('?', '')));
+  return lists.map(list => {
+    next = 0;
+    return { modifiers, text: `${name} ${list.map(operand).join(', ')}`.trimEnd() + ';' };
   });
 }
 
+/** The lines of a kernel that stand before instructions of forms. */
+export const SKELETON_LINES = 8;
+
 /** A kernel around instructions of forms. */
-export function formKernel(instructions: string): string {
+export function formKernel(instructions: string, version = '9.1', target?: string): string {
   // Warp operations without .sync are gone since sm_70.
-  const target = /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : 'sm_100a';
-  return `.version 9.0\n.target ${target}\n.address_size 64\n.func f() { ret; }\n.visible .entry k(.param .u64 out)\n{\n${REGISTERS}\n` +
-    `.shared .align 16 .b8 shared[1024];\nlabels: .branchtargets label;\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
+  target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : 'sm_100a';
+  const registers = Number(version) < 8.3 ? REGISTERS.replace('.reg .b128 %q<4>;', '') : REGISTERS;
+  return `.version ${version}\n.target ${target}\n.address_size 64\n.func f() { ret; } .func (.param .align 16 .b8 returned[32]) g() { ret; }\n.visible .entry k(.param .u64 out) {\n${registers}\n` +
+    `.shared .align 16 .b8 shared[1024]; .param .align 16 .b8 argument[32]; .param .align 16 .b8 result[32]; call (result), g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
 }

@@ -1,4 +1,4 @@
-// The valid combinations of types and modifiers of an instruction, as data: `form('add', '[sat] s32', 'T T T')`.
+// The valid combinations of types and modifiers of an instruction, as data: `form('add', 'sat s32', 'T T T')`.
 // A form is a row of places; each is filled by one of the words between its bars, and one in brackets may stay empty.
 // Assemblers take modifiers in any order, only types keep theirs, and so does this one.
 
@@ -9,17 +9,35 @@ export interface FormPlace {
   readonly optional: boolean;
 }
 
+/** Since when there is something: a .version, a .target. */
+export interface Since {
+  /** `.version 8.10` is 810; 0 where it always was. */
+  readonly version: number;
+  /** Number of the .target; 0 where all have it. */
+  readonly target: number;
+  /** `a`: only in PTX for architectures such as sm_100a, which runs on no other; `f`: of the same family (sm_100f, sm_103f), too. */
+  readonly specific: '' | 'a' | 'f';
+  /** Gone since this target, not there until it. */
+  readonly gone: boolean;
+}
+
 /** One row. Its text is taken apart when it is first looked at: a program uses few of all mnemonics. */
 export class Form {
   readonly mnemonic: string;
   private readonly placesText: string;
   private readonly operandsText: string;
+  /** As it is written. */
+  readonly sinceText: string;
+  private readonly wordsSince: Readonly<Record<string, string>>;
+  private counted: number | undefined;
   private parsed: readonly FormPlace[] | undefined;
 
-  constructor(mnemonic: string, places: string, operands: string) {
+  constructor(mnemonic: string, places: string, operands: string, since: string, wordsSince: Readonly<Record<string, string>> = {}) {
     this.mnemonic = mnemonic;
     this.placesText = places;
     this.operandsText = operands;
+    this.sinceText = since;
+    this.wordsSince = wordsSince;
   }
 
   get places(): readonly FormPlace[] {
@@ -38,18 +56,48 @@ export class Form {
   get operands(): readonly string[] {
     return words(this.operandsText);
   }
+
+  takes(operands: number): boolean {
+    this.counted ??= this.operands.length;
+    return operands === this.counted || (operands === this.counted - 1 && this.operandsText.endsWith('?'));
+  }
+
+  /** The same form, of which some words are younger. */
+  withWords(wordsSince: Readonly<Record<string, string>>): Form {
+    return new Form(this.mnemonic, this.placesText, this.operandsText, this.sinceText, wordsSince);
+  }
+
+  /** Since when the form is there with these modifiers: what any of the alternatives asks for. */
+  since(modifiers: readonly string[]): readonly Since[] {
+    const youngest = modifiers.flatMap(modifier => Object.hasOwn(this.wordsSince, modifier) ? sinceIn(this.wordsSince[modifier]!) : []);
+    return this.sinceText.split(' or ').map(text => youngest.reduce(both, sinceIn(text)));
+  }
 }
 
-export const form = (mnemonic: string, places: string, operands = ''): Form => new Form(mnemonic, places, operands);
+/**
+ * A form. `since` says from which PTX and target on it is there, as in `8.0 sm_90`, with ` or ` between alternatives;
+ * `sm_100f` is of that family only, `sm_100a` of its architectures' own PTX; `before sm_70` is gone later.
+ */
+export const form = (mnemonic: string, places: string, operands = '', since = ''): Form => new Form(mnemonic, places, operands, since);
 
 /** As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it. */
-export function forms(mnemonic: string, places: string, operands = ''): Form[] {
+export function forms(mnemonic: string, places: string, operands = '', since = ''): Form[] {
   const group = /\{([^}]*)\}/.exec(places);
-  if (!group) return [form(mnemonic, places, operands)];
-  return ['', group[1]!].flatMap(chosen => forms(mnemonic, places.replace(group[0], chosen), operands));
+  if (!group) return [form(mnemonic, places, operands, since)];
+  return ['', group[1]!].flatMap(chosen => forms(mnemonic, places.replace(group[0], chosen), operands, since));
 }
 
 const words = (text: string): string[] => text.split(/\s+/).filter(word => word !== '');
+
+function sinceIn(text: string): Since {
+  const [, major = '0', minor = '0', before, target = '0', specific = ''] = /^(?:(\d+)\.(\d+))? *(before )?(?:sm_(\d+)([af]?))?$/.exec(text)!;
+  return { version: Number(major) * 100 + Number(minor), target: Number(target), specific: specific as Since['specific'], gone: before !== undefined };
+}
+
+function both(one: Since, other: Since): Since {
+  const later = one.target > other.target || (one.target === other.target && one.specific !== '') ? one : other;
+  return { version: Math.max(one.version, other.version), target: later.target, specific: later.specific, gone: later.gone };
+}
 
 /** True when every modifier fills a place of the form and no place that must be filled is empty. */
 export function fits({ places }: Form, modifiers: readonly string[]): boolean {

@@ -37,7 +37,7 @@ describe('every form compiles', () => {
 describe('what is in no form is refused', () => {
   const complaint = (text: string): unknown => {
     const [mnemonic, ...modifiers] = text.split('.');
-    return formComplaint(mnemonic!, modifiers)?.code;
+    return formComplaint(mnemonic!, modifiers, 3)?.code;
   };
   it.each(['add.sat.u32', 'add.cc.s16', 'mul.u32', 'mul.wide.u64', 'fma.f32', 'fma.rn.sat.bf16', 'and.u32', 'shl.s32', 'setp.lt.b32', 'setp.f32', 'cvt.sat.u32.u8',
     'cvt.u8.f32', 'cvt.rn.f64.f32', 'atom.exch.u32', 'atom.add.s64', 'red.cas.b32', 'ld.relaxed.u32', 'ld.acquire.gpu.const.u32', 'st.global.nc.u32',

@@ -94,6 +94,14 @@ function add(e: Emitter): void {
     e.pop(e.arg(0), type);
     return;
   }
+  if (uses && type.bits === 16) {
+    const operation = subtracts ? 'i32.sub' : 'i32.add';
+    e.push(e.arg(1), type);
+    e.push(e.arg(2), type);
+    code.op(operation).get(carry(e)).op(operation);
+    e.popNarrow(e.arg(0), type);
+    return;
+  }
   if (sets || uses) {
     if (subtracts) {
       subtractWithBorrow(e, type, sets, uses);
