@@ -52,5 +52,7 @@ export const FAULT = {
 
 /** Addresses below this are never valid. */
 export const NULL_PAGE = 65536;
+/** A word of the null page, zero at first: who reads or writes 128 bits as one holds it. */
+export const WIDE_LOCK = 64;
 /** Loop back edges that a thread may take before the next thread of its block gets its turn. */
 export const THREAD_SLICE = 4096;

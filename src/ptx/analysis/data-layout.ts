@@ -25,8 +25,6 @@ export interface DataLayout {
   symbols: Map<string, Symbol>;
   /** Where the .const variables are: after the .global ones. */
   constants: { from: number; to: number };
-  /** A word that 128-bit atomics take turns by, in a module that mentions such values. */
-  lock: number;
 }
 
 export const alignUp = (value: number, align: number): number => Math.ceil(value / align) * align;
@@ -88,8 +86,6 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
   }
 
   const constants = { from: firstConstant < 0 ? end : firstConstant, to: end };
-  const lock = alignUp(end, 16);
-  if (source.text.includes('.b128')) end = lock + 16;
   const image = new Uint8Array(alignUp(end, 16));
   const view = new DataView(image.buffer);
   const relocations: { offset: number; addend: number }[] = [];
@@ -153,5 +149,5 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
     });
   };
   for (const { variable, offset } of placed) if (variable.initializer) write(variable, offset, variable.dimensions, variable.initializer);
-  return { image, relocations, variables, symbols, constants, lock };
+  return { image, relocations, variables, symbols, constants };
 }

@@ -26,7 +26,7 @@ export interface Surroundings {
   functionIndex(target: PtxFunction): number;
   /** Index of the function that calls through an address: (…arguments, address, line) → results. */
   indirectCall(signature: Signature): number;
-  data: Pick<DataLayout, 'constants' | 'lock'>;
+  data: Pick<DataLayout, 'constants'>;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
   /** Results that are NaN are PTX's canonical NaN. */

@@ -11,6 +11,7 @@ import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
 import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
+import { asOne } from './wide-access.js';
 
 const B64 = scalarType('b64');
 const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
@@ -83,7 +84,7 @@ export function readModifyWrite(
   }
 }
 
-/** exch and cas of 128 bits: plain accesses, one block after the other where others may look. */
+/** exch and cas of 128 bits. */
 function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: boolean): void {
   const { code } = e;
   const swaps = operation === 'cas';
@@ -93,29 +94,19 @@ function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: bo
     code.set(local);
     return local;
   }));
-  const lock = (): void => { code.op('global.get').u32(e.around.linker.globalIndex('dataBase')).i32(e.around.data.lock).op('i32.add'); };
-  if (!shared) {
-    lock();
-    e.call('take_lock');
-  }
-  const old = [0, 8].map(offset => {
-    const local = e.temp('i64');
-    code.get(place.local).memory('i64.load', place.offset + offset).set(local);
-    return local;
+  const old = [e.temp('i64'), e.temp('i64')];
+  asOne(e, !shared, () => {
+    old.forEach((local, half) => { code.get(place.local).memory('i64.load', place.offset + 8 * half).set(local); });
+    const write = (): void => {
+      values.at(-1)!.forEach((value, half) => { code.get(place.local).get(value).memory('i64.store', place.offset + 8 * half); });
+    };
+    if (swaps) {
+      code.get(old[0]!).get(values[0]![0]!).op('i64.eq').get(old[1]!).get(values[0]![1]!).op('i64.eq').op('i32.and');
+      e.when(write);
+    } else {
+      write();
+    }
   });
-  const write = (): void => {
-    [0, 8].forEach((offset, half) => { code.get(place.local).get(values.at(-1)![half]!).memory('i64.store', place.offset + offset); });
-  };
-  if (swaps) {
-    code.get(old[0]!).get(values[0]![0]!).op('i64.eq').get(old[1]!).get(values[0]![1]!).op('i64.eq').op('i32.and');
-    e.when(write);
-  } else {
-    write();
-  }
-  if (!shared) {
-    lock();
-    code.i32(0).memory('i32.atomic.store', 0);
-  }
   components(e, e.arg(0), 2).forEach((target, half) => {
     code.get(old[half]!);
     e.pop(target, B64);
@@ -244,10 +235,5 @@ function combineHalves(e: Emitter, type: ScalarType, old: number, pushOperand: (
     if (shift) code.i32(16).op('i32.shl').op('i32.or');
   }
 }
-
-export const ATOMIC_FUNCTIONS = `
-(func $take_lock (param $at i32)
-  (loop $again (br_if $again (i32.atomic.rmw.cmpxchg $at 0 1))))
-`;
 
 export const ATOMIC_RULES: readonly RuleRow[] = [['atom', atomic], ['red', atomic]];

@@ -10,7 +10,7 @@ import { UNCOVERED_MNEMONICS } from './uncovered.js';
 const NOTES: Readonly<Record<string, string>> = {
   alloca: 'up to 4096 bytes per thread and function; more is a stack overflow',
   applypriority: 'a hint: does nothing',
-  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under a lock; f16 and bf16 are rounded once',
+  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once',
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: a block is alone in its cluster; `arrive` is taken together with `wait`',
   brkpt: 'does nothing',
@@ -23,7 +23,7 @@ const NOTES: Readonly<Record<string, string>> = {
   getctarank: 'always 0: a block is alone in its cluster',
   griddepcontrol: 'does nothing: grids of a stream run one after the other',
   isspacep: '`.param` is refused in functions that are really called',
-  ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` scalars are atomic loads',
+  ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a vector; of `.b128` one, under the lock of `atom`',
   mapa: 'the address itself: a block is alone in its cluster',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
   nanosleep: 'gives way to other threads, for no certain time',
@@ -33,7 +33,7 @@ const NOTES: Readonly<Record<string, string>> = {
   rem: 'by zero gives the dividend',
   setmaxnreg: 'does nothing',
   shfl: 'a thread that reads one that is not there reads its own value',
-  st: 'cache operators, eviction priorities and policies change nothing',
+  st: 'as `ld`',
   trap: 'ends the launch with an error',
 };
 

@@ -10,6 +10,7 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
 import type { RuleRow } from './rule.js';
+import { asOne } from './wide-access.js';
 
 /** Accesses that other threads may be looking at. */
 export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
@@ -74,24 +75,30 @@ function load(e: Emitter): void {
   }
   const parts = components(e, e.arg(0), width);
   const bytes = type.bits / 8;
-  const atomic = width === 1 && WATCHED.some(word => e.has(word));
-  const place = checkedPlace(e, source, bytes * width, accessSpace(e));
+  const watched = WATCHED.some(word => e.has(word));
+  const space = accessSpace(e);
+  const place = checkedPlace(e, source, bytes * width, space);
+  // A vector is one access for each of its elements, 128 bits are one.
+  const whole = e.type().bits > 64;
+  const atomic = watched && !whole;
   const loads: number[] = [];
-  parts.forEach((part, index) => {
-    if (part.kind === 'sink') return;
-    code.get(place.local).memory(loadName(type, atomic), place.offset + index * bytes);
-    if (atomic) {
-      if (type.bits < 32 && type.kind === 'signed') code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
-      e.convertBits(integerOf(type), type.wasm);
-    }
-    if (parts.length === 1) {
-      e.pop(part, type, 'wide');
-      return;
-    }
-    // The address register may be among the results: collect first.
-    const value = e.temp(type.wasm);
-    code.set(value);
-    loads[index] = value;
+  asOne(e, watched && whole && space !== 'shared', () => {
+    parts.forEach((part, index) => {
+      if (part.kind === 'sink') return;
+      code.get(place.local).memory(loadName(type, atomic), place.offset + index * bytes);
+      if (atomic) {
+        if (type.bits < 32 && type.kind === 'signed') code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
+        e.convertBits(integerOf(type), type.wasm);
+      }
+      if (parts.length === 1) {
+        e.pop(part, type, 'wide');
+        return;
+      }
+      // The address register may be among the results: collect first.
+      const value = e.temp(type.wasm);
+      code.set(value);
+      loads[index] = value;
+    });
   });
   if (parts.length === 1) return;
   parts.forEach((part, index) => {
@@ -127,13 +134,18 @@ function store(e: Emitter): void {
   }
   const parts = components(e, e.arg(1), width);
   const bytes = type.bits / 8;
-  const atomic = width === 1 && WATCHED.some(word => e.has(word));
-  const place = checkedPlace(e, target, bytes * width, accessSpace(e));
-  parts.forEach((part, index) => {
-    code.get(place.local);
-    e.push(part, type, 'wide');
-    if (atomic) e.convertBits(type.wasm, integerOf(type));
-    code.memory(storeName(type, atomic), place.offset + index * bytes);
+  const watched = WATCHED.some(word => e.has(word));
+  const space = accessSpace(e);
+  const place = checkedPlace(e, target, bytes * width, space);
+  const whole = e.type().bits > 64;
+  const atomic = watched && !whole;
+  asOne(e, watched && whole && space !== 'shared', () => {
+    parts.forEach((part, index) => {
+      code.get(place.local);
+      e.push(part, type, 'wide');
+      if (atomic) e.convertBits(type.wasm, integerOf(type));
+      code.memory(storeName(type, atomic), place.offset + index * bytes);
+    });
   });
   if (signals) completeTransaction(e, e.arg(2), () => { code.i32(bytes * width); });
 }

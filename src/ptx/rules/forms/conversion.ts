@@ -43,10 +43,10 @@ const SMALLER: readonly Form[] = [
   form('cvt', 'rn|rz [relu] tf32 f32', 'b32 T', '7.8 sm_90'), form('cvt', 'rn|rz satfinite [relu] tf32 f32', 'b32 T', '8.6 sm_100'),
   form('cvt', `rn satfinite [relu] ${SMALL} f32`, 'T1 T T', '8.1 sm_89 or 7.8 sm_90'), form('cvt', `rn satfinite [relu] ${SMALL} f16x2`, 'T1 T', '8.1 sm_89 or 7.8 sm_90'),
   form('cvt', `rn [relu] f16x2 ${SMALL}`, 'T1 T', '8.1 sm_89 or 7.8 sm_90'),
-  form('cvt', `rn satfinite [relu] ${TINY} f32`, 'T1 T T', '8.6 sm_100f or 8.6 sm_120f'), form('cvt', `rn [relu] f16x2 ${TINY}`, 'T1 T', '8.6 sm_100f or 8.6 sm_120f'),
+  form('cvt', `rn satfinite [relu] ${TINY} f32`, 'T1 T T', '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'), form('cvt', `rn [relu] f16x2 ${TINY}`, 'T1 T', '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
   form('cvt', 'rs satfinite [relu] e4m3x4|e5m2x4|e3m2x4|e2m3x4|e2m1x4 f32', 'T1 {f32,f32,f32,f32} b32', '8.7 sm_100a'),
-  form('cvt', 'rz|rp [satfinite] ue8m0x2 f32', 'T1 T T', '8.6 sm_100f or 8.6 sm_120f'), form('cvt', 'rz|rp [satfinite] ue8m0x2 bf16x2', 'T1 T', '8.6 sm_100f or 8.6 sm_120f'),
-  form('cvt', 'rn bf16x2 ue8m0x2', 'T1 T', '8.6 sm_100f or 8.6 sm_120f'),
+  form('cvt', 'rz|rp [satfinite] ue8m0x2 f32', 'T1 T T', '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'), form('cvt', 'rz|rp [satfinite] ue8m0x2 bf16x2', 'T1 T', '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
+  form('cvt', 'rn bf16x2 ue8m0x2', 'T1 T', '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
   form('cvt', 'pack sat u16|s16 s32', 'b32 T T', '6.5 sm_72'), form('cvt', 'pack sat u8|s8 s32 b32', 'b32 s32 s32 b32', '6.5 sm_72'),
   form('cvt', 'pack sat u4|s4|u2|s2 s32 b32', 'b32 s32 s32 b32', '6.5 sm_75'),
 ];

@@ -27,11 +27,13 @@ const access = (name: string, places: string, operands: string, since = ''): For
   form(name, `${places} ${MEMORY}|b128`, operands, since),
   ...[`v2 ${MEMORY}`, QUARTERS].map(vector => form(name, `${places} ${vector}`, operands.replace('T', '{T}'), since)),
 ];
-/** 256 bits at once, in global memory only. */
-const large = (name: string, order: string, hints: string, operands: string): Form[] => ['v8 b32|u32|s32|f32', 'v4 b64|u64|s64|f64'].flatMap(vector => [
-  form(name, `${order} [global] ${L1} ${L2} ${hints} ${vector}`, operands, '8.8 sm_100'),
-  form(name, `${order} [global] ${L1} ${L2} L2::cache_hint ${hints} ${vector}`, `${operands} b64`, '8.8 sm_100'),
-]);
+/** 256 bits at once, in global memory only; with priorities, or with a cache operator. */
+const LARGE = ['v8 b32|u32|s32|f32', 'v4 b64|u64|s64|f64'];
+const large = (name: string, order: string, operators: string, sizes: string, operands: string): Form[] => LARGE.flatMap(vector => [
+  `${order} ${L1} ${L2}`, ...operators === '' ? [] : [`${order} ${operators}`],
+].flatMap(places => [
+  form(name, `${places} ${sizes} ${vector}`, operands, '8.8 sm_100'), form(name, `${places} L2::cache_hint ${sizes} ${vector}`, `${operands} b64`, '8.8 sm_100'),
+]));
 
 const ACCESSES: readonly Form[] = [
   ...access('ld', `[weak] ${SPACES} [ca|cg|cs|lu|cv]`, 'T [A]'), ...access('ld', `[weak] [global] ca|cg|cs|lu|cv L2::cache_hint ${SIZES}`, 'T [g] b64'),
@@ -45,8 +47,7 @@ const ACCESSES: readonly Form[] = [
   form('ld', `mmio relaxed sys [global] ${MEMORY}`, 'T [g]'),
   ...access('ld', `global nc [ca|cg|cs|${L1.slice(1, -1)}] ${SIZES}`, 'T [g]'),
   ...access('ld', `global nc [ca|cg|cs|${L1.slice(1, -1)}] L2::cache_hint ${SIZES}`, 'T [g] b64'),
-  ...['[weak]', `relaxed|acquire ${SCOPES}`].flatMap(order => large('ld', order, SIZES, '{T} [g]')),
-  ...['v8 b32|u32|s32|f32', 'v4 b64|u64|s64|f64'].map(vector => form('ld', `global nc ${L1} ${L2} ${SIZES} ${vector}`, '{T} [g]', '8.8 sm_100')),
+  ...large('ld', '[weak] [global]', 'ca|cg|cs|lu|cv', SIZES, '{T} [g]'), ...large('ld', `relaxed|acquire ${SCOPES} [global]`, '', SIZES, '{T} [g]'), ...large('ld', 'global nc', 'ca|cg|cs', SIZES, '{T} [g]'),
   form('ld', `volatile [global] ${SIZES} v8 b32|u32|s32|f32`, '{T} [g]', '8.8 sm_100'), form('ld', `volatile [global] ${SIZES} v4 b64|u64|s64|f64`, '{T} [g]', '8.8 sm_100'),
   form('ldu', `[global] ${MEMORY}`, 'T [g]'), form('ldu', `[global] v2 ${MEMORY}`, '{T} [g]'), form('ldu', `[global] ${QUARTERS}`, '{T} [g]'),
   ...access('st', `[weak] ${STORE_SPACES} [wb|cg|cs|wt]`, '[A] T'), ...access('st', '[weak] [global] wb|cg|cs|wt L2::cache_hint', '[g] T b64'),
@@ -57,7 +58,7 @@ const ACCESSES: readonly Form[] = [
   ...access('st', `relaxed|release ${SCOPES} [global] ${L1}`, '[g] T'),
   ...access('st', `relaxed|release ${SCOPES} [global] ${L1} L2::cache_hint`, '[g] T b64'),
   form('st', `mmio relaxed sys [global] ${MEMORY}`, '[g] T'),
-  ...['[weak]', `relaxed|release ${SCOPES}`].flatMap(order => large('st', order, '', '[g] {T}')),
+  ...large('st', '[weak] [global]', 'wb|cg|cs|wt', '', '[g] {T}'), ...large('st', `relaxed|release ${SCOPES} [global]`, '', '', '[g] {T}'),
   form('st', 'volatile [global] v8 b32|u32|s32|f32', '[g] {T}', '8.8 sm_100'), form('st', 'volatile [global] v4 b64|u64|s64|f64', '[g] {T}', '8.8 sm_100'),
   form('st', 'async [weak] [shared::cluster] mbarrier::complete_tx::bytes b32|b64|u32|u64|s32|s64|f32|f64', '[s] T [s]', '8.1 sm_90'),
   form('st', 'async [weak] [shared::cluster] mbarrier::complete_tx::bytes v2|v4 b32|u32|s32|f32', '[s] {T} [s]', '8.1 sm_90'),
@@ -77,13 +78,15 @@ const HINTS: readonly Form[] = [
   form('createpolicy', 'cvt L2 b64', 'b64 b64', '7.4 sm_80'),
 ];
 
+const COPY_SINCE = { 'L2::64B': '7.4', 'L2::128B': '7.4', 'L2::256B': '7.4', 'L2::cache_hint': '7.4' };
+
 const COPIES: readonly Form[] = [
-  form('cp', `async ca shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80'),
-  form('cp', `async cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80'),
-  form('cp', `async ca|cg shared|shared::cta global L2::cache_hint ${SIZES}`, '[s] [g] 16 b64', '7.0 sm_80'),
-  form('cp', `async ca|cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 p', '7.5 sm_80'),
+  form('cp', `async ca shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80').withWords(COPY_SINCE),
+  form('cp', `async cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80').withWords(COPY_SINCE),
+  form('cp', `async ca|cg shared|shared::cta global L2::cache_hint ${SIZES}`, '[s] [g] 16 b64', '7.0 sm_80').withWords(COPY_SINCE),
+  form('cp', `async ca|cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 p', '7.5 sm_80').withWords(COPY_SINCE),
   form('cp', 'async commit_group', '', '7.0 sm_80'), form('cp', 'async wait_group', '0', '7.0 sm_80'), form('cp', 'async wait_all', '', '7.0 sm_80'),
-  form('cp', 'async mbarrier arrive [noinc] [shared|shared::cta] b64', '[s]', '7.0 sm_80'),
+  form('cp', 'async mbarrier arrive [noinc] [shared|shared::cta] b64', '[s]', '7.0 sm_80').withWords({ 'shared::cta': '7.8' }),
   form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes', '[s] [g] b32 [s]', '8.0 sm_90'),
   form('cp', 'async bulk shared::cta global mbarrier::complete_tx::bytes', '[s] [g] b32 [s]', '8.6 sm_90'),
   form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes L2::cache_hint', '[s] [g] b32 [s] b64', '8.0 sm_90'),
@@ -101,7 +104,7 @@ const COPIES: readonly Form[] = [
     form('cp', `reduce async bulk global shared::cta bulk_group ${operation}`, '[g] [s] b32', '8.0 sm_90'),
     form('cp', `reduce async bulk global shared::cta bulk_group L2::cache_hint ${operation}`, '[g] [s] b32 b64', '8.0 sm_90'),
   ]),
-].map(row => row.withWords({ 'L2::64B': '7.4', 'L2::128B': '7.4', 'L2::256B': '7.4', 'L2::cache_hint': '7.4' }));
+];
 
 const ORDER = '[relaxed|acquire|release|acq_rel]';
 const ATOMIC_SINCE: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ const CLUSTER = { cluster: '7.8 sm_90' };
 const CONTROL: readonly Form[] = [
   form('bra', '[uni]', 'label'), form('brx', 'idx [uni]', 'b32 labels', '6.0 sm_30'), form('call', '[uni]', 'function'), form('ret', '[uni]'), form('exit', ''),
   form('nanosleep', 'u32', 'u32', '6.3 sm_70'), form('trap', ''), form('brkpt', ''), form('pmevent', '', '3'), form('pmevent', 'mask', '3'),
-  form('setmaxnreg', 'inc|dec sync aligned u32', '64', '8.0 sm_90a or 8.6 sm_100f or 8.6 sm_120f'),
+  form('setmaxnreg', 'inc|dec sync aligned u32', '64', '8.0 sm_90a or 8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
   form('stacksave', 'u32|u64', 'T', '7.3 sm_52'), form('stackrestore', 'u32|u64', 'T', '7.3 sm_52'), form('alloca', 'u32|u64', 'T T 16?', '7.3 sm_52'),
 ];
 
