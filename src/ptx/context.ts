@@ -46,7 +46,7 @@ export const FAULT = {
   /** Calls nested deeper than the call stack. */
   stackOverflow: 6,
   invalidCall: 7,
-  /** A loop inside a function that cannot be suspended ran longer than any real program's. */
+  /** A loop or a recursion inside a function that cannot be suspended ran longer than any real program's. */
   runaway: 8,
 } as const;
 

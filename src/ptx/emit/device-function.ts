@@ -113,15 +113,15 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   }
 
   protected backEdge(header: number, again: () => void): void {
-    this.pushFuel();
+    this.pushFuel(1);
     again();
     this.runAway();
   }
 
-  /** A function cannot be suspended: after 2^32 back edges and calls it is taken for endless. Zero is then on the stack. */
-  private pushFuel(): void {
+  /** A function cannot be suspended: after 2^32 back edges, or 2^30 calls, in one turn of its block it is taken for endless. Zero is then on the stack. */
+  private pushFuel(cost: 1 | 4): void {
     const fuel = this.around.linker.globalIndex('callFuel');
-    this.code.op('global.get').u32(fuel).i32(1).op('i32.sub').op('global.set').u32(fuel).op('global.get').u32(fuel);
+    this.code.op('global.get').u32(fuel).i32(cost).op('i32.sub').op('global.set').u32(fuel).op('global.get').u32(fuel).i32(2).op('i32.shr_u');
   }
 
   private runAway(): void {
@@ -149,7 +149,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
       code.set(this.registerLocal(register));
     });
     // Recursion ends at the stack's end at the latest, but one that calls itself twice takes for ever to get there.
-    this.pushFuel();
+    this.pushFuel(4);
     code.op('i32.eqz');
     this.when(() => { this.runAway(); });
     // The stack must have room for this frame.

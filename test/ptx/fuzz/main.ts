@@ -59,6 +59,7 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
     });
     start = await new Promise<number>(resolve => {
       let last = start;
+      let hangs = false;
       const watch = setInterval(() => {
         const now = Atomics.load(counter, 0);
         if (now !== last || now === start) {
@@ -66,6 +67,7 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
           return;
         }
         clearInterval(watch);
+        hangs = true;
         report(now, 'hangs');
         void worker.terminate().then(() => { resolve(now + 1); });
       }, HANGS_MS);
@@ -78,7 +80,7 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
       });
       worker.on('exit', () => {
         clearInterval(watch);
-        resolve(to);
+        if (!hangs) resolve(to);
       });
     });
   }
