@@ -91,8 +91,10 @@ describe('syntax', () => {
     expect(one).toMatchObject({ maxThreads: 128, requiredBlock: [64, 2, 1], sharedBytes: 112, usesDynamicShared: true });
   });
   it('skips debug information and keeps locations', () => {
-    const module = parsePtx(`${kernel('  .loc 1 12 5\n .loc 1 3 1, function_name $L__info, inlined_at 1 7 2\n ret;')}.file 1 "a.cu"\n.section .debug_str { .b8 1,2 }\n`);
+    const module = parsePtx(`${kernel('  .loc 1 12 5\n .loc 1 3 1, function_name $L__info, inlined_at 1 7 2\n mov.u32 %r, 1; .loc 1 4 1, function_name $L__info+33, inlined_at 1 7 2\n ret;')}.file 1 "a.cu"\n.section .debug_str { .b8 1,2 }\n`);
     expect(module.functions[0]?.body?.[0]).toEqual({ kind: 'location', file: 1, line: 12, column: 5 });
+    // What stands after the place is an instruction, not a part of it.
+    expect(module.functions[0]?.body?.map(each => each.kind === 'instruction' ? each.mnemonic : each.kind)).toEqual(['location', 'location', 'mov', 'location', 'ret']);
   });
   it('keeps names of inline assembly apart', () => {
     expect(() => compilePtx(kernel('.reg .b32 %r<3>; { .reg .b32 t; mov.u32 t, 1; mov.u32 %r1, t; } { .reg .f32 t; mov.f32 t, 0f00000000; } ret;'))).not.toThrow();

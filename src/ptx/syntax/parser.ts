@@ -325,10 +325,14 @@ class ModuleParser {
     }
     if (name === 'loc') {
       out.push({ kind: 'location', file: reader.count('a number'), line: reader.count('a number'), column: reader.count('a number') });
-      // , function_name symbol, inlined_at file line column
+      // , function_name label+offset, inlined_at file line column
       while (reader.accept(',')) {
-        reader.word('an attribute');
-        while (reader.kindAt(0) === TOKEN.word || reader.kindAt(0) === TOKEN.number || reader.is('+')) reader.advance();
+        if (reader.word('an attribute') === 'inlined_at') {
+          for (const what of ['a file', 'a line', 'a column']) reader.count(what);
+        } else {
+          reader.word('a label');
+          if (reader.accept('+')) reader.count('an offset');
+        }
       }
       return;
     }

@@ -180,6 +180,36 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     expect(view.getInt32(48, true)).toBe(n);
   });
 
+  test('exchanges of 128 bits are whole, between modules and beside loads of 128 bits', () => {
+    const device = open(workers);
+    // Each value has equal halves; one that has not was torn. Both modules swap until their rounds are over.
+    const swapping = (name: string): number => device.kernel(kernel(name, 'ppu', `
+      .reg .b128 %q<4>; .reg .b64 %w<4>;
+      cvt.u64.u32 %rd10, %r24; add.u64 %rd10, %rd10, ${name === 'left' ? 1 : 1_000_000}; mov.u32 %r10, 0;
+    again:
+      add.u64 %rd10, %rd10, 1000;
+      mov.b128 %q0, {%rd10, %rd10};
+      atom.global.exch.b128 %q1, [%rd0], %q0;
+      mov.b128 {%w0, %w1}, %q1;
+      ld.relaxed.gpu.global.b128 %q2, [%rd0];
+      mov.b128 {%w2, %w3}, %q2;
+      setp.ne.u64 %p0, %w0, %w1; @%p0 red.global.add.u32 [%rd1], 1;
+      setp.ne.u64 %p1, %w2, %w3; @%p1 red.global.add.u32 [%rd1], 1;
+      atom.global.cas.b128 %q3, [%rd0], %q2, %q0;
+      mov.b128 {%w0, %w1}, %q3; setp.ne.u64 %p2, %w0, %w1; @%p2 red.global.add.u32 [%rd1], 1;
+      add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, %r2; @%p3 bra again;`), name);
+    const cell = device.array(BigInt64Array, 2);
+    const torn = device.array(Int32Array, 1);
+    const other = device.newStream();
+    device.launch(swapping('left'), [8], [32], [[cell.at], [torn.at], 200]);
+    device.launch(swapping('right'), [8], [32], [[cell.at], [torn.at], 200], { stream: other });
+    device.finish();
+    device.finish(other);
+    expect(torn.view[0]).toBe(0);
+    expect(cell.view[0]).toBe(cell.view[1]);
+    expect(cell.view[0]).not.toBe(0n);
+  });
+
   test('what blocks print stays whole, and all of it comes before the launch has ended', () => {
     const device = open(workers);
     const f = device.array(Float32Array, 1);

@@ -13,7 +13,7 @@ import { Inputs } from './mutations.js';
 import { runOnDevice } from './on-device.js';
 import { seedModules } from './seeds.js';
 
-const HANGS_MS = 20_000;
+const HANGS_MS = 60_000;
 const MOST_HEAP_MB = 1024;
 const MOST_SHOWN = 25;
 

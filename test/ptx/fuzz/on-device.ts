@@ -6,7 +6,8 @@ import { Random } from './random.js';
 const MEMORY_BYTES = 32 * 2 ** 20;
 const CANARY = 0xa5;
 const POLLS = 60;
-const LONGEST_POLL_MS = 10_000;
+/** 2^30 calls of a recursion without end take five seconds on a machine with nothing else to do. */
+const LONGEST_POLL_MS = 30_000;
 
 /** A new device for each module: a fault ends a context. Undefined where all is well. */
 export function runOnDevice(text: string, module: CompiledModule, seed: number): string | undefined {
