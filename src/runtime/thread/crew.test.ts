@@ -201,8 +201,8 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     const cell = device.array(BigInt64Array, 2);
     const torn = device.array(Int32Array, 1);
     const other = device.newStream();
-    device.launch(swapping('left'), [8], [32], [[cell.at], [torn.at], 200]);
-    device.launch(swapping('right'), [8], [32], [[cell.at], [torn.at], 200], { stream: other });
+    device.launch(swapping('left'), [8], [32], [[cell.at], [torn.at], 3000]);
+    device.launch(swapping('right'), [8], [32], [[cell.at], [torn.at], 3000], { stream: other });
     device.finish();
     device.finish(other);
     expect(torn.view[0]).toBe(0);
