@@ -5,6 +5,7 @@ import { cpuCopies } from './cpu-device/copy.js';
 import { firstResult } from './cpu-device/first-result.js';
 import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
+import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
 import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
@@ -36,6 +37,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...compileTimes,
   ...cpuKernels,
   ...cpuWorkers,
+  ...besideSimulator,
 ];
 
 /** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */

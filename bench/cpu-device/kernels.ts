@@ -3,6 +3,7 @@
  * `gcc -O3 -march=native` with as many threads as the device has workers.
  */
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 
 import type { Bar, Benchmark, Contender, Peer } from '../benchmark.js';
@@ -12,7 +13,8 @@ import { scalarMandelbrot } from './scalar-mandelbrot.js';
 
 const { f32, i32, u32, u8 } = core;
 const SAMPLES = 5;
-const THREADS = 1;
+/** One thread, and all that this machine has. */
+const THREADS = [1, availableParallelism()].filter((count, index, all) => all.indexOf(count) === index);
 
 interface Work {
   launch(): PromiseLike<unknown>;
@@ -247,8 +249,8 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-async function contend(row: Row, samples: number): Promise<Contender> {
-  const device = await core.Device.open('cpu');
+async function contend(row: Row, samples: number, workers: number): Promise<Contender> {
+  const device = await core.Device.open('cpu', { workers });
   const text = readFileSync(new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url), 'utf8');
   const module = await device.loadModule(text);
   const work = row.prepare(device, module.kernel(row.kernel));
@@ -271,16 +273,17 @@ async function contend(row: Row, samples: number): Promise<Contender> {
   };
 }
 
-export const cpuKernels: readonly Benchmark[] = ROWS.map((row): Benchmark => ({
+export const cpuKernels: readonly Benchmark[] = THREADS.flatMap(threads => ROWS.map((row): Benchmark => ({
   area: 'cpu-device',
-  name: row.name,
+  name: threads === 1 ? row.name : `${row.name}, ${threads} workers`,
   unit: 'ms',
   statistic: 'median',
   rounds: 3,
-  ...(row.bar === undefined ? {} : { bar: row.bar }),
+  // The bars of our own time, and the other peers, are of one thread.
+  ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
   peers: [
-    { name: 'C, 1 thread', bar: row.against, program: 'kernels', request: ({ count }) => `${row.measurement} ${count(SAMPLES)} ${THREADS}` },
-    ...row.others ?? [],
+    { name: `C, ${threads} thread${threads === 1 ? '' : 's'}`, bar: row.against, program: 'kernels', request: ({ count }) => `${row.measurement} ${count(SAMPLES)} ${threads}` },
+    ...threads === 1 ? row.others ?? [] : [],
   ],
-  start: ({ count }) => contend(row, count(SAMPLES)),
-}));
+  start: ({ count }) => contend(row, count(SAMPLES), threads),
+})));

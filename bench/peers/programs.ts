@@ -16,12 +16,13 @@ const COMMANDS = {
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
   kernels: () => compileForThisMachine('kernels'),
+  'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
 export type ProgramName = keyof typeof COMMANDS;
 
 /** Programs that run on the machine's cores and need no GPU. */
-const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels']);
+const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'Numba\'s simulator']);
 
 function here(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));

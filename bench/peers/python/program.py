@@ -172,12 +172,12 @@ MEASUREMENTS = {
 }
 
 
-def serve(work, versions):
+def serve(work, versions, measurements=MEASUREMENTS):
     say(ready=True, versions={**versions, "python": sys.version.split()[0]})
     for line in sys.stdin:
         name, *args = line.split()
         try:
-            reply = MEASUREMENTS[name](work, *args)
+            reply = measurements[name](work, *args)
             reply["samples"] = [round(value, 5) for value in reply["samples"]]
             say(**reply)
         except Exception as error:
