@@ -51,7 +51,7 @@ const ROWS: readonly Row[] = [
       return {
         launch: () => {
           total.fill(device.stream, 0);
-          return kernel.launch(device.stream, { grid: 4, block: 256 }, x, total, n);
+          return kernel.launch(device.stream, { grid: 16, block: 256 }, x, total, n);
         },
         async right() { return (await total.read(device.stream))[0] === n / 2; },
       };
@@ -65,7 +65,7 @@ const ROWS: readonly Row[] = [
       return {
         launch: () => {
           h.fill(device.stream, 0);
-          return kernel.launch(device.stream, { grid: 4, block: 256 }, d, h, n);
+          return kernel.launch(device.stream, { grid: 16, block: 256 }, d, h, n);
         },
         async right() { return (await h.read(device.stream)).every(count => count === n / 256); },
       };

@@ -206,5 +206,6 @@ export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_8
 
 /** A module around one kernel body. */
 export function kernelText(name: string, params: string, body: string, before = ''): string {
-  return `.version 9.0\n.target sm_100a\n.address_size 64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`;
+  // Matrices of few bits are there on sm_120a only.
+  return `.version 9.0\n.target ${/\bmma\./.test(body) ? 'sm_120a' : 'sm_100a'}\n.address_size 64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`;
 }

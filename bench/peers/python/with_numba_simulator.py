@@ -104,7 +104,7 @@ def run_reduce(_work, samples, n):
 
     def launch():
         total[0] = 0
-        reduce_sum[4, 256](x, total, n)
+        reduce_sum[16, 256](x, total, n)
 
     return timed(samples, launch, lambda: total[0] == n / 2)
 
@@ -115,7 +115,7 @@ def run_histogram(_work, samples, n):
 
     def launch():
         h[:] = 0
-        histogram[4, 256](d, h, n)
+        histogram[16, 256](d, h, n)
 
     return timed(samples, launch, lambda: bool((h == np.bincount(d, minlength=256)).all()))
 

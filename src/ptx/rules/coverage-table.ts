@@ -25,6 +25,8 @@ const NOTES: Readonly<Record<string, string>> = {
   isspacep: '`.param` is refused in functions that are really called',
   ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a vector; of `.b128` one, under the lock of `atom`',
   mapa: 'the address itself: a block is alone in its cluster',
+  ldmatrix: 'all lanes of the warp must come', movmatrix: 'as `ldmatrix`', stmatrix: 'as `ldmatrix`',
+  mma: 'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums go through k in ascending order, each rounded',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
   nanosleep: 'gives way to other threads, for no certain time',
   pmevent: 'does nothing',
@@ -41,6 +43,16 @@ const REFUSED: Readonly<Record<string, string>> = {
   clusterlaunchcontrol: 'clusters of several blocks', multimem: 'memory of several GPUs', tcgen05: 'tensor memory', tensormap: 'tensor copies',
   wgmma: 'matrices of warp groups',
 };
+
+/** Of instructions that are covered otherwise. */
+const PARTS_REFUSED: readonly (readonly [string, string])[] = [
+  ['`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`', 'tensor copies'],
+  ['`mma` with `.block_scale`', 'scaled blocks, of sm_120a only'],
+  ['`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; `tld4` of `.cube` and `.acube`', 'what CUDA\'s texture objects on this device have not: depth comparison, several samples'],
+  ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
+  ['`suld.p`', 'formatted loads; the ISA has none since PTX 3.0'],
+  ['recursion through barriers', 'functions that wait are inlined'],
+];
 
 const unique = (words: Iterable<string>): string[] => [...new Set(words)];
 const code = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(' ');
@@ -79,7 +91,8 @@ export function coverageTable(): string {
     'compiled, with line, column and the instruction; the other kernels of the module still compile.', '',
     '| instruction | types | modifiers | combinations | notes |', '|---|---|---|---:|---|', ...rows, '',
     ...(others.length ? ['Covered by rules that check their forms themselves: ' + code(others) + '.', ''] : []),
-    '## Refused', '', '| instruction | needs |', '|---|---|', ...refused, '',
+    '## Refused', '', '| instruction | needs |', '|---|---|', ...refused,
+    ...PARTS_REFUSED.map(([what, why]) => `| ${what} | ${why} |`), '',
     '## Rows', '',
     'One of the words in braces, at most one of those in brackets. `T` is a register of the last type, `T1` of the first, `{T}` a',
     'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global and `[s]` a shared one; `?` may be left out.',

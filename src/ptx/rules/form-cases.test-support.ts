@@ -88,8 +88,8 @@ export const SKELETON_LINES = 8;
 
 /** A kernel around instructions of forms. */
 export function formKernel(instructions: string, version = '9.1', target?: string): string {
-  // Warp operations without .sync are gone since sm_70.
-  target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : 'sm_100a';
+  // Warp operations without .sync are gone since sm_70; matrices of few bits are there on sm_120a only.
+  target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : /\bmma\./.test(instructions) ? 'sm_120a' : 'sm_100a';
   const registers = Number(version) < 8.3 ? REGISTERS.replace('.reg .b128 %q<4>;', '') : REGISTERS;
   return `.version ${version}\n.target ${target}\n.address_size 64\n.func f() { ret; } .func (.param .align 16 .b8 returned[32]) g() { ret; }\n.visible .entry k(.param .u64 out) {\n${registers}\n` +
     `.shared .align 16 .b8 shared[1024]; .param .align 16 .b8 argument[32]; .param .align 16 .b8 result[32]; call (result), g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;

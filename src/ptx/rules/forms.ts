@@ -9,11 +9,12 @@ import type { Form, Since } from './form.js';
 import { ARITHMETIC_FORMS } from './forms/arithmetic.js';
 import { COMPARISON_FORMS } from './forms/comparison.js';
 import { CONVERSION_FORMS } from './forms/conversion.js';
+import { MATRIX_FORMS } from './forms/matrices.js';
 import { MEMORY_FORMS } from './forms/memory.js';
 import { SYNCHRONISATION_FORMS } from './forms/synchronisation.js';
 
 export const FORMS: readonly Form[] = [
-  ...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS, ...MEMORY_FORMS, ...SYNCHRONISATION_FORMS,
+  ...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS, ...MEMORY_FORMS, ...SYNCHRONISATION_FORMS, ...MATRIX_FORMS,
 ];
 
 /** Forms by mnemonic. */
