@@ -50,7 +50,7 @@ const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['`mma` with `.block_scale`', 'scaled blocks, of sm_120a only'],
   ['`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; `tld4` of `.cube` and `.acube`', 'what CUDA\'s texture objects on this device have not: depth comparison, several samples'],
   ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
-  ['`suld.p`', 'formatted loads; the ISA has none since PTX 3.0'],
+  ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
   ['recursion through barriers', 'functions that wait are inlined'],
 ];
 
