@@ -36,6 +36,9 @@ export interface StreamOptions {
 
 /** Events that each stream records after its operations, in turn, while several streams are in use. */
 const EVENTS = 32;
+/** After so many operations that were each awaited at once the next one's fence is made ahead; and how many go without after one that was not. */
+const FORESIGHT_AWAITS = 4;
+const FORESIGHT_PAUSE = 1000;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
@@ -62,6 +65,11 @@ export class Stream implements Disposable {
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
+  /** Whether the next operation will be awaited, as so many before it were; and the fence that was made for the last one, or 0. */
+  private foresees = false;
+  private awaitedInRow = 0;
+  private aheadMark = 0;
+  private aheadSeq = 0;
   private readonly waited = new Map<Stream, number>();
   private readonly events: (number | undefined)[] = [];
   private readonly eventMarks: number[] = [];
@@ -335,7 +343,22 @@ export class Stream implements Disposable {
   commit(): number {
     this.runtime.ring.commit();
     if (this.mark === 0) this.shared.streamStarted();
-    return ++this.mark;
+    const mark = ++this.mark;
+    if (this.foresees) this.fenceAhead(mark);
+    return mark;
+  }
+
+  /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
+  private fenceAhead(mark: number): void {
+    if (this.aheadMark === 0 && this.capturing === undefined) {
+      this.aheadSeq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      this.aheadMark = mark;
+      return;
+    }
+    // The last one was not awaited.
+    this.foresees = false;
+    this.awaitedInRow = -FORESIGHT_PAUSE;
+    this.aheadMark = 0;
   }
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
@@ -460,7 +483,9 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
     if (this.fences.length === 0) {
       const last = this.mark;
-      const seq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      const seq = this.aheadMark === last ? this.aheadSeq : this.runtime.fence(this.slot, this.slot.index, 0, true);
+      this.aheadMark = 0;
+      if (mark === last && this.runtime.completion.hot) this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
         return true;
