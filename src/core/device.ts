@@ -21,6 +21,7 @@ import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { createArray } from './array.js';
 import type { ArraySize, DeviceArray } from './array.js';
+import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -261,7 +262,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { label } = options;
     checkLabel('options.label', label);
     const bytes = length * dtype.bytes;
-    const address = bytes === 0 ? 0 : await this.runtime.call('allocPlain', this.runtime.info.device, bytes);
+    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes));
     const named = label === undefined ? '' : ` '${label}'`;
     const memory = new PlainMemory(this, address, bytes, label, () => `allocPlain ${dtype.name}[${length}]${named}`);
     this.allocations.add(memory);
@@ -328,7 +329,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1));
     const memory = new ManagedMemory(this, address, bytes, view, () => `managed ${dtype.name}[${length}]`);
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
@@ -530,6 +531,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
   }
 
+  /** Frees that are no work of a stream, and are not over. @internal */
+  callsThatFree(): Promise<void>[] {
+    return [...this.frees];
+  }
+
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
@@ -588,6 +594,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { driver } = this.runtime;
     if (driver === undefined) throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
     return driver.hostView(address, bytes);
+  }
+
+  private allocateByCall<T>(call: () => Promise<T>): Promise<T> {
+    return allocateByCall(this.runtime, this.shared.devices, call);
   }
 
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {

@@ -124,7 +124,10 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     return new Pending(stream, root, mark);
   }
 
-  /** Frees the memory once all work on it is over; its views become empty. cuMemFree */
+  /**
+   * Frees the memory once all work on it is over; its views become empty. While a stream waits for a value, freeing is put
+   * off, and this does not wait for it. cuMemFree
+   */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
     leaks.unregister(this.memory);
