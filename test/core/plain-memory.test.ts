@@ -1,4 +1,6 @@
 /** Memory of allocations of their own: device.allocPlain. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { Device, f32, i32, inout, u16, u32, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
@@ -152,8 +154,18 @@ describe.runIf(onCpu).each(allModes)('Memory of allocPlain (cpu, %s)', (thread) 
     for (let i = 0; ; i++) {
       const { free } = await device.memoryInfo();
       if (free >= atLeast || i === 200) return free;
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
     }
+  }
+
+  /** Makes the call that frees take its time, as a GPU's does. */
+  function slowFrees(device: Device): void {
+    const { runtime } = device;
+    const call = runtime.call.bind(runtime);
+    runtime.call = async (name, ...args) => {
+      if (name === 'freePlain') await sleep(100);
+      return call(name, ...args);
+    };
   }
 
   test('is given back when all uses are over, not sooner', async () => {
@@ -214,19 +226,48 @@ describe.runIf(onCpu).each(allModes)('Memory of allocPlain (cpu, %s)', (thread) 
     expect((await next.slice(-1).fill(device.stream, 9).then(() => next.slice(-1).read(device.stream)))[0]).toBe(9);
   });
 
+  test('is there for the next, whatever time the free takes', async () => {
+    await using device = await open();
+    slowFrees(device);
+    for (let i = 0; i < 3; i++) {
+      const plain = await device.allocPlain(u8, 64 * MIB);
+      await plain.slice(-1).fill(device.stream, i);
+      plain.close();
+    }
+  });
+
   test('closing the device frees what is left, and waits for frees that are under way', async () => {
     await using other = await open();
     const before = await free(other);
     const device = await open();
     const closed = await device.allocPlain(u8, 32 * MIB);
     const left = await device.allocPlain(u8, 32 * MIB, { label: 'left' });
-    device.stream.call(() => new Promise((resolve) => setTimeout(resolve, 30)));
+    slowFrees(device);
+    device.stream.call(() => sleep(30));
     closed.fill(device.stream, 1);
     left.fill(device.stream, 1);
     closed.close();
     await device.close();
     expect((await other.memoryInfo()).free).toBe(before);
     expect(left.isClosed).toBe(true);
+  });
+
+  test('closing one Device waits for no stream of another that waits for a value', async () => {
+    await using other = await open();
+    using waiting = other.createStream();
+    using flag = await other.allocPlain(u32, 1);
+    await flag.fill(other.stream, 0);
+    const before = await free(other);
+    const device = await open();
+    const plain = await device.allocPlain(u8, 32 * MIB);
+    waiting.waitValue(flag, 0, 1);
+    plain.close();
+    const start = performance.now();
+    await device.close();
+    expect(performance.now() - start).toBeLessThan(4000);
+    expect(await free(other)).toBeLessThan(before);
+    other.stream.writeValue(flag, 0, 1);
+    expect(await free(other, before)).toBe(before);
   });
 
   test('may be closed after its device', async () => {
