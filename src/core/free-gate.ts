@@ -1,7 +1,8 @@
 /**
- * Keeps apart what must not meet on a GPU: cuMemFree waits for all work of the device and lets no other call through
- * meanwhile (seen on an H200, driver 580), and a stream that waits for a value waits for another call to write it. So a
- * free is put off while a stream waits, and a wait that comes while a free is under way is held back until that is over.
+ * Keeps apart what must not meet on a GPU: cuMemFree, cuMemHostUnregister and cuArrayDestroy wait for all work of the
+ * device and let no other call through meanwhile (seen on an H200, driver 580), and a stream that waits for a value waits
+ * for another call to write it. So a free is put off while a stream waits, and a wait that comes while a free is under
+ * way is held back until that is over.
  */
 import type { CompletionSlot } from '../runtime/completion.js';
 import type { Stream } from './stream.js';

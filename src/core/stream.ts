@@ -194,8 +194,8 @@ export class Stream implements Disposable {
   /**
    * Makes what is queued behind wait, on the device, until one element of a buffer meets a condition. JavaScript does not
    * wait, nor do other streams. As for {@link writeValue}, nothing is tracked: initialise the element, and wait for that,
-   * before. While a stream waits, buffers of {@link Device.allocPlain} and managed ones are not freed. cuStreamWaitValue32,
-   * cuStreamWaitValue64
+   * before. While a stream waits, no memory is freed that was not made by {@link Device.alloc}: it is when the stream has
+   * gone on. cuStreamWaitValue32, cuStreamWaitValue64
    *
    * @param buffer as for {@link writeValue}
    * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`: equal. `and`: some bit

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Device, f32, i32, inout, u16, u32, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
+import type { ProcedureName } from '../../src/runtime/procedures.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { allModes, failure, onCpu, onDevice, openTestDevice, range, stillPending } from './test-device.js';
 
@@ -124,6 +125,7 @@ onDevice('A buffer of allocPlain', (host) => {
     expect(await failure(() => host.device.allocPlain(f32, 2 ** 60))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
+  // On a GPU the calls that free let none of the others through before the stream has gone on, which is never.
   test('frees wait for streams that wait for values, and those for frees', async () => {
     const { device, stream } = host;
     using waiting = device.createStream();
@@ -132,12 +134,13 @@ onDevice('A buffer of allocPlain', (host) => {
     for (let i = 1; i <= 20; i++) {
       const plain = await device.allocPlain(u8, MIB);
       const managed = await device.managed(u8, 16);
+      const pinned = await device.pinned(u8, 16);
+      const array = await device.allocArray(f32, { width: 4 });
       plain.fill(waiting, i);
       waiting.waitValue(flag, 0, i);
       plain.close();
-      await managed.close();
+      await Promise.all([managed.close(), pinned.close(), array.close()]);
       const passed = waiting.sync();
-      // Where cuMemFree were under way it would let none of these through before the stream has gone on.
       using other = device.alloc(i32, 1);
       expect((await other.fill(stream, i).then(() => other.read(stream)))[0]).toBe(i);
       stream.writeValue(flag, 0, i);
@@ -162,10 +165,10 @@ describe.runIf(onCpu).each(allModes)('Memory of allocPlain (cpu, %s)', (thread) 
   function slowFrees(device: Device): void {
     const { runtime } = device;
     const call = runtime.call.bind(runtime);
-    runtime.call = async (name, ...args) => {
+    runtime.call = (async (name: ProcedureName, ...args: never) => {
       if (name === 'freePlain') await sleep(100);
       return call(name, ...args);
-    };
+    }) as typeof runtime.call;
   }
 
   test('is given back when all uses are over, not sooner', async () => {
