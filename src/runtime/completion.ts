@@ -188,6 +188,11 @@ export class Completion {
     return this.turnMarked;
   }
 
+  /** Whether, besides, nothing else is waited for. */
+  get isOnlyOneHot(): boolean {
+    return this.turnMarked && this.active.size === 0 && this.conditions.length === 0;
+  }
+
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
     if (this.active.size !== 0) this.settleOthers();
