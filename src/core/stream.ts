@@ -188,8 +188,10 @@ export class Stream implements Disposable {
    * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them; only the buffer's memory
    * is kept. cuStreamWriteValue32, cuStreamWriteValue64
    *
-   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers)
-   * @throws CudaArgumentError for another dtype, an index outside of the buffer, a value that the dtype cannot hold;
+   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by {@link Device.allocPlain} or
+   * {@link Device.pinned}, or a variable of a module: the driver takes no memory of pools, so none of {@link Device.alloc},
+   * and no managed memory
+   * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a value that the dtype cannot hold;
    * CudaError with code ERR_CUDA_CAPTURE while the stream is captured, ERR_CUDA_UNSUPPORTED where the platform has no stream
    * memory operations
    */
@@ -200,8 +202,10 @@ export class Stream implements Disposable {
   /**
    * Makes what is queued behind wait, on the device, until one element of a buffer meets a condition. JavaScript does not
    * wait, nor do other streams. As for {@link writeValue}, nothing is tracked: initialise the element, and wait for that,
-   * before. cuStreamWaitValue32, cuStreamWaitValue64
+   * before. While a stream waits, no memory is freed that was not made by {@link Device.alloc}: it is when the stream has
+   * gone on. cuStreamWaitValue32, cuStreamWaitValue64
    *
+   * @param buffer as for {@link writeValue}
    * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`: equal. `and`: some bit
    * is set in both. `nor`: some bit is set in neither
    */
