@@ -319,6 +319,7 @@ class Lowering {
       const list = operands.shift();
       const prototype = list?.kind === 'name' ? scope.prototype(list.name) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype', source.start);
+      this.matchMemory(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
     } else {
@@ -337,6 +338,7 @@ class Lowering {
         if (traits.waits) {
           throw context.module.source.error('unsupported', `'${fn.name}' is recursive and waits for other threads: not covered yet`, callee.at, context.module.source.text.slice(source.start, source.end));
         }
+        this.matchMemory(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
         out.calls.add(fn);
         target = fn;
       } else if (context.hostFunctions.has(callee.name)) {
@@ -359,6 +361,16 @@ class Lowering {
     if (pointer) inst.uses.push(pointer);
     if (predicate) inst.uses.push(predicate.register, ...inst.defs);
     this.push(inst);
+  }
+
+  /** Aggregates are passed as the memory that they are in, scalars are not. */
+  private matchMemory(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
+    variables.forEach((variable, index) => {
+      const value = values[index];
+      if (value && (value.kind === 'frame' || value.kind === 'pointer') !== variableLayout(variable).aggregate) {
+        throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
+      }
+    });
   }
 
   private callValue(operand: Operand, scope: Scope, source: Instruction): CallValue {

@@ -45,6 +45,12 @@ describe('calls', () => {
     const { out } = run(`{ .param .align 8 .b8 x[16]; .param .b32 v; st.param.v2.b32 [x], {1, 20}; st.param.b32 [x+8], 300; st.param.b32 [x+12], 4000; call (v), sum, (x); ld.param.b32 %r0, [v]; } st.global.u32 [%o], %r0;`, { before });
     expect(out[0]).toBe(4321);
   });
+  it('not with memory for a scalar, nor with a register for an aggregate', () => {
+    const refused = (body: string): void => { expect(() => run(body, { before })).toThrow('does not take this argument'); };
+    refused('{ .local .b32 x; .param .b32 v; mov.u64 %l1, table; ld.global.u64 %l2, [%l1]; p: .callprototype (.param .b32 _) _ (.param .b32 _); call (v), %l2, (x), p; }');
+    refused('{ .local .b32 x; .param .b32 v; call (v), fibonacci, (x); }');
+    refused('{ .param .b32 x; .param .b32 v; mov.u64 %l1, table; ld.global.u64 %l2, [%l1]; p: .callprototype (.param .b32 _) _ (.param .align 8 .b8 _[16]); call (v), %l2, (x), p; }');
+  });
   it('with a predicate, and brx.idx over a list', () => {
     const { out } = run(`mov.u32 %r0, 100; setp.gt.u32 %p, %t, 2; { .param .b32 x; .param .b32 v; st.param.b32 [x], %t; @%p call (v), square, (x); @%p ld.param.b32 %r0, [v]; }
       and.b32 %r1, %t, 3; list: .branchtargets a, b, c, a; brx.idx %r1, list; a: add.u32 %r0, %r0, 1000; bra.uni end; b: add.u32 %r0, %r0, 2000; bra end; c: add.u32 %r0, %r0, 3000; end: ${STORE}`, { before, threads: 8 });
