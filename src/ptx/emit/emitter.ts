@@ -167,6 +167,15 @@ export abstract class Emitter {
     this.temporaries = [];
   }
 
+  /** How many temporaries the instruction has so far; those past such a mark can be given back before its end. */
+  protected markTemporaries(): number {
+    return this.temporaries.length;
+  }
+
+  protected releaseTemporaries(mark: number): void {
+    for (const local of this.temporaries.splice(mark)) this.giveLocal(local);
+  }
+
   /** Gives back the local of a register that is not read again. */
   protected releaseRegister(register: Register): void {
     const local = this.registerLocals.get(register.id);

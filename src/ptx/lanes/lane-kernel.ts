@@ -1,7 +1,7 @@
-// A kernel as a function that runs a range of a block's threads in groups of four. It keeps the contract of the scalar
-// back end: the same thread states, mailboxes and entries, another layout of the frames.
+// A kernel as a function that runs a range of a block's threads in units of one to eight groups of four. It keeps the
+// contract of the scalar back end: the same thread states, mailboxes and entries, another layout of the frames.
 //
-// A turn runs the threads of a group that stand at the same entry, to the next cut of each. Blocks run in the order of
+// A turn runs the threads of a unit that stand at the same entry, to the next cut of each. Blocks run in the order of
 // the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
 // what happens does not depend on it.
 
@@ -29,8 +29,6 @@ import type { Spills } from './spills.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
-const RAMP = [0, 1, 2, 3] as const;
-
 export interface LaneKernel {
   lowered: LoweredFunction;
   blocks: readonly Block[];
@@ -49,27 +47,27 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly to: number;
   readonly thread: number;
   private readonly kernel: LaneKernel;
-  /** Bytes of spilled registers per group. */
-  readonly groupBytes: number;
+  /** Bytes of spilled registers per unit. */
+  readonly unitBytes: number;
   private readonly spills: Spills;
   private readonly slots = new Map<number, number>();
   private readonly entries: number[] = [];
   private readonly entryOf = new Map<number, number>();
   private readonly tids: [number, number, number] = [-1, -1, -1];
-  private readonly waiting = new Map<number, number>();
+  private readonly waiting = new Map<number, readonly number[]>();
   private readonly following = new Map<number, number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
   private readonly turnLabel = {};
-  private readonly groupLabel = {};
+  private readonly unitLabel = {};
   private entryNumber = -1;
   private slice = -1;
   private fuel = -1;
-  private states = -1;
-  private todo = -1;
+  private states: readonly number[] = [];
+  private todo: readonly number[] = [];
 
-  constructor(around: Surroundings, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
-    super(around, plan, kernel.liveness, rules, laneRules);
+  constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
+    super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
     this.paramCount = layout.stateful ? 3 : 2;
@@ -77,7 +75,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.to = layout.stateful ? 2 : this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
-    this.active = this.newLocal('v128');
+    this.active = this.masks();
     if (layout.stateful) {
       for (const header of shape.loopHeaders) this.addEntry(header);
       for (const index of shape.order) {
@@ -89,21 +87,23 @@ export class LaneKernelEmitter extends LaneEmitter {
     const spilled = new Set<Register>();
     for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
     let end = 0;
-    for (const bytes of [32, 16, 8, 4]) {
-      for (const register of spilled) {
-        if (this.cellBytes(register) !== bytes) continue;
-        this.slots.set(register.id, end);
-        end += bytes;
-      }
+    // The widest cells first, so that each is aligned.
+    for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
+      this.slots.set(register.id, end);
+      end += this.cellBytes(register);
     }
-    this.groupBytes = alignUp(end, 16);
+    this.unitBytes = alignUp(end, 16);
     this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
   }
 
   private cellBytes(register: Register): number {
     const bytes = isWide(register) ? 8 : 4;
-    return this.sharesCell(register) ? bytes : 4 * bytes;
+    return this.sharesCell(register) ? bytes : this.width * bytes;
+  }
+
+  private masks(): readonly number[] {
+    return Array.from({ length: this.groups }, () => this.newLocal('v128'));
   }
 
   private sharesCell(register: Register): boolean {
@@ -126,8 +126,21 @@ export class LaneKernelEmitter extends LaneEmitter {
   private localsBase(): number {
     const frames = this.framesBase();
     return this.hoist('locals', 'i32', code => {
-      code.get(frames).get(this.contextField('threads')).i32(3).op('i32.add').i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add');
+      code.get(frames).get(this.contextField('threads')).i32(this.width - 1).op('i32.add').i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add');
     });
+  }
+
+  protected pushExchange(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('exchange', 'i32', code => {
+      code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
+    }));
+  }
+
+  /** Bytes of scratch for a block. */
+  scratchBytes(threads: number): number {
+    const { layout } = this.kernel;
+    return bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes + threads * layout.localBytes + this.exchangeBytes;
   }
 
   pushFrame(): void {
@@ -156,7 +169,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   pushThreadIndex(axis: 0 | 1 | 2): void {
     if (this.tids[axis] < 0) this.tids[axis] = this.newLocal('i32');
     this.code.get(this.tids[axis]);
-    if (axis === 0 && this.lane > 0) this.code.i32(this.lane).op('i32.add');
+    if (axis === 0 && this.lane >= 0) this.code.get(this.lane).op('i32.add');
   }
 
   pushMailbox(): void {
@@ -179,14 +192,18 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Writes a state for the active threads. */
   private setState(state: number): void {
-    const { code } = this;
+    const { code, states, active } = this;
+    const at = this.newLocal('i32');
     this.pushStatesAddress();
-    code.v128([state, state, state, state]).get(this.states).get(this.active).op('v128.bitselect').tee(this.states).memory('v128.store');
+    code.set(at);
+    states.forEach((local, group) => {
+      code.get(at).i32(state).op('i32x4.splat').get(local).get(active[group]!).op('v128.bitselect').tee(local).memory('v128.store', 16 * group);
+    });
   }
 
   private frame(): number {
     const frame = this.newLocal('i32');
-    this.code.get(this.framesBase()).get(this.base).i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add').set(frame);
+    this.code.get(this.framesBase()).get(this.base).i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add').set(frame);
     return frame;
   }
 
@@ -203,25 +220,35 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(frame).get(this.registerLocal(register)).memory(`${wasm}.store`, slot);
         continue;
       }
-      for (const half of isWide(register) ? [0, 1] : [0]) {
-        code.get(frame);
-        if (this.isVarying(register)) {
-          code.get(this.laneLocal(register)[half]!);
-        } else {
-          code.get(this.registerLocal(register));
-          this.splat(register.type);
-          const { stride } = plan.spread(register);
-          if (isWide(register)) this.addSteps(stride!, half);
-          else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
+      this.eachGroup(group => {
+        for (const half of isWide(register) ? [0, 1] : [0]) {
+          const offset = slot + 16 * (isWide(register) ? 2 * group + half : group);
+          code.get(frame);
+          this.pushPart(register, half);
+          if (!plan.together) {
+            code.get(frame).memory('v128.load', offset);
+            this.pushMaskHalf(this.active[group]!, isWide(register) ? half : -1);
+            code.op('v128.bitselect');
+          }
+          code.memory('v128.store', offset);
         }
-        if (!plan.together) {
-          code.get(frame).memory('v128.load', slot + 16 * half);
-          this.pushMaskHalf(this.active, isWide(register) ? half : -1);
-          code.op('v128.bitselect');
-        }
-        code.memory('v128.store', slot + 16 * half);
-      }
+      });
     }
+  }
+
+  /** Pushes the group's values of any register. */
+  private pushPart(register: Register, half: number): void {
+    const { code } = this;
+    if (this.isVarying(register)) {
+      code.get(this.laneOf(register, half));
+      return;
+    }
+    code.get(this.registerLocal(register));
+    if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
+    this.splat(register.type);
+    const stride = this.plan.spread(register).stride!;
+    if (isWide(register)) this.addSteps(stride, half);
+    else this.addSteps32(stride);
   }
 
   private restore(entry: number): void {
@@ -266,12 +293,13 @@ export class LaneKernelEmitter extends LaneEmitter {
       return;
     }
     if (this.isVarying(register)) {
-      this.laneLocal(register).forEach((local, half) => { code.get(frame).memory('v128.load', slot + 16 * half).set(local); });
+      this.laneLocal(register).forEach((local, part) => { code.get(frame).memory('v128.load', slot + 16 * part).set(local); });
       return;
     }
     if (first.lane < 0) {
       first.lane = this.newLocal('i32');
-      code.get(this.active).op('i32x4.bitmask').op('i32.ctz').set(first.lane);
+      this.pushBits(this.active);
+      code.op('i32.ctz').set(first.lane);
     }
     const stride = this.plan.spread(register).stride!;
     const local = this.registerLocal(register);
@@ -281,29 +309,36 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (wide) code.op('i64.extend_i32_s');
       code.op(`${wasm}.sub`);
     }
+    if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
     code.set(local);
     const shape = wide ? 'i64x2' : 'i32x4';
-    for (const half of wide ? [0, 1] : [0]) {
-      code.get(local);
-      this.splat(register.type);
-      if (wide) this.addSteps(stride, half);
-      else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
-      code.get(frame).memory('v128.load', slot + 16 * half).op(`${shape}.eq`);
-    }
-    if (wide) code.shuffle([0, 2, 4, 6]);
-    code.get(this.active).op('v128.and').set(this.active);
+    this.eachGroup(group => {
+      for (const half of wide ? [0, 1] : [0]) {
+        this.pushPart(register, half);
+        code.get(frame).memory('v128.load', slot + 16 * (wide ? 2 * group + half : group)).op(`${shape}.eq`);
+      }
+      if (wide) code.shuffle([0, 2, 4, 6]);
+      const active = this.active[group]!;
+      code.get(active).op('v128.and').set(active);
+    });
   }
 
   // ---- control flow
 
   private clearActive(): void {
-    this.code.v128([0, 0, 0, 0]).set(this.active);
+    this.clearMasks(this.active);
   }
 
-  private waitMask(block: number): number {
-    let local = this.waiting.get(block);
-    if (local === undefined) this.waiting.set(block, local = this.newLocal('v128'));
-    return local;
+  private waitMasks(block: number): readonly number[] {
+    let locals = this.waiting.get(block);
+    if (locals === undefined) this.waiting.set(block, locals = this.masks());
+    return locals;
+  }
+
+  /** Adds threads to those that wait at a block. */
+  private wait(block: number, threads: readonly number[]): void {
+    const { code } = this;
+    this.waitMasks(block).forEach((local, group) => { code.get(local).get(threads[group]!).op('v128.or').set(local); });
   }
 
   private innerEntries(region: Region): number[] {
@@ -381,13 +416,15 @@ export class LaneKernelEmitter extends LaneEmitter {
   private arriveAt(block: number, past: object): void {
     const { code, plan } = this;
     if (plan.waitsAt(block)) {
-      const waiting = this.waitMask(block);
-      code.get(this.active).get(waiting).op('v128.or').set(this.active).v128([0, 0, 0, 0]).set(waiting);
+      const waiting = this.waitMasks(block);
+      this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
+      this.clearMasks(waiting);
     }
     const order = this.kernel.shape.order;
     const before = order[order.indexOf(block) - 1];
     if (before === undefined || (plan.convergent(before) && !plan.parts(before))) return;
-    code.get(this.active).op('v128.any_true').op('i32.eqz');
+    this.pushAny(this.active);
+    code.op('i32.eqz');
     // With nobody waiting anywhere, nobody is left.
     this.branchTo(plan.convergent(block) ? this.turnLabel : past, 'br_if');
   }
@@ -395,9 +432,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
     const { code } = this;
-    const waiting = this.waitMask(region.header);
-    code.get(waiting).set(this.active).v128([0, 0, 0, 0]).set(waiting);
-    code.get(this.active).op('v128.any_true');
+    const waiting = this.waitMasks(region.header);
+    this.active.forEach((local, group) => { code.get(waiting[group]!).set(local); });
+    this.clearMasks(waiting);
+    this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
       this.clearActive();
@@ -511,7 +549,9 @@ export class LaneKernelEmitter extends LaneEmitter {
         this.exit();
         break;
       case 'trap':
-        code.get(this.ctx).get(this.base).get(this.active).op('i32x4.bitmask').op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
+        code.get(this.ctx).get(this.base);
+        this.pushBits(this.active);
+        code.op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
         this.call('fault_trap');
         this.leaveFaulted();
         return;
@@ -550,33 +590,38 @@ export class LaneKernelEmitter extends LaneEmitter {
   private send(from: number, to: number): void {
     if (this.fallsTo(from, to)) return;
     if (this.plan.leaves(to)) this.exit();
-    else this.code.get(this.active).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+    else this.wait(to, this.active);
     this.clearActive();
   }
 
   /** Threads take a branch each by its own predicate. */
   private part(from: number, register: Register, negated: boolean, yes: number, no: number): void {
     const { code } = this;
-    const condition = this.laneLocal(register)[0]!;
-    const taken = this.temp('v128');
-    const rest = this.temp('v128');
-    code.get(this.active).get(condition).op('v128.and').set(taken);
-    code.get(this.active).get(condition).op('v128.andnot').set(rest);
+    const conditions = this.laneLocal(register);
+    const taken = this.temps(this.groups);
+    const rest = this.temps(this.groups);
+    this.active.forEach((local, group) => {
+      code.get(local).get(conditions[group]!).op('v128.and').set(taken[group]!);
+      code.get(local).get(conditions[group]!).op('v128.andnot').set(rest[group]!);
+    });
     const [yesMask, noMask] = negated ? [rest, taken] : [taken, rest];
-    let stay = -1;
+    const become = (masks: readonly number[]): void => {
+      this.active.forEach((local, group) => { code.get(masks[group]!).set(local); });
+    };
+    let stay: readonly number[] | undefined;
     for (const [to, mask] of [[yes, yesMask], [no, noMask]] as const) {
       if (this.fallsTo(from, to)) {
         stay = mask;
       } else if (this.plan.leaves(to)) {
         if (this.kernel.layout.stateful) {
-          code.get(mask).set(this.active);
+          become(mask);
           this.exit();
         }
       } else {
-        code.get(mask).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+        this.wait(to, mask);
       }
     }
-    if (stay >= 0) code.get(stay).set(this.active);
+    if (stay) become(stay);
     else this.clearActive();
   }
 
@@ -606,47 +651,54 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.entryNumber = this.newLocal('i32');
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
-      this.states = this.newLocal('v128');
-      this.todo = this.newLocal('v128');
+      this.states = this.masks();
+      this.todo = this.masks();
     }
     const done = {};
     this.openLabel('block', done);
-    this.openLabel('loop', this.groupLabel);
+    this.openLabel('loop', this.unitLabel);
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Pushes the mask of the threads that exist: the last group of a block may lack some.
-    const existing = this.newLocal('v128');
-    const exists = (): void => {
-      code.v128([-1, -1, -1, -1]).set(existing).get(this.base).i32(3).op('i32.add').get(this.contextField('threads')).op('i32.ge_u');
-      this.when(() => {
-        code.get(this.base).op('i32x4.splat').v128(RAMP).op('i32x4.add').get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing);
+    // Which threads there are: the last unit of a block may lack some.
+    const existing = this.masks();
+    for (const local of existing) code.v128([-1, -1, -1, -1]).set(local);
+    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
+    this.when(() => {
+      this.eachGroup(group => {
+        code.get(this.base).op('i32x4.splat');
+        this.addSteps32(1);
+        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
       });
-      code.get(existing);
-    };
+    });
     const turns = {};
     if (stateful) {
-      const groupDone = {};
-      this.openLabel('block', groupDone);
+      const unitDone = {};
+      this.openLabel('block', unitDone);
+      const at = this.newLocal('i32');
       this.pushStatesAddress();
-      code.memory('v128.load').tee(this.states).v128([0, 0, 0, 0]).op('i32x4.ge_s');
-      exists();
-      code.op('v128.and').set(this.todo);
+      code.set(at);
+      this.states.forEach((local, group) => {
+        code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(this.todo[group]!);
+      });
       this.openLabel('loop', turns);
-      code.get(this.todo).op('v128.any_true').op('i32.eqz');
-      this.branchTo(groupDone, 'br_if');
-      this.pushStatesAddress();
-      code.get(this.todo).op('i32x4.bitmask').op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').tee(this.entryNumber);
-      code.op('i32x4.splat').get(this.states).op('i32x4.eq').get(this.todo).op('v128.and').set(this.active);
+      this.pushAny(this.todo);
+      code.op('i32.eqz');
+      this.branchTo(unitDone, 'br_if');
+      code.get(at);
+      this.pushBits(this.todo);
+      code.op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').set(this.entryNumber);
+      this.active.forEach((local, group) => {
+        code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
+      });
       code.i32(THREAD_SLICE).set(this.slice);
     } else {
-      exists();
-      code.set(this.active);
+      this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
       this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-      code.get(this.todo).get(this.active).op('v128.andnot').set(this.todo);
+      this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
       this.clearRegisters();
     }
@@ -658,8 +710,8 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.closeLabel();
       this.closeLabel();
     }
-    this.emitNextGroup();
-    this.branchTo(this.groupLabel);
+    this.emitNextUnit();
+    this.branchTo(this.unitLabel);
     this.closeLabel();
     this.closeLabel();
     if (stateful) this.storeFuel();
@@ -691,12 +743,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
-  private emitNextGroup(): void {
+  private emitNextUnit(): void {
     const { code, tids } = this;
-    code.get(this.base).i32(4).op('i32.add').set(this.base);
+    code.get(this.base).i32(this.width).op('i32.add').set(this.base);
     if (tids.some(local => local >= 0)) {
       const x = tids[0] >= 0 ? tids[0] : (tids[0] = this.newLocal('i32'));
-      code.get(x).i32(4).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
+      code.get(x).i32(this.width).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
       this.when(() => {
         code.i32(0).set(x);
         const [, y, z] = tids;
@@ -745,10 +797,3 @@ export class LaneKernelEmitter extends LaneEmitter {
     return prologue.finish();
   }
 }
-
-/** Bytes of scratch for a block that runs in lanes. */
-export function laneScratchBytes(layout: FrameLayout, groupBytes: number, threads: number): number {
-  const groups = (threads + 3) >> 2;
-  return bytesBeforeFrames(layout, threads) + groups * (groupBytes + 4 * layout.localBytes);
-}
-
