@@ -75,6 +75,12 @@ export abstract class LaneEmitter extends Emitter {
   /** Pushes the address of the room for registers of threads that run one by one. */
   protected abstract pushExchange(): void;
 
+  /** Pushes the address of as many bytes that nothing else uses during the instruction. */
+  pushRoom(bytes: number): void {
+    this.exchangeBytes = Math.max(this.exchangeBytes, bytes);
+    this.pushExchange();
+  }
+
   protected isBlockLocal(register: Register): boolean {
     return this.liveness.isLocal(register);
   }
@@ -472,12 +478,11 @@ export abstract class LaneEmitter extends Emitter {
       places.set(register, bytes);
       bytes += this.laneLocal(register).length * 16;
     }
-    this.exchangeBytes = Math.max(this.exchangeBytes, bytes);
     const room = this.temp('i32');
     const lane = this.temp('i32');
     const bits = guarded ? this.temp('i32') : -1;
     if (bytes) {
-      this.pushExchange();
+      this.pushRoom(bytes);
       code.set(room);
     }
     for (const register of kept) {

@@ -26,6 +26,7 @@ import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
+import { emitTogether, goesTogether, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
@@ -93,7 +94,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       end += this.cellBytes(register);
     }
     this.unitBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id));
+    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
   }
 
@@ -557,21 +558,50 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       case 'cut': {
         const { inst } = ending;
-        const entry = this.entryOf.get(ending.to)!;
-        if (ending.cut === 'sleep') {
-          this.emitInst(inst);
-          this.save(entry, ending.to);
-        } else {
-          if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
-          else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
-          this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
+        if (!goesTogether(this, inst)) {
+          this.suspend(ending, index);
+          break;
         }
-        break;
+        for (const register of inst.defs) {
+          if (this.isVarying(register)) this.laneLocal(register);
+          else this.registerLocal(register);
+        }
+        pushTogether(this, inst);
+        code.op('if').byte(0x40);
+        this.nest(() => {
+          emitTogether(this, inst);
+          if (soft) this.send(index, ending.to);
+          else this.jump(index, ending.to);
+        });
+        this.endInstruction();
+        code.op('else');
+        this.nest(() => {
+          this.suspend(ending, index);
+          if (soft) this.clearActive();
+          else this.branchTo(this.turnLabel);
+        });
+        code.op('end');
+        return;
       }
       case 'switch': throw this.unsupported();
     }
     if (soft) this.clearActive();
     else this.branchTo(this.turnLabel);
+  }
+
+  /** The active threads wait at a cut. */
+  private suspend(ending: Block['ending'] & { kind: 'cut' }, index: number): void {
+    const { inst } = ending;
+    const entry = this.entryOf.get(ending.to)!;
+    if (ending.cut === 'sleep') {
+      this.emitInst(inst);
+      this.save(entry, ending.to);
+      return;
+    }
+    this.inst = inst;
+    if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
+    else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
+    this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
   }
 
   /** The active threads are done. */
@@ -652,7 +682,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
       this.states = this.masks();
-      this.todo = this.masks();
+      if (!this.plan.together) this.todo = this.masks();
     }
     const done = {};
     this.openLabel('block', done);
@@ -672,25 +702,26 @@ export class LaneKernelEmitter extends LaneEmitter {
       });
     });
     const turns = {};
+    const { together } = this.plan;
     if (stateful) {
       const unitDone = {};
       this.openLabel('block', unitDone);
       const at = this.newLocal('i32');
       this.pushStatesAddress();
       code.set(at);
+      const ready = together ? this.active : this.todo;
       this.states.forEach((local, group) => {
-        code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(this.todo[group]!);
+        code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(ready[group]!);
       });
-      this.openLabel('loop', turns);
-      this.pushAny(this.todo);
-      code.op('i32.eqz');
-      this.branchTo(unitDone, 'br_if');
-      code.get(at);
-      this.pushBits(this.todo);
-      code.op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').set(this.entryNumber);
-      this.active.forEach((local, group) => {
-        code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
-      });
+      if (together) {
+        this.findEntry(at, unitDone);
+      } else {
+        this.openLabel('loop', turns);
+        this.findEntry(at, unitDone);
+        this.active.forEach((local, group) => {
+          code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
+        });
+      }
       code.i32(THREAD_SLICE).set(this.slice);
     } else {
       this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
@@ -698,7 +729,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('block', this.turnLabel);
     if (stateful) {
       this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-      this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
+      if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
       this.clearRegisters();
     }
@@ -706,8 +737,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
-      this.branchTo(turns);
-      this.closeLabel();
+      if (!together) {
+        this.branchTo(turns);
+        this.closeLabel();
+      }
       this.closeLabel();
     }
     this.emitNextUnit();
@@ -719,6 +752,24 @@ export class LaneKernelEmitter extends LaneEmitter {
     const whole = new Code();
     whole.append(this.prologueBytes()).append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  /** Finds where the first thread that is ready goes on; leaves where none is. */
+  private findEntry(at: number, none: object): void {
+    const { code } = this;
+    const ready = this.plan.together ? this.active : this.todo;
+    this.pushAll(ready);
+    code.op('if').byte(0x40);
+    code.get(at).memory('i32.load').set(this.entryNumber);
+    code.op('else');
+    this.nest(() => {
+      this.pushBits(ready);
+      const bits = this.newLocal('i32');
+      code.tee(bits).op('i32.eqz');
+      this.branchTo(none, 'br_if');
+      code.get(at).get(bits).op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').set(this.entryNumber);
+    });
+    code.op('end');
   }
 
   private storeFuel(): void {

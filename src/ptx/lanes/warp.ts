@@ -1,0 +1,225 @@
+// Warp operations of a unit that is a whole warp, all of whose threads have come to the operation together: nobody has
+// to wait, and values go from register to register. Threads that come in parts leave their operands in their mailboxes,
+// as in the scalar back end.
+
+import type { Arg, Inst } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import type { LaneEmitter } from './lane-emitter.js';
+
+const B32 = scalarType('b32');
+const PRED = scalarType('pred');
+const WARP = 32;
+
+/** Whether the operation has a form for a whole warp at once. */
+export function goesTogether(e: LaneEmitter, inst: Inst): boolean {
+  if (e.width !== WARP) return false;
+  const { mnemonic, modifiers, args } = inst;
+  const mask = maskOf(inst);
+  if (mask && mask.kind !== 'integer' && (mask.kind !== 'register' || e.stride(mask) !== 0)) return false;
+  if (mask?.kind === 'integer' && BigInt.asUintN(32, mask.value) !== 0xffffffffn) return false;
+  switch (mnemonic) {
+    case 'shfl': return args.length === (modifiers.includes('sync') ? 5 : 4) && targets(inst).length > 0;
+    case 'vote': return args.length === (modifiers.includes('sync') ? 3 : 2);
+    case 'redux': return args.length === 3 && !modifiers.includes('f32');
+    case 'activemask': return true;
+    case 'bar': case 'barrier': return modifiers.includes('warp');
+    default: return false;
+  }
+}
+
+/** The operand that names the threads that take part; without one it is all. */
+function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
+  return mnemonic === 'activemask' || (!modifiers.includes('sync') && mnemonic !== 'redux') ? undefined : args.at(-1);
+}
+
+/** Pushes the truth of: the whole warp is here, and is meant. */
+export function pushTogether(e: LaneEmitter, inst: Inst): void {
+  e.pushAll(e.active);
+  const mask = maskOf(inst);
+  if (mask?.kind !== 'register') return;
+  e.push(mask, B32);
+  e.code.i32(-1).op('i32.eq').op('i32.and');
+}
+
+export function emitTogether(e: LaneEmitter, inst: Inst): void {
+  const { code } = e;
+  e.inst = inst;
+  switch (inst.mnemonic) {
+    case 'shfl':
+      shuffle(e, inst);
+      return;
+    case 'vote': {
+      const predicate = inst.args[1]!;
+      const masks = e.temps(e.groups);
+      e.eachGroup(group => {
+        e.pushLanes(predicate, PRED);
+        code.set(masks[group]!);
+      });
+      if (e.has('ballot')) e.pushBits(masks);
+      else if (e.has('any')) e.pushAny(masks);
+      else e.pushAll(masks);
+      if (e.has('uni')) {
+        e.pushAny(masks);
+        code.op('i32.eqz').op('i32.or');
+      }
+      if (!e.has('ballot')) code.i32(-1).op('i32.mul');
+      everywhere(e, inst.args[0]!);
+      return;
+    }
+    case 'redux':
+      reduce(e, inst);
+      return;
+    case 'activemask':
+      code.i32(-1);
+      everywhere(e, inst.args[0]!);
+  }
+}
+
+/** Pops an i32 into all lanes of a register. */
+function everywhere(e: LaneEmitter, arg: Arg): void {
+  const { code } = e;
+  code.op('i32x4.splat');
+  if (arg.kind !== 'register') {
+    code.op('drop');
+    return;
+  }
+  const [first, ...rest] = e.laneLocal(arg.register);
+  code.set(first!);
+  for (const local of rest) code.get(first!).set(local);
+}
+
+function reduce(e: LaneEmitter, inst: Inst): void {
+  const { code } = e;
+  const type = e.type();
+  const operation = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor')!;
+  const ordered = operation === 'min' || operation === 'max';
+  const name = ordered ? `i32x4.${operation}_${type.kind === 'signed' ? 's' : 'u'}` : operation === 'add' ? 'i32x4.add' : `v128.${operation}`;
+  e.eachGroup(group => {
+    e.pushLanes(inst.args[1]!, type);
+    if (group) code.op(name);
+  });
+  const all = e.temp('v128');
+  for (const turn of [[2, 3, 0, 1], [1, 0, 3, 2]] as const) code.set(all).get(all).get(all).shuffle(turn).get(all).op(name);
+  code.lane('i32x4.extract_lane', 0);
+  everywhere(e, inst.args[0]!);
+}
+
+/** What a shuffle writes: the value, and whether its source lies within the segment. */
+function targets(inst: Inst): (Arg | undefined)[] {
+  const target = inst.args[0]!;
+  const parts = target.kind === 'pair' ? [target.first, target.second] : [target, undefined];
+  return parts.map(part => part?.kind === 'register' ? part : undefined);
+}
+
+const constant = (arg: Arg): number | undefined => arg.kind === 'integer' ? Number(BigInt.asUintN(32, arg.value)) : undefined;
+
+function shuffle(e: LaneEmitter, inst: Inst): void {
+  const { code } = e;
+  const [, value, by, clamp] = inst.args as [Arg, Arg, Arg, Arg];
+  const [result, within] = targets(inst);
+  const mode = e.oneOf('up', 'down', 'bfly', 'idx')!;
+  const [b, c] = [constant(by), constant(clamp)];
+  const values = e.temps(e.groups);
+  e.eachGroup(group => {
+    e.pushLanes(value, value.kind === 'register' ? value.register.type : B32);
+    code.set(values[group]!);
+  });
+  const set = (arg: Arg | undefined): void => {
+    if (arg?.kind === 'register') code.set(e.laneOf(arg.register));
+    else code.op('drop');
+  };
+  if (b !== undefined && c !== undefined) {
+    const sources = Array.from({ length: WARP }, (_, lane) => sourceOf(mode, lane, b & 31, c));
+    e.eachGroup(group => {
+      const own = sources.slice(4 * group, 4 * group + 4);
+      if (result) {
+        pick(e, values, own.map(({ source }) => source));
+        set(result);
+      }
+      if (within) {
+        const [a0, a1, a2, a3] = own.map(({ ok }) => ok ? -1 : 0) as [number, number, number, number];
+        code.v128([a0, a1, a2, a3]);
+        set(within);
+      }
+    });
+    return;
+  }
+  throughMemory(e, mode, values, by, clamp, result, within);
+}
+
+/** Where a lane reads, as the ISA has it; out of the segment it reads itself. */
+function sourceOf(mode: string, lane: number, b: number, c: number): { source: number; ok: boolean } {
+  const segment = (c >> 8) & 31;
+  const max = (lane & segment) | (c & 31 & ~segment);
+  const source = mode === 'up' ? lane - b : mode === 'down' ? lane + b : mode === 'bfly' ? lane ^ b : (lane & segment) | (b & ~segment);
+  const ok = mode === 'up' ? source >= max : source <= max;
+  return { source: ok ? source & 31 : lane, ok };
+}
+
+/** Pushes four lanes, each from one of all groups. */
+function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[]): void {
+  const { code } = e;
+  const groups = [...new Set(lanes.map(lane => lane >> 2))];
+  const first = groups[0]!;
+  code.get(values[first]!);
+  if (groups.length === 1 && lanes.every((lane, index) => (lane & 3) === index)) return;
+  // Each step takes what it can from one more group and keeps what is in place.
+  const placed = lanes.map(lane => lane >> 2 === first);
+  const from = (lane: number): number => lane & 3;
+  const [second = first] = groups.slice(1);
+  code.get(values[second]!);
+  const [l0, l1, l2, l3] = lanes.map((lane, index) => {
+    if (placed[index]) return from(lane);
+    if (lane >> 2 !== second) return 0;
+    placed[index] = true;
+    return 4 + from(lane);
+  }) as [number, number, number, number];
+  code.shuffle([l0, l1, l2, l3]);
+  for (const group of groups.slice(2)) {
+    code.get(values[group]!);
+    const [m0, m1, m2, m3] = lanes.map((lane, index) => lane >> 2 === group ? 4 + from(lane) : index) as [number, number, number, number];
+    code.shuffle([m0, m1, m2, m3]);
+  }
+}
+
+/** A shuffle whose distance is known when it runs only: each lane loads from where its source's value was put. */
+function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], by: Arg, clamp: Arg, result: Arg | undefined, within: Arg | undefined): void {
+  const { code } = e;
+  const room = e.temp('i32');
+  e.pushRoom(WARP * 4);
+  code.set(room);
+  values.forEach((local, group) => { code.get(room).get(local).memory('v128.store', 16 * group); });
+  e.eachGroup(group => {
+    e.scoped(() => {
+      const [source, most, good, lane, segment] = e.temps(5) as [number, number, number, number, number];
+      const lanes = 4 * group;
+      code.v128([lanes, lanes + 1, lanes + 2, lanes + 3]).set(lane);
+      e.pushLanes(clamp, B32);
+      code.i32(8).op('i32x4.shr_u').i32(31).op('i32x4.splat').op('v128.and').set(segment);
+      // (lane & segment) | (clamp & ~segment)
+      code.get(lane);
+      e.pushLanes(clamp, B32);
+      code.i32(31).op('i32x4.splat').op('v128.and').get(segment).op('v128.bitselect').set(most);
+      const pushBy = (): void => {
+        e.pushLanes(by, B32);
+        code.i32(31).op('i32x4.splat').op('v128.and');
+      };
+      code.get(lane);
+      pushBy();
+      if (mode === 'idx') code.get(segment).op('v128.bitselect');
+      else code.op({ up: 'i32x4.sub', down: 'i32x4.add', bfly: 'v128.xor' }[mode]!);
+      code.tee(source).get(most).op(mode === 'up' ? 'i32x4.ge_s' : 'i32x4.le_s').set(good);
+      code.get(source).get(lane).get(good).op('v128.bitselect').i32(2).op('i32x4.shl').get(room).op('i32x4.splat').op('i32x4.add').set(source);
+      if (result?.kind === 'register') {
+        const target = e.laneOf(result.register);
+        for (let index = 0; index < 4; index++) {
+          code.get(source).lane('i32x4.extract_lane', index);
+          if (index) code.get(target).memory('v128.load32_lane').byte(index);
+          else code.memory('v128.load32_zero');
+          code.set(target);
+        }
+      }
+      if (within?.kind === 'register') code.get(good).set(e.laneOf(within.register));
+    });
+  });
+}
