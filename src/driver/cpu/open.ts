@@ -14,7 +14,11 @@ function enableRelaxedSimd(): void {
   if (Number(process.versions.node.split('.')[0]) < 21) setFlagsFromString('--experimental-wasm-relaxed-simd');
 }
 
+const LANES: readonly (string | undefined)[] = ['many', 'all', 'none'] satisfies CpuOptions['lanes'][];
+
 export function openCpu(options: CpuOptions = {}): PolledDriver {
   enableRelaxedSimd();
-  return createCpuDriver({ compile: compilePtx, ...options });
+  const lanes = options.lanes ?? process.env['ASYNC_CUDA_CPU_LANES'];
+  if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) throw new RangeError(`lanes is '${lanes}'; it must be many, all or none`);
+  return createCpuDriver({ compile: compilePtx, ...options, lanes: (lanes || 'many') as NonNullable<CpuOptions['lanes']> });
 }

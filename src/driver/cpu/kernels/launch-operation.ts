@@ -16,6 +16,7 @@ import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
+import type { KernelCode } from './kernel-code.js';
 import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
 import { StallWatch, forget, noteClock, observe } from './stall.js';
@@ -33,6 +34,8 @@ export class LaunchOperation extends Operation {
   private params = new Int32Array(16);
   private cooperative = false;
 
+  /** What runs the blocks, and the memory that it needs. */
+  private code!: KernelCode;
   private layout!: SlotLayout;
   private total = 0;
   private started = 0;
@@ -97,13 +100,14 @@ export class LaunchOperation extends Operation {
     }
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
     this.stamp(this.current!, time);
+    const { run } = this.code;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
       const slot = this.current!;
       let status: number;
       try {
-        status = func.run(slot.address, FUEL);
+        status = run(slot.address, FUEL);
       } catch (trap) {
         const { result, detail } = describeTrap(this, slot, trap);
         context.raise(result, detail);
@@ -158,7 +162,7 @@ export class LaunchOperation extends Operation {
     const crew = Crew.for(context, milliseconds, ++this.steps);
     if (crew === undefined) return undefined;
     this.shared = SharedGrid.open(crew, {
-      func, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
+      func, code: this.code, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
         const slot = this.slot(this.layout.bytes);
@@ -209,7 +213,8 @@ export class LaunchOperation extends Operation {
   private begin(slice: Slice): boolean {
     const { func, total } = this;
     const { context } = func;
-    this.layout = func.slotLayout(this.threads, this.dynamicShared);
+    this.code = func.codes.choose(total * this.threads, this.block);
+    this.layout = func.slotLayout(this.code, this.threads, this.dynamicShared);
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
@@ -352,6 +357,7 @@ export class LaunchOperation extends Operation {
   override release(): void {
     // A spare operation must not keep a context, and with it gigabytes of memory, alive.
     this.func = undefined!;
+    this.code = undefined!;
     LaunchOperation.spare.push(this);
   }
 }
