@@ -26,7 +26,7 @@ import { compileLanes, groupsFor } from './lanes/compile-lanes.js';
 import type { LaneCode } from './lanes/compile-lanes.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
-import { schedulerText } from './runtime/scheduler.js';
+import { BLOCK_LOOP, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
@@ -72,6 +72,8 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
+  /** One call runs as many further blocks as the context block asks for: none of them leaves anything to the next. */
+  runsOn: boolean;
   /**
    * The kernel for blocks of a shape with several threads at once in vector lanes, or why there is none. Compiled when
    * it is first asked for. Blocks run by one of the two are not to be carried on by the other.
@@ -212,14 +214,15 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const { layout, entryLines: lines } = emitter;
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
-    const exported = layout.stateful ? undefined : fn.name;
-    links['body'] = linker.module.reserve(exported ?? `${fn.name} threads`, { params: threads, results: ['i32'] }, exported);
+    links['body'] = linker.module.reserve(`${fn.name} threads`, { params: threads, results: ['i32'] });
     linker.define(links['body'], locals, code);
     if (layout.stateful) {
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
       }), links, fn.name);
+    } else {
+      linker.addText(BLOCK_LOOP, links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
     const inLanes = lanesOf(options, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
@@ -237,6 +240,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
       blockBytes: count => scratchBytes(layout, count),
       yields: layout.stateful,
+      runsOn: !layout.stateful && lowered.frameBytes === 0,
       inLanes,
       waiting: (words, scratch, threads) => layout.stateful ? waitingThreads(lines, words, scratch, threads) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),

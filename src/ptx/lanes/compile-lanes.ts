@@ -6,7 +6,7 @@ import type { Surroundings } from '../emit/emitter.js';
 import { Linker } from '../emit/linker.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
-import { schedulerText } from '../runtime/scheduler.js';
+import { BLOCK_LOOP, schedulerText } from '../runtime/scheduler.js';
 import { LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
@@ -46,8 +46,7 @@ export function compileLanes(name: string, kernel: LaneKernel, groups: number, s
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const { stateful } = layout;
   const params = stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
-  const exported = stateful ? undefined : name;
-  const body = linker.module.reserve(exported ?? `${name} threads`, { params, results: ['i32'] }, exported);
+  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
   linker.define(body, locals, code);
   if (stateful) {
     const warps = shape.order.some(index => {
@@ -55,6 +54,8 @@ export function compileLanes(name: string, kernel: LaneKernel, groups: number, s
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
     linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers }), { body }, name);
+  } else {
+    linker.addText(BLOCK_LOOP, { body }, name);
   }
   return { wasm: linker.finish(), exportName: name, width: emitter.width, blockBytes: threads => emitter.scratchBytes(threads) };
 }

@@ -13,6 +13,18 @@ export interface SchedulerNeeds {
   barriers: 'none' | 'plain' | 'general';
 }
 
+/** The exported function of a kernel that keeps none: its body, for one block after the other. */
+export const BLOCK_LOOP = `
+(func $kernel (param $ctx $fuel i32) (result i32) (local $status i32)
+  (loop $next
+    (local.set $status (call $body $ctx $fuel))
+    (if (i32.or $status (i32.eqz (i32.load offset=${CTX.further} $ctx))) (then (return $status)))
+    (i32.store offset=${CTX.further} $ctx (i32.sub (i32.load offset=${CTX.further} $ctx) 1))
+    (i32.store offset=${CTX.ctaid} $ctx (i32.add (i32.load offset=${CTX.ctaid} $ctx) 1))
+    (br $next))
+  (unreachable))
+`;
+
 /** The exported function of a kernel that keeps state. */
 export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;

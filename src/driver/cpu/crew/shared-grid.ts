@@ -41,6 +41,14 @@ export interface SharedFault {
 const MOST_BLOCKS = 2 ** 31 - 4096;
 const BLOCKS_PER_STEP = 64;
 
+/** How many blocks of a row one call runs. */
+function together({ func, gridX, started }: GridState): number {
+  let count = 1;
+  if (!func.kernel.runsOn) return count;
+  while (count < func.stride && gridX % (2 * count) === 0 && started % (2 * count) === 0) count *= 2;
+  return count;
+}
+
 export class SharedGrid implements Stay {
   private readonly crew: Crew;
   private readonly state: GridState;
@@ -74,6 +82,7 @@ export class SharedGrid implements Stay {
     words[at + JOB.finished] = state.finished;
     words[at + JOB.module] = crew.moduleNumber(code.module);
     words[at + JOB.kernel] = code.index;
+    words[at + JOB.together] = together(state);
     words[at + JOB.gridX] = state.gridX;
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;

@@ -101,10 +101,12 @@ export class LaunchOperation extends Operation {
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
     this.stamp(this.current!, time);
     const { run } = this.code;
+    const { runsOn } = func.kernel;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
       const slot = this.current!;
+      const blocks = context.memory.words[(slot.address + CTX.further) >>> 2]! + 1;
       let status: number;
       try {
         status = run(slot.address, FUEL);
@@ -114,13 +116,14 @@ export class LaunchOperation extends Operation {
         return STEP.fault;
       }
       if (status === STATUS.done) {
-        if (++this.finished === this.total) {
+        this.finished += blocks;
+        if (this.finished === this.total) {
           this.end();
           return STEP.done;
         }
         if (this.started < this.total) {
           slot.yields = 0;
-          this.prepareBlock(slot);
+          this.prepareBlock(slot, runsOn ? func.stride : 1);
           if (this.resident.length > 0) this.turnOver(slot);
         } else {
           context.slots.giveBack(slot);
@@ -135,11 +138,13 @@ export class LaunchOperation extends Operation {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      if (++this.blocksThisStep >= BLOCKS_PER_STEP) {
+      this.blocksThisStep += blocks;
+      if (this.blocksThisStep >= BLOCKS_PER_STEP) {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      if (--untilLook === 0) {
+      untilLook -= blocks;
+      if (untilLook <= 0) {
         const now = slice.now();
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
@@ -231,7 +236,7 @@ export class LaunchOperation extends Operation {
       const slot = this.slot(this.layout.bytes);
       if (slot === undefined) return false;
       this.prepareSlot(slot);
-      this.prepareBlock(slot);
+      this.prepareBlock(slot, 1);
       if (i === 0) this.current = slot;
       else this.resident.push(slot);
     }
@@ -271,8 +276,8 @@ export class LaunchOperation extends Operation {
     for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }
 
-  /** Puts the next block of the grid into the slot. */
-  private prepareBlock(slot: BlockSlot): void {
+  /** Puts the next block of the grid into the slot, or as many in a row as may be. */
+  private prepareBlock(slot: BlockSlot, most: number): void {
     const { grid, layout, func } = this;
     const { memory } = func.context;
     const words = memory.words;
@@ -282,10 +287,13 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
+    const count = Math.min(most, grid[0]! - this.nextX);
+    words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
-    this.started++;
-    if (++this.nextX === grid[0]) {
+    this.started += count;
+    this.nextX += count;
+    if (this.nextX === grid[0]) {
       this.nextX = 0;
       if (++this.nextY === grid[1]) {
         this.nextY = 0;
@@ -309,7 +317,7 @@ export class LaunchOperation extends Operation {
       const company = this.func.context.slots.take(this.layout.bytes);
       if (company !== undefined) {
         this.prepareSlot(company);
-        this.prepareBlock(company);
+        this.prepareBlock(company, 1);
         this.resident.unshift(company);
       }
     }
