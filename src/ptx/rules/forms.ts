@@ -347,15 +347,18 @@ export const FORMS_OF: ReadonlyMap<string, readonly Form[]> = (() => {
 
 /** Combinations that have been found in a row. Only what is right is kept: there are few of those. */
 const known = new Set<string>();
+/** The same by the array that all instructions of one form in a text share. */
+const seen = new WeakMap<readonly string[], string>();
 
 /** What is wrong with a combination of types and modifiers; a mnemonic without rows takes what its rule takes. */
 export function formComplaint(mnemonic: string, modifiers: readonly string[]): { code: 'semantic' | 'unsupported'; message: string } | undefined {
+  if (seen.get(modifiers) === mnemonic) return undefined;
   const rows = FORMS_OF.get(mnemonic);
   if (!rows) return undefined;
   const name = [mnemonic, ...modifiers].join('.');
-  if (known.has(name)) return undefined;
-  if (rows.some(row => fits(row, modifiers))) {
+  if (known.has(name) || rows.some(row => fits(row, modifiers))) {
     known.add(name);
+    seen.set(modifiers, mnemonic);
     return undefined;
   }
   const stranger = modifiers.find(modifier => !rows.some(({ places }) => places.some(place => place.words.includes(modifier))));
