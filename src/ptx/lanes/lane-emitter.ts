@@ -54,7 +54,8 @@ export abstract class LaneEmitter extends Emitter {
   /** With a predicate: the active threads for which it holds. */
   private writeMask: readonly number[] = [];
   /** Equal values as vectors, for the groups after the first: by what they are. */
-  private readonly splats = new Map<string, number>();
+  private splats = new Map<string, number>();
+  private splatLocals: number[] = [];
   /** Instructions weighed by loop depth: all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
   protected weight = 1;
@@ -135,8 +136,25 @@ export abstract class LaneEmitter extends Emitter {
 
   protected override endInstruction(): void {
     super.endInstruction();
-    for (const local of this.splats.values()) this.giveLocal(local);
+    for (const local of this.splatLocals) this.giveLocal(local);
+    this.splatLocals = [];
     this.splats.clear();
+  }
+
+  override when(body: () => void): void {
+    super.when(() => { this.conditionally(body); });
+  }
+
+  override nest(body: () => void): void {
+    super.nest(() => { this.conditionally(body); });
+  }
+
+  /** Equal values that are made inside are not there afterwards. */
+  private conditionally(body: () => void): void {
+    const before = this.splats;
+    this.splats = new Map(before);
+    body();
+    this.splats = before;
   }
 
   // ---- vectors on the stack
@@ -168,6 +186,7 @@ export abstract class LaneEmitter extends Emitter {
     make();
     const local = this.takeLocal('v128');
     this.splats.set(key, local);
+    this.splatLocals.push(local);
     code.tee(local);
   }
 
@@ -453,12 +472,6 @@ export abstract class LaneEmitter extends Emitter {
         code.op('v128.bitselect').set(local);
       });
     });
-  }
-
-  /** The instruction at hand by its scalar rule, for each thread that executes it. */
-  oneByOne(): void {
-    const { inst } = this;
-    this.forEachThread(true, inst.uses, inst.defs, () => { this.apply(this.rules.get(inst.mnemonic)!, inst); });
   }
 
   /** Code for each thread by itself, with its registers in scalar locals; they come and go through memory. */

@@ -1,7 +1,7 @@
 // Loads and stores of a unit's threads. Neighbouring addresses are v128 accesses after one check of the whole range;
 // those that step evenly are checked as a range, too; others are as many accesses after a check of all addresses. Where
-// that check fails, because a thread is switched off or because there is a fault to report, the scalar rule goes through
-// the threads one by one.
+// that check fails, because a thread is switched off or because there is a fault to report, a run-time function goes
+// through the threads one by one.
 
 import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
@@ -69,13 +69,29 @@ const load: LaneRule = e => {
     read({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
     return true;
   }
-  for (const register of e.inst.defs) e.laneLocal(register);
+  const { code } = e;
+  const room = roomOf(e, found);
+  const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
-  e.code.op('if').byte(0x40);
+  if (place.kind === 'range' && place.stride === found.size) {
+    // Threads that load one by one put what they find side by side, where it is read as if it had been found so.
+    code.op('i32.eqz');
+    e.when(() => {
+      oneByOne(e, found, room, 'load');
+      code.get(room).i32(ADDRESSES).op('i32.add').set(place.local);
+    });
+    read(place);
+    return true;
+  }
+  for (const register of e.inst.defs) e.laneLocal(register);
+  code.op('if').byte(0x40);
   e.nest(() => { read(place); });
-  e.code.op('else');
-  e.nest(() => { e.oneByOne(); });
-  e.code.op('end');
+  code.op('else');
+  e.nest(() => {
+    oneByOne(e, found, room, 'load');
+    read(packed);
+  });
+  code.op('end');
   return true;
 };
 
@@ -90,15 +106,72 @@ const store: LaneRule = e => {
     write({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
     return true;
   }
+  const { code } = e;
+  const room = roomOf(e, found);
+  const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
   e.pushAll(e.guardMasks());
-  e.code.op('i32.and').op('if').byte(0x40);
+  code.op('i32.and');
+  if (place.kind === 'range' && place.stride === found.size) {
+    const good = e.temp('i32');
+    code.tee(good).op('i32.eqz');
+    e.when(() => { code.get(room).i32(ADDRESSES).op('i32.add').set(place.local); });
+    write(place);
+    code.get(good).op('i32.eqz');
+    e.when(() => { oneByOne(e, found, room, 'store'); });
+    return true;
+  }
+  code.op('if').byte(0x40);
   e.nest(() => { write(place); });
-  e.code.op('else');
-  e.nest(() => { e.oneByOne(); });
-  e.code.op('end');
+  code.op('else');
+  e.nest(() => {
+    write(packed);
+    oneByOne(e, found, room, 'store');
+  });
+  code.op('end');
   return true;
 };
+
+// ---- one by one
+
+/** Bytes of the addresses of a unit's threads, which stand before their values. */
+const ADDRESSES = 256;
+
+function roomOf(e: LaneEmitter, { size }: Access): number {
+  const room = e.temp('i32');
+  e.pushRoom(ADDRESSES + e.width * size);
+  e.code.set(room);
+  return room;
+}
+
+/** Loads to or stores from where the unit's values stand side by side, for threads that execute the instruction, up to the first fault. */
+function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
+  const { code } = e;
+  const { shared, size, log2, wide } = found;
+  e.eachGroup(group => {
+    e.scoped(() => {
+      const all = wide ? -1 : e.temp('v128');
+      if (!wide) {
+        pushAddress32(e, found);
+        code.set(all);
+      }
+      for (const half of [0, 1]) {
+        code.get(room);
+        if (wide) pushAddressHalf(e, found, half);
+        else code.get(all).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_u`);
+        code.memory('v128.store', 32 * group + 16 * half);
+      }
+    });
+  });
+  code.get(e.ctx).get(e.base).get(room);
+  e.pushBits(e.guardMasks());
+  code.i32(e.line);
+  if (shared) code.get(e.contextField('shared')).op('i64.extend_i32_u');
+  else code.i64(NULL_PAGE);
+  code.get(elementsOf(e, shared, log2));
+  e.call(`lanes_${what}_${size}`);
+  e.when(() => { e.leaveFaulted(); });
+}
 
 // ---- one group
 
@@ -442,3 +515,31 @@ function pushAddressHalf(e: LaneEmitter, { address }: Access, half: number): voi
 }
 
 export const MEMORY: readonly (readonly [string, LaneRule])[] = [['ld', load], ['ldu', load], ['st', store]];
+
+const copies: Record<number, readonly [load: string, store: string]> = {
+  1: ['i32.load8_u', 'i32.store8'], 2: ['i32.load16_u', 'i32.store16'], 4: ['i32.load', 'i32.store'], 8: ['i64.load', 'i64.store'], 16: ['v128.load', 'v128.store'],
+};
+
+/** Threads whose bits are set, in order, up to the first fault: whether there was one. */
+const oneByOneText = (what: 'load' | 'store', size: number): string => {
+  const log2 = Math.log2(size);
+  const [load, store] = copies[size]!;
+  const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
+  return `
+(func $lanes_${what}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements i64) (result i32)
+  (local $lane i32) (local $address i64)
+  (block $done (loop $each
+    (br_if $done (i32.eqz $bits))
+    (local.set $lane (i32.ctz $bits))
+    (local.set $bits (i32.and $bits (i32.sub $bits 1)))
+    (local.set $address (i64.load (i32.add $room (i32.shl $lane 3))))
+    (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
+      (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
+      (return 1)))
+    ${what === 'load' ? `(${store} offset=${ADDRESSES} ${packed} (${load} (i32.wrap_i64 $address)))`
+    : `(${store} (i32.wrap_i64 $address) (${load} offset=${ADDRESSES} ${packed}))`}
+    (br $each)))
+  0)`;
+};
+
+export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [oneByOneText('load', size), oneByOneText('store', size)]).join('\n');

@@ -1,6 +1,7 @@
 // All run-time functions, parsed once when the first module is compiled.
 
 import { CTX } from '../context.js';
+import { LANE_FUNCTIONS } from '../lanes/memory.js';
 import { COPY_FUNCTIONS } from '../rules/async-copy.js';
 import { ATOMIC_FUNCTIONS } from '../rules/atomics.js';
 import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
@@ -31,6 +32,6 @@ let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }
