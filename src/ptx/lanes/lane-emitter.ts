@@ -94,6 +94,12 @@ export abstract class LaneEmitter extends Emitter {
     return argSpread(arg, register => this.plan.spread(register))?.stride;
   }
 
+  /** The value of an operand of 32 bits that is known here. */
+  literal(arg: Arg): number | undefined {
+    if (arg.kind === 'integer') return Number(BigInt.asUintN(32, arg.value));
+    return arg.kind === 'register' ? this.plan.literal(arg.register) : undefined;
+  }
+
   /** Threads in a unit. */
   get width(): number {
     return 4 * this.groups;

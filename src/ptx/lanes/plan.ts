@@ -20,6 +20,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** The value of a register that holds the same literal all the time. */
+  literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
   result(inst: Inst): Spread;
   /** No thread of the group waits elsewhere while this block runs. */
@@ -163,8 +165,10 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     }
   }
 
+  const literals = literalRegisters(reached, liveness);
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
+    literal: register => literals.get(register.id),
     result: inst => resultSpread(inst, register => spreads[register.id] ?? UNIFORM, wraps, width) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
@@ -173,6 +177,23 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     keeps,
     together: together(),
   };
+}
+
+/** Registers of 32 bits with one definition, which moves a literal. */
+function literalRegisters(blocks: readonly Block[], liveness: Liveness): Map<number, number> {
+  const found = new Map<number, number>();
+  const defined = new Set(liveness.liveIn(0).map(register => register.id));
+  for (const block of blocks) {
+    for (const inst of instructionsOf(block)) {
+      for (const { id, type } of inst.defs) {
+        const source = inst.args[1];
+        if (defined.has(id) || inst.mnemonic !== 'mov' || inst.predicate || source?.kind !== 'integer' || type.bits !== 32) found.delete(id);
+        else found.set(id, Number(BigInt.asUintN(32, source.value)));
+        defined.add(id);
+      }
+    }
+  }
+  return found;
 }
 
 /** Positions of the blocks that run while a thread that took an edge waits at its target; none when it goes on at once. */

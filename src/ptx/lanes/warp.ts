@@ -15,8 +15,9 @@ export function goesTogether(e: LaneEmitter, inst: Inst): boolean {
   if (e.width !== WARP) return false;
   const { mnemonic, modifiers, args } = inst;
   const mask = maskOf(inst);
-  if (mask && mask.kind !== 'integer' && (mask.kind !== 'register' || e.stride(mask) !== 0)) return false;
-  if (mask?.kind === 'integer' && BigInt.asUintN(32, mask.value) !== 0xffffffffn) return false;
+  const known = mask && e.literal(mask);
+  if (mask && known === undefined && (mask.kind !== 'register' || e.stride(mask) !== 0)) return false;
+  if (known !== undefined && known !== 0xffffffff) return false;
   switch (mnemonic) {
     case 'shfl': return args.length === (modifiers.includes('sync') ? 5 : 4) && targets(inst).length > 0;
     case 'vote': return args.length === (modifiers.includes('sync') ? 3 : 2);
@@ -36,7 +37,7 @@ function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
 export function pushTogether(e: LaneEmitter, inst: Inst): void {
   e.pushAll(e.active);
   const mask = maskOf(inst);
-  if (mask?.kind !== 'register') return;
+  if (!mask || e.literal(mask) !== undefined) return;
   e.push(mask, B32);
   e.code.i32(-1).op('i32.eq').op('i32.and');
 }
@@ -111,14 +112,12 @@ function targets(inst: Inst): (Arg | undefined)[] {
   return parts.map(part => part?.kind === 'register' ? part : undefined);
 }
 
-const constant = (arg: Arg): number | undefined => arg.kind === 'integer' ? Number(BigInt.asUintN(32, arg.value)) : undefined;
-
 function shuffle(e: LaneEmitter, inst: Inst): void {
   const { code } = e;
   const [, value, by, clamp] = inst.args as [Arg, Arg, Arg, Arg];
   const [result, within] = targets(inst);
   const mode = e.oneOf('up', 'down', 'bfly', 'idx')!;
-  const [b, c] = [constant(by), constant(clamp)];
+  const [b, c] = [e.literal(by), e.literal(clamp)];
   const values = e.temps(e.groups);
   e.eachGroup(group => {
     e.pushLanes(value, value.kind === 'register' ? value.register.type : B32);
