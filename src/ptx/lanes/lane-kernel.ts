@@ -26,7 +26,7 @@ import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
-import { emitTogether, goesTogether, pushTogether } from './warp.js';
+import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
@@ -53,6 +53,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly spills: Spills;
   private readonly slots = new Map<number, number>();
   private readonly entries: number[] = [];
+  /** Blocks that end in a cut at which nobody ever has to wait, and what comes after them: no entries. */
+  private readonly passing = new Set<number>();
+  /** Of the entries, those at which threads can be suspended. */
+  private readonly live: readonly number[];
   private readonly entryOf = new Map<number, number>();
   private readonly tids: [number, number, number] = [-1, -1, -1];
   private readonly waiting = new Map<number, readonly number[]>();
@@ -81,12 +85,16 @@ export class LaneKernelEmitter extends LaneEmitter {
       for (const header of shape.loopHeaders) this.addEntry(header);
       for (const index of shape.order) {
         const { ending } = blocks[index]!;
-        if (ending.kind === 'cut') this.addEntry(ending.to);
+        if (ending.kind !== 'cut') continue;
+        this.addEntry(ending.to);
+        if (ending.cut === 'warp' && plan.together && plan.convergent(index) && goesTogether(this, ending.inst) && meansAll(this, ending.inst)) this.passing.add(index);
       }
     }
+    const passed = new Set([...this.passing].map(index => (blocks[index]!.ending as { to: number }).to));
+    this.live = this.entries.filter(entry => !passed.has(entry) || shape.loopHeaders.has(entry));
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
-    for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
     let end = 0;
     // The widest cells first, so that each is aligned.
     for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
@@ -94,7 +102,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       end += this.cellBytes(register);
     }
     this.unitBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
   }
 
@@ -253,6 +261,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private restore(entry: number): void {
+    if (!this.live.includes(entry)) {
+      this.code.op('unreachable');
+      return;
+    }
     const { kernel } = this;
     const live = this.spills.needed(entry);
     const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
@@ -343,7 +355,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private innerEntries(region: Region): number[] {
-    return this.entries.filter(block => region.members.has(block) && block !== region.header);
+    return this.live.filter(block => region.members.has(block) && block !== region.header);
   }
 
   private emitRegion(region: Region): void {
@@ -393,7 +405,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
-      if (this.entryOf.has(item)) {
+      if (this.live.includes(item)) {
         if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
@@ -565,6 +577,12 @@ export class LaneKernelEmitter extends LaneEmitter {
         for (const register of inst.defs) {
           if (this.isVarying(register)) this.laneLocal(register);
           else this.registerLocal(register);
+        }
+        if (this.passing.has(index)) {
+          emitTogether(this, inst);
+          if (soft) this.send(index, ending.to);
+          else this.jump(index, ending.to);
+          return;
         }
         pushTogether(this, inst);
         code.op('if').byte(0x40);

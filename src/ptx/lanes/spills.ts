@@ -19,8 +19,8 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   const position = new Map(order.map((block, index) => [block, index]));
   const isEntry = new Set(entries);
   /** Entries before which a block may suspend its threads. */
-  const suspends = (block: Block): number[] => block.ending.kind === 'cut' ? [block.ending.to]
-    : successors(block).filter(to => isEntry.has(to) && position.get(to)! <= position.get(block.index)!);
+  const suspends = (block: Block): number[] => successors(block).filter(to =>
+    isEntry.has(to) && (block.ending.kind === 'cut' || position.get(to)! <= position.get(block.index)!));
   const reached = order.map(index => blocks[index]!);
 
   // Forward: registers that may differ from their cells.

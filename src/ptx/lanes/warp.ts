@@ -1,6 +1,6 @@
-// Warp operations of a unit that is a whole warp, all of whose threads have come to the operation together: nobody has
-// to wait, and values go from register to register. Threads that come in parts leave their operands in their mailboxes,
-// as in the scalar back end.
+// Warp operations of a unit that is a warp, all of whose threads have come to the operation together: nobody has to wait,
+// and values go from register to register. Threads that come in parts leave their operands in their mailboxes, as in
+// the scalar back end.
 
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -33,6 +33,12 @@ function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
   return mnemonic === 'activemask' || (!modifiers.includes('sync') && mnemonic !== 'redux') ? undefined : args.at(-1);
 }
 
+/** Whether it names all threads, and so needs no look at who has come where the plan has them come together. */
+export function meansAll(e: LaneEmitter, inst: Inst): boolean {
+  const mask = maskOf(inst);
+  return mask === undefined || e.literal(mask) === 0xffffffff;
+}
+
 /** Pushes the truth of: the whole warp is here, and is meant. */
 export function pushTogether(e: LaneEmitter, inst: Inst): void {
   e.pushAll(e.active);
@@ -42,6 +48,7 @@ export function pushTogether(e: LaneEmitter, inst: Inst): void {
   e.code.i32(-1).op('i32.eq').op('i32.and');
 }
 
+/** The operation of the active threads, which are all that there are. */
 export function emitTogether(e: LaneEmitter, inst: Inst): void {
   const { code } = e;
   e.inst = inst;
@@ -51,19 +58,25 @@ export function emitTogether(e: LaneEmitter, inst: Inst): void {
       return;
     case 'vote': {
       const predicate = inst.args[1]!;
-      const masks = e.temps(e.groups);
+      const holds = e.temps(e.groups);
+      const fails = e.temps(e.groups);
       e.eachGroup(group => {
+        const active = e.active[group]!;
         e.pushLanes(predicate, PRED);
-        code.set(masks[group]!);
+        code.get(active).op('v128.and').set(holds[group]!);
+        code.get(active).get(holds[group]!).op('v128.andnot').set(fails[group]!);
       });
-      if (e.has('ballot')) e.pushBits(masks);
-      else if (e.has('any')) e.pushAny(masks);
-      else e.pushAll(masks);
-      if (e.has('uni')) {
-        e.pushAny(masks);
-        code.op('i32.eqz').op('i32.or');
+      if (e.has('ballot')) {
+        e.pushBits(holds);
+      } else {
+        e.pushAny(e.has('any') ? holds : fails);
+        if (!e.has('any')) code.op('i32.eqz');
+        if (e.has('uni')) {
+          e.pushAny(holds);
+          code.op('i32.eqz').op('i32.or');
+        }
+        code.i32(-1).op('i32.mul');
       }
-      if (!e.has('ballot')) code.i32(-1).op('i32.mul');
       everywhere(e, inst.args[0]!);
       return;
     }
@@ -71,7 +84,7 @@ export function emitTogether(e: LaneEmitter, inst: Inst): void {
       reduce(e, inst);
       return;
     case 'activemask':
-      code.i32(-1);
+      e.pushBits(e.active);
       everywhere(e, inst.args[0]!);
   }
 }
@@ -95,8 +108,12 @@ function reduce(e: LaneEmitter, inst: Inst): void {
   const operation = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor')!;
   const ordered = operation === 'min' || operation === 'max';
   const name = ordered ? `i32x4.${operation}_${type.kind === 'signed' ? 's' : 'u'}` : operation === 'add' ? 'i32x4.add' : `v128.${operation}`;
+  // What changes nothing, for threads that are not there.
+  const least = type.kind === 'signed' ? 0x80000000 : 0;
+  const neutral = operation === 'and' ? -1 : operation === 'max' ? least : operation === 'min' ? ~least : 0;
   e.eachGroup(group => {
     e.pushLanes(inst.args[1]!, type);
+    code.v128([neutral, neutral, neutral, neutral]).get(e.active[group]!).op('v128.bitselect');
     if (group) code.op(name);
   });
   const all = e.temp('v128');
@@ -106,7 +123,7 @@ function reduce(e: LaneEmitter, inst: Inst): void {
 }
 
 /** What a shuffle writes: the value, and whether its source lies within the segment. */
-function targets(inst: Inst): (Arg | undefined)[] {
+function targets(inst: Inst): ((Arg & { kind: 'register' }) | undefined)[] {
   const target = inst.args[0]!;
   const parts = target.kind === 'pair' ? [target.first, target.second] : [target, undefined];
   return parts.map(part => part?.kind === 'register' ? part : undefined);
@@ -123,9 +140,8 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
     e.pushLanes(value, value.kind === 'register' ? value.register.type : B32);
     code.set(values[group]!);
   });
-  const set = (arg: Arg | undefined): void => {
-    if (arg?.kind === 'register') code.set(e.laneOf(arg.register));
-    else code.op('drop');
+  const set = (arg: Arg): void => {
+    if (arg.kind === 'register') code.set(e.laneOf(arg.register));
   };
   if (b !== undefined && c !== undefined) {
     const sources = Array.from({ length: WARP }, (_, lane) => sourceOf(mode, lane, b & 31, c));
@@ -140,6 +156,18 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
         code.v128([a0, a1, a2, a3]);
         set(within);
       }
+    });
+    // Who would read a thread that is not there reads itself.
+    if (!result) return;
+    e.pushAll(e.active);
+    code.op('i32.eqz');
+    e.when(() => {
+      e.eachGroup(group => {
+        code.get(e.laneOf(result.register)).get(values[group]!);
+        pick(e, e.active, sources.slice(4 * group, 4 * group + 4).map(({ source }) => source));
+        code.op('v128.bitselect');
+        set(result);
+      });
     });
     return;
   }
@@ -182,12 +210,13 @@ function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[
 }
 
 /** A shuffle whose distance is known when it runs only: each lane loads from where its source's value was put. */
-function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], by: Arg, clamp: Arg, result: Arg | undefined, within: Arg | undefined): void {
+function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], by: Arg, clamp: Arg, result: (Arg & { kind: 'register' }) | undefined, within: (Arg & { kind: 'register' }) | undefined): void {
   const { code } = e;
   const room = e.temp('i32');
-  e.pushRoom(WARP * 4);
+  e.pushRoom(WARP * 8);
   code.set(room);
   values.forEach((local, group) => { code.get(room).get(local).memory('v128.store', 16 * group); });
+  e.active.forEach((local, group) => { code.get(room).get(local).memory('v128.store', WARP * 4 + 16 * group); });
   e.eachGroup(group => {
     e.scoped(() => {
       const [source, most, good, lane, segment] = e.temps(5) as [number, number, number, number, number];
@@ -209,16 +238,22 @@ function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], 
       else code.op({ up: 'i32x4.sub', down: 'i32x4.add', bfly: 'v128.xor' }[mode]!);
       code.tee(source).get(most).op(mode === 'up' ? 'i32x4.ge_s' : 'i32x4.le_s').set(good);
       code.get(source).get(lane).get(good).op('v128.bitselect').i32(2).op('i32x4.shl').get(room).op('i32x4.splat').op('i32x4.add').set(source);
-      if (result?.kind === 'register') {
-        const target = e.laneOf(result.register);
+      const gather = (target: number, offset: number): void => {
         for (let index = 0; index < 4; index++) {
           code.get(source).lane('i32x4.extract_lane', index);
-          if (index) code.get(target).memory('v128.load32_lane').byte(index);
-          else code.memory('v128.load32_zero');
+          if (index) code.get(target).memory('v128.load32_lane', offset).byte(index);
+          else code.memory('v128.load32_zero', offset);
           code.set(target);
         }
+      };
+      if (result) {
+        const target = e.laneOf(result.register);
+        gather(target, 0);
+        // Who would read a thread that is not there reads itself.
+        gather(most, WARP * 4);
+        code.get(target).get(values[group]!).get(most).op('v128.bitselect').set(target);
       }
-      if (within?.kind === 'register') code.get(good).set(e.laneOf(within.register));
+      if (within) code.get(good).set(e.laneOf(within.register));
     });
   });
 }
