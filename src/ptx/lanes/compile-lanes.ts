@@ -34,9 +34,29 @@ export function groupsFor([x, y, z]: readonly [number, number, number]): number 
   return 0;
 }
 
-/** The kernel in lanes, or why not. */
-export function compileLanes(name: string, kernel: LaneKernel, groups: number, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
+/** Instructions, times groups, that engines still compile in good time. */
+const MOST_WORK = 6000;
+/** Instructions of a kernel of which eight groups still pay: larger ones have too few vector registers for them. */
+const SMALL = 60;
+
+/** No more groups than pay. A warp that exchanges values is best a unit. */
+function worthwhile({ blocks, shape }: LaneKernel, most: number): number {
+  let instructions = 0;
+  let warps = false;
+  for (const index of shape.order) {
+    const { insts, ending } = blocks[index]!;
+    instructions += insts.length + 1;
+    warps ||= ending.kind === 'cut' && ending.cut === 'warp';
+  }
+  let groups = warps || instructions <= SMALL ? most : Math.min(most, 4);
+  while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
+  return groups;
+}
+
+/** The kernel in lanes for blocks whose rows divide into so many groups, or why not. */
+export function compileLanes(name: string, kernel: LaneKernel, most: number, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
   const { blocks, shape, liveness, lowered, layout } = kernel;
+  const groups = worthwhile(kernel, most);
   const plan = planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
   const linker = new Linker(runtimeLibrary(), []);
