@@ -32,7 +32,6 @@ import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
-import type { LocalType } from './scalar-types.js';
 import type { Signature } from './wasm/module.js';
 
 /** What WebAssembly engines accept in one function. */

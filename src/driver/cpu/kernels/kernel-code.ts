@@ -65,7 +65,7 @@ export class KernelCodes {
 
   private instantiate(lanes: LaneCode): KernelCode {
     let wasm = compiled.get(lanes);
-    if (wasm === undefined) compiled.set(lanes, wasm = new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>));
+    if (wasm === undefined) compiled.set(lanes, wasm = new WebAssembly.Module(lanes.wasm));
     const { dataAddress } = this.plain.module;
     const { exports } = new WebAssembly.Instance(wasm, {
       env: { memory: this.context.memory.memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0) },
