@@ -24,6 +24,8 @@ import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
+import { findGuard, pushAlike } from './guards.js';
+import type { Guard } from './guards.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
 import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
@@ -465,6 +467,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private emitBlock(block: Block): void {
     this.block = block;
+    const { plan } = this;
     const lastUse = new Map<number, number>();
     block.insts.forEach((inst, index) => {
       for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
@@ -481,25 +484,53 @@ export class LaneKernelEmitter extends LaneEmitter {
         }
       }
     };
-    const count = block.insts.length;
+    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    // A guard's comparison waits for the branch.
+    const count = block.insts.length - (guard ? 1 : 0);
     const run = findUncheckedRun(this, block);
     if (run) {
       emit(0, run.from);
-      this.emitBothWays(block, run, keep => { emit(run.from, count, keep); });
+      this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
     } else {
       emit(0, count);
     }
-    this.emitEnding(block);
+    if (guard) this.emitGuard(block, guard);
+    else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
   }
 
+  /** A branch on which the threads agree nearly always. */
+  private emitGuard(block: Block, guard: Guard): void {
+    const { code } = this;
+    const ending = block.ending as Block['ending'] & { kind: 'branch' };
+    const { register, negated } = ending.inst.predicate!;
+    this.laneLocal(register);
+    const outcome = this.newLocal('i32');
+    pushAlike(this, guard, outcome);
+    this.endInstruction();
+    code.op('if').byte(0x40);
+    this.nest(() => {
+      code.get(outcome);
+      if (negated) code.op('i32.eqz');
+      code.op('if').byte(0x40);
+      this.nest(() => { this.send(block.index, ending.yes); });
+      code.op('else');
+      this.nest(() => { this.send(block.index, ending.no); });
+      code.op('end').op('else');
+      this.emitInst(guard.inst);
+      this.inst = ending.inst;
+      this.part(block.index, register, negated, ending.yes, ending.no);
+    });
+    code.op('end');
+  }
+
   /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
-  private emitBothWays(block: Block, run: UncheckedRun, emit: (keep: ReadonlySet<Register>) => void): void {
+  private emitBothWays(block: Block, run: UncheckedRun, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
     const { code } = this;
     const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
     const outside = new Set<Register>();
-    const ending = 'inst' in block.ending ? block.ending.inst.uses : [];
+    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? []];
     for (const inst of block.insts.slice(run.from)) {
       for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
     }

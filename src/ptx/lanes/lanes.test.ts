@@ -112,10 +112,14 @@ const meeting = fc.oneof(
   fc.tuple(r, r).map(([a, b]) => `vote.sync.ballot.b32 %y, %q0, -1; @!%q0 bra AROUND; shfl.sync.bfly.b32 ${a}, ${b}, 1, 31, %y; vote.sync.any.pred %q1, %q1, %y; AROUND:`),
 ).map((line): Node => ({ kind: 'text', text: line }));
 
+/** A comparison of what steps from thread to thread, for its branch alone. */
+const steps = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'), fc.constantFrom('%t', '%t8', '%down'), fc.constantFrom('0', '7', '16', '31', '64', '-3', '0x7ffffffe'), fc.boolean())
+  .map(([op, value, bound, swapped]) => `setp.${op} %g#, ${swapped ? `${bound}, ${value}` : `${value}, ${bound}`};`);
+
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
@@ -132,8 +136,9 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
       case 'text': return node.text.replaceAll('AROUND', `A${labels++}`);
       case 'if': {
         const [no, end] = [labels++, labels++];
-        const condition = node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
-        return `@${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
+        const stepping = node.condition.startsWith('setp');
+        const condition = stepping ? `!%g${no}` : node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
+        return `${stepping ? node.condition.replace('#', `${no}`) : ''} @${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
       }
       case 'loop': {
         const [head, counter] = [labels++, loops++];
@@ -144,11 +149,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m; .shared .align 16 .b8 cells[512];
+    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
-    mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
+    add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
     ${[0, 16, 32, 48].map(at => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
