@@ -87,6 +87,7 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
   const target = inst.args[0];
   if (target?.kind !== 'register') return VARYING;
   const { type: own } = target.register;
+  if (inst.mnemonic === 'setp') return sameSide(inst, sources, of, width) ? UNIFORM : VARYING;
   if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return VARYING;
   const types = typesOf(inst);
   if (types.some(type => type.kind === 'float' || type.bits < 32 || type.bits > 64)) return VARYING;
@@ -139,6 +140,18 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
       return VARYING;
     }
     default: return VARYING;
+  }
+}
+
+/** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
+function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
+  const [comparison, type, ...rest] = modifiers;
+  const bound = literal(sources[1]);
+  if (rest.length || sources.length !== 2 || (type !== 's32' && type !== 'u32') || bound === undefined || !argSpread(sources[0]!, of)?.aligned) return false;
+  switch (comparison) {
+    case 'lt': case 'ge': case 'lo': case 'hs': return bound % width === 0;
+    case 'gt': case 'le': case 'hi': case 'ls': return (bound + 1) % width === 0;
+    default: return false;
   }
 }
 
