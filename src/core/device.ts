@@ -21,6 +21,7 @@ import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { createArray } from './array.js';
 import type { ArraySize, DeviceArray } from './array.js';
+import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -32,6 +33,7 @@ import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
+import { PlainMemory } from './plain.js';
 import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
@@ -73,6 +75,9 @@ export interface AllocOptions {
   /** Shown in errors. */
   label?: string;
 }
+
+/** What {@link Device.allocPlain} takes. */
+export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
 
 /** Names of CUlimit. */
 const LIMITS = {
@@ -130,6 +135,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
+  /** Memory that is freed by calls that are not over. */
+  private readonly frees = new Set<Promise<void>>();
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
@@ -237,6 +244,32 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
+   * Allocates `length` elements, uninitialised, of memory that comes from no pool. {@link alloc} is faster, and enough for
+   * kernels and copies; this one is for what memory of a pool does not do: {@link Stream.writeValue} and
+   * {@link Stream.waitValue}, libraries that ask for memory of cuMemAlloc, handles for other processes (cuIpcGetMemHandle).
+   *
+   * `close()` of the buffer returns at once, as for any other. Its memory is freed when all work that uses it is over, by a
+   * call that waits for everything that runs on the device, so that nothing else starts meanwhile: make such buffers once,
+   * not in a loop. While a stream waits for a value the free is put off. cuMemAlloc, cuMemFree
+   *
+   * @throws CudaOutOfMemoryError where there is not enough
+   */
+  async allocPlain<D extends DTypeName>(dtype: DType<D>, length: number, options: PlainAllocOptions = {}): Promise<DeviceBuffer<D>> {
+    this.check();
+    checkDType(dtype);
+    checkLength('device.allocPlain', dtype, length);
+    checkOptions('options', options, ['label']);
+    const { label } = options;
+    checkLabel('options.label', label);
+    const bytes = length * dtype.bytes;
+    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes));
+    const named = label === undefined ? '' : ` '${label}'`;
+    const memory = new PlainMemory(this, address, bytes, label, () => `allocPlain ${dtype.name}[${length}]${named}`);
+    this.allocations.add(memory);
+    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+  }
+
+  /**
    * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes; as
    * {@link alloc} in all else. cuMemAllocAsync
    */
@@ -296,8 +329,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
-    const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1));
+    const memory = new ManagedMemory(this, address, bytes, view, () => `managed ${dtype.name}[${length}]`);
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
   }
@@ -498,6 +531,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
   }
 
+  /** Frees that are no work of a stream, and are not over. @internal */
+  callsThatFree(): Promise<void>[] {
+    return [...this.frees];
+  }
+
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
@@ -516,6 +554,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (pool === undefined) return;
     this.pools.delete(allocation);
     pool.freed();
+  }
+
+  /** Closing waits for `end`. @internal */
+  freeing(end: Promise<void>): void {
+    this.frees.add(end);
+    end.catch(() => undefined).finally(() => this.frees.delete(end));
   }
 
   /** @internal */
@@ -550,6 +594,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { driver } = this.runtime;
     if (driver === undefined) throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
     return driver.hostView(address, bytes);
+  }
+
+  private allocateByCall<T>(call: () => Promise<T>): Promise<T> {
+    return allocateByCall(this.runtime, this.shared.devices, call);
   }
 
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
@@ -596,17 +644,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const { owned, allocations, streams, runtime } = this;
       // Graphs before modules: they were made later.
       await Promise.all([...owned].reverse().map((object) => object.close()));
-      const managed: Promise<void>[] = [];
-      for (const allocation of [...allocations]) {
-        if (allocation instanceof ManagedMemory) managed.push(allocation.free());
-        else allocation.dispose();
-      }
+      for (const allocation of [...allocations]) allocation.dispose();
       const passed = [...streams].map((stream) => stream.passed(stream.mark));
       for (const stream of [...streams]) stream.close();
-      await Promise.all([...managed, ...passed]);
+      await Promise.all([...this.frees, ...passed]);
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
       // Streams of other devices are to wait for events of this one.
-      if (this.shared.last) await runtime.completion.until(() => this.shared.loans.settled());
+      if (this.shared.last) {
+        await this.shared.freeGate.drained();
+        await runtime.completion.until(() => this.shared.loans.settled());
+      }
       await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
       return true;
     };

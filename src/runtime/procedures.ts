@@ -85,6 +85,7 @@ export const PROCEDURES = {
     const address = afterTrimming(driver, device, bytes, () => driver.cuMemAllocManaged(bytes, flags));
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
+  allocPlain: (driver: Driver, device: number, bytes: number) => afterTrimming(driver, device, bytes, () => driver.cuMemAlloc(bytes)),
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),
   registerPinned: (driver: Driver, buffer: SharedArrayBuffer, bytes: number): PinnedInfo => {
     const start = driver.hostAddress(buffer);
