@@ -69,7 +69,7 @@ for (const test of CASES) {
       best = Math.min(best, performance.now() - start);
       if (status !== 0) throw new Error(`${test.name} ended with status ${status}`);
     }
-    return { rate: test.work / best * 1000, best, lanes: grid.kernel(test.name).lanes };
+    return { rate: test.work / best * 1000, best, lanes: grid.width(test.name, launch) };
   });
   const [scalar, lanes] = rates as [typeof rates[0], typeof rates[0]];
   console.log(`${test.name.padEnd(14)} scalar ${scalar.best.toFixed(2).padStart(9)} ms ${scalar.rate.toFixed(2).padStart(8)} ${test.unit}   lanes(${lanes.lanes}) ${lanes.best.toFixed(2).padStart(9)} ms ${lanes.rate.toFixed(2).padStart(8)} ${test.unit}   x${(scalar.best / lanes.best).toFixed(2)}`);

@@ -22,18 +22,16 @@ import { FAULT } from './context.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
 import { checkForms } from './rules/forms.js';
-import { LaneKernelEmitter, laneScratchBytes } from './lanes/lane-kernel.js';
-import { planLanes } from './lanes/plan.js';
-import { LANE_RULES } from './lanes/rules.js';
+import { compileLanes, groupsFor } from './lanes/compile-lanes.js';
+import type { LaneCode } from './lanes/compile-lanes.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
-import { LANES_OR_THREADS, schedulerText } from './runtime/scheduler.js';
+import { BLOCK_LOOP, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
-import type { LocalType } from './scalar-types.js';
 import type { Signature } from './wasm/module.js';
 
 /** What WebAssembly engines accept in one function. */
@@ -43,8 +41,13 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
-  /** Run four threads at once in vector lanes, where a kernel allows it. Off by default: younger than the scalar back end, and tested less. */
+  /** Kernels can be had in vector lanes, too: see {@link CompiledKernel.inLanes}. On by default. */
   simd?: boolean;
+  /**
+   * @internal Loops and waits that a kernel in lanes may have: each is a place where all registers come together, and
+   * engines of 2023 and before give up allocating registers well where there are many.
+   */
+  mostEntries?: number;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -73,9 +76,13 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
-  /** Threads that run at once: 4, or 1 with the reason. */
-  lanes: number;
-  whyNoLanes?: string;
+  /** One call runs as many further blocks as the context block asks for: none of them leaves anything to the next. */
+  runsOn: boolean;
+  /**
+   * The kernel for blocks of a shape with several threads at once in vector lanes, or why there is none. Compiled when
+   * it is first asked for. Blocks run by one of the two are not to be carried on by the other.
+   */
+  inLanes(block: readonly [number, number, number]): LaneCode | string;
   /** Where the threads of a block are that has been run and has not ended; nothing for a kernel that never yields. */
   waiting(words: Int32Array, scratch: number, threads: number): Waiting[];
 }
@@ -160,7 +167,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
 
   const indices = new Map<PtxFunction, number>();
   const indirectCalls: { signature: Signature; index: number }[] = [];
-  const surroundings = (shared: ReadonlyMap<SharedVariable, number>, staticBytes: number): Surroundings => ({
+  const surroundings = (shared: ReadonlyMap<SharedVariable, number>, staticBytes: number, linker: Linker): Surroundings => ({
     source: module.source,
     linker,
     sharedOffset: ({ variable }) => {
@@ -203,32 +210,27 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
-    const around = surroundings(shared, staticBytes);
-    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, around, callsFunctions);
+    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes, linker), callsFunctions);
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
     const { layout, entryLines: lines } = emitter;
-    const lanes = options.simd !== true ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
-    const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;
-    links['body'] = linker.module.reserve(exported ?? `${fn.name} threads`, { params: threads, results: ['i32'] }, exported);
+    links['body'] = linker.module.reserve(`${fn.name} threads`, { params: threads, results: ['i32'] });
     linker.define(links['body'], locals, code);
-    if (typeof lanes !== 'string') {
-      links['lanes'] = linker.module.reserve(`${fn.name} lanes`, { params: threads, results: ['i32'] });
-      linker.define(links['lanes'], lanes.locals, lanes.code);
-    }
     if (layout.stateful) {
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
-        lanes: typeof lanes !== 'string',
       }), links, fn.name);
-    } else if (typeof lanes !== 'string') {
-      linker.addText(LANES_OR_THREADS, links, fn.name);
+    } else {
+      linker.addText(BLOCK_LOOP, links, fn.name);
     }
+    const { remade, barriers, paramBytes } = emitter;
+    const inLanes = lanesOf(options, lines.length, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
+      own => surroundings(shared, staticBytes, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
     const kernel: CompiledKernel = {
@@ -240,9 +242,10 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       localBytes: lowered.frameBytes,
       registers: liveness.pressure,
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
-      blockBytes: count => Math.max(scratchBytes(layout, count), typeof lanes === 'string' ? 0 : laneScratchBytes(layout, lanes.groupBytes, count)),
+      blockBytes: count => scratchBytes(layout, count),
       yields: layout.stateful,
-      ...(typeof lanes === 'string' ? { lanes: 1, whyNoLanes: lanes } : { lanes: 4 }),
+      runsOn: !layout.stateful && lowered.frameBytes === 0,
+      inLanes,
       waiting: (words, scratch, threads) => layout.stateful ? waitingThreads(lines, words, scratch, threads) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
@@ -256,7 +259,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const shape = analyseShape(blocks);
     // Results are read at every return.
     const liveness = computeLiveness(blocks, lowered.registers, [...lowered.results, ...lowered.params]);
-    const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, pinnedBytes));
+    const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, pinnedBytes, linker));
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `function '${target.name}' is too large`, target.at);
@@ -273,15 +276,19 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   };
 }
 
-/** The kernel in groups of four threads, or why not. */
-function inLanes(emitter: KernelEmitter, around: Surroundings): string | { locals: readonly LocalType[]; code: Uint8Array; groupBytes: number } {
-  const plan = planLanes(emitter.blocks, emitter.shape, emitter.liveness, emitter.lowered.registers);
-  if (typeof plan === 'string') return plan;
-  const lanes = new LaneKernelEmitter(around, plan, RULES, LANE_RULES, emitter);
-  const { locals, code } = lanes.emit();
-  if (lanes.effort.threads > lanes.effort.lanes) return 'most of it has no vector form';
-  if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
-  return { locals, code, groupBytes: lanes.groupBytes };
+/** Compiles a kernel in lanes once for each number of groups that block shapes ask for. */
+function lanesOf(options: CompileOptions, entries: number, compile: (groups: number) => LaneCode | string): CompiledKernel['inLanes'] {
+  const known = new Map<number, LaneCode | string>();
+  return block => {
+    if (options.simd === false) return 'it was compiled without';
+    if (options.canonicalNaN) return 'vector forms give the machine\'s NaNs';
+    if (entries > (options.mostEntries ?? Infinity)) return 'it has many loops and waits';
+    const groups = groupsFor(block);
+    if (!groups) return 'the block\'s rows do not divide by four';
+    let code = known.get(groups);
+    if (code === undefined) known.set(groups, code = compile(groups));
+    return code;
+  };
 }
 
 /** Finds the function that an address names and calls it; an address that names none of this shape is a fault. */

@@ -4,6 +4,7 @@
 export { CTX, FAULT, STATUS } from './context.js';
 export { compilePtx } from './compile.js';
 export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export type { LaneCode } from './lanes/compile-lanes.js';
 export { TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';
 export { PtxError } from './error.js';

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { CTX, STATUS, compilePtx } from './index.js';
-import type { CompileOptions, CompiledKernel, CompiledModule } from './index.js';
+import type { CompileOptions, CompiledKernel, CompiledModule, LaneCode } from './index.js';
 
 export type Argument = { f32: number } | { f64: number } | { i32: number } | { i64: bigint | number } | { bytes: Uint8Array };
 export type Dimensions = readonly [number, number?, number?];
@@ -33,6 +33,9 @@ export class Grid {
   readonly printed: { format: string; args: number }[] = [];
   readonly asserts: string[] = [];
   private readonly instance: WebAssembly.Instance;
+  private readonly env: Record<string, WebAssembly.ExportValue>;
+  private readonly simd: boolean;
+  private readonly laneInstances = new Map<LaneCode, WebAssembly.Instance>();
   private top: number;
   private lastContext = 0;
   readonly dataBase: number;
@@ -54,6 +57,8 @@ export class Grid {
       host_free: () => undefined,
       host_assert: (message: number) => { this.asserts.push(this.text(message)); },
     };
+    this.env = env;
+    this.simd = options.simd === true;
     this.instance = new WebAssembly.Instance(new WebAssembly.Module(this.module.wasm as Uint8Array<ArrayBuffer>), { env });
   }
 
@@ -94,18 +99,36 @@ export class Grid {
     return kernel;
   }
 
+  /** The kernel in lanes if that was asked for and there is such a thing, else thread by thread. */
+  private code(kernel: CompiledKernel, { block: [x, y = 1, z = 1] }: Launch): { call: (ctx: number, fuel: number) => number; blockBytes(threads: number): number } {
+    const lanes = this.simd ? kernel.inLanes([x, y, z]) : 'not asked for';
+    const code = typeof lanes === 'string' ? kernel : lanes;
+    let { instance } = this;
+    if (typeof lanes !== 'string') {
+      instance = this.laneInstances.get(lanes) ?? new WebAssembly.Instance(new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>), { env: this.env });
+      this.laneInstances.set(lanes, instance);
+    }
+    return { call: instance.exports[code.exportName] as (ctx: number, fuel: number) => number, blockBytes: threads => code.blockBytes(threads) };
+  }
+
+  /** Threads that run at once. */
+  width(name: string, { block: [x, y = 1, z = 1] }: Launch): number {
+    const lanes = this.simd ? this.kernel(name).inLanes([x, y, z]) : 'not asked for';
+    return typeof lanes === 'string' ? 1 : lanes.width;
+  }
+
   /** Runs a grid whose blocks do not yield, with as little as possible between them: for timing. */
   repeat(name: string, args: readonly Argument[], launch: Launch): number {
     const first = this.run(name, args, { ...launch, grid: [1, 1, 1] });
     if (first.status !== STATUS.done) return first.status;
     const ctx = this.lastContext;
     const kernel = this.kernel(name);
-    const call = this.instance.exports[kernel.exportName] as (ctx: number, fuel: number) => number;
+    const { call } = this.code(kernel, launch);
     const words = new Uint32Array(this.memory.buffer);
     const [gx, gy = 1] = launch.grid;
     words.set([gx, gy, 1], (ctx + CTX.gridDim) >> 2);
     const scratch = words[(ctx + CTX.scratch) >> 2]! >> 2;
-    const stateful = kernel.yields ? scratch + 32 + words[(ctx + CTX.threads) >> 2]! : scratch;
+    const stateful = kernel.yields ? scratch + 36 + words[(ctx + CTX.threads) >> 2]! : scratch;
     for (let y = 0; y < gy; y++) {
       words[(ctx + CTX.ctaid + 4) >> 2] = y;
       for (let x = 0; x < gx; x++) {
@@ -120,7 +143,7 @@ export class Grid {
 
   run(name: string, args: readonly Argument[], launch: Launch): Outcome {
     const kernel = this.kernel(name);
-    const call = this.instance.exports[kernel.exportName] as (ctx: number, fuel: number) => number;
+    const { call, blockBytes } = this.code(kernel, launch);
     const [gx, gy = 1, gz = 1] = launch.grid;
     const [bx, by = 1, bz = 1] = launch.block;
     const threads = bx * by * bz;
@@ -146,7 +169,7 @@ export class Grid {
       this.lastContext = ctx;
       const shared = ctx + 256;
       const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
-      this.bytes().fill(0, ctx, scratch + kernel.blockBytes(threads));
+      this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
         [CTX.gridDim, gx], [CTX.gridDim + 4, gy], [CTX.gridDim + 8, gz], [CTX.blockDim, bx], [CTX.blockDim + 4, by], [CTX.blockDim + 8, bz],
         [CTX.ctaid, block % gx], [CTX.ctaid + 4, Math.floor(block / gx) % gy], [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
@@ -156,7 +179,7 @@ export class Grid {
       for (const [offset, value] of fields) view.setUint32(ctx + offset, value, true);
       return ctx;
     };
-    const slotBytes = 256 + Math.ceil((sharedBytes + 1) / 128) * 128 + kernel.blockBytes(threads) + 256;
+    const slotBytes = 256 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads) + 256;
     const fuel = launch.fuel ?? 0x7fffffff;
     let calls = 0;
     const fail = (ctx: number, block: number): Outcome => ({

@@ -15,6 +15,7 @@ import { textureCalls } from './calls/texture-calls.js';
 import type { CrewOptions } from './crew/crew.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
+import { THREADS_BEFORE_LANES } from './kernels/kernel-code.js';
 import { STALL_LIMIT } from './kernels/stall.js';
 import { Machine } from './machine.js';
 import { GRANULE } from './memory/arena.js';
@@ -41,6 +42,11 @@ export interface CpuOptions {
   stallLimit?: number;
   /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. @internal */
   crew?: CrewOptions;
+  /**
+   * Whether kernels run in vector lanes: those launched with many threads (the default), all that can be, or none.
+   * Results are the same bit for bit. `openCpu` takes ASYNC_CUDA_CPU_LANES for its default: `many`, `all` or `none`.
+   */
+  lanes?: 'many' | 'all' | 'none';
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
@@ -62,6 +68,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     stallLimit: options.stallLimit ?? STALL_LIMIT,
     crew: options.crew,
     writeText: options.writeText ?? writeTextOfNode,
+    threadsBeforeLanes: { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
   });
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {

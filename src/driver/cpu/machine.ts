@@ -38,6 +38,8 @@ export interface MachineServices {
   /** Threads that run blocks; without them the device's own does it alone. */
   crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;
+  /** Threads that a kernel is launched with before it is compiled for vector lanes. */
+  threadsBeforeLanes: number;
 }
 
 export class Machine {

@@ -37,6 +37,8 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
   const blocks: Block[] = [];
   const pending: { block: Block; inst: Inst }[] = [];
   let current: Block | undefined;
+  /** A block that begins with the results of a cut: nothing but the cut may lead to it. */
+  let arrival: Block | undefined;
   const open = (): Block => {
     const block: Block = { index: blocks.length, insts: [], ending: { kind: 'return' } };
     blocks.push(block);
@@ -52,7 +54,7 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
   for (const entry of fn.code) {
     if (isLabel(entry)) {
       const label: Label = entry;
-      if (current && current.insts.length === 0) {
+      if (current && current !== arrival && current.insts.length === 0) {
         label.block = current.index;
         continue;
       }
@@ -95,6 +97,7 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
     else close({ kind: mnemonic === 'exit' ? 'exit' : 'return' });
     // The branch around it needs a block to land on.
     if (predicate || cut !== undefined) current = open();
+    if (cut !== undefined && bare.defs.length) arrival = current;
   }
   if (!blocks.length) open();
   for (const { block, inst } of pending) {

@@ -15,25 +15,25 @@ export interface Liveness {
 }
 
 /** All instructions of a block, its ending's included. */
-export function* instructionsOf(block: Block): Iterable<Inst> {
-  yield* block.insts;
-  if ('inst' in block.ending) yield block.ending.inst;
+export function instructionsOf(block: Block): readonly Inst[] {
+  return 'inst' in block.ending ? [...block.insts, block.ending.inst] : block.insts;
 }
 
 export function computeLiveness(blocks: readonly Block[], registers: readonly Register[], pinned: readonly Register[] = []): Liveness {
   const home = new Int32Array(registers.length).fill(-1);
+  /** The last block that was seen to write a register. */
+  const defined = new Int32Array(registers.length).fill(-1);
   const crossing = new Uint8Array(registers.length);
   for (const block of blocks) {
-    const defined = new Set<number>();
+    const here = block.index;
     for (const inst of instructionsOf(block)) {
       for (const { id } of inst.uses) {
-        if (!defined.has(id) || (home[id] !== -1 && home[id] !== block.index)) crossing[id] = 1;
-        home[id] = block.index;
+        if (defined[id] !== here || (home[id] !== -1 && home[id] !== here)) crossing[id] = 1;
+        home[id] = here;
       }
       for (const { id } of inst.defs) {
-        if (home[id] !== -1 && home[id] !== block.index) crossing[id] = 1;
-        home[id] = block.index;
-        defined.add(id);
+        if (home[id] !== -1 && home[id] !== here) crossing[id] = 1;
+        home[id] = defined[id] = here;
       }
     }
     // What a cut writes arrives in the block after it.

@@ -43,8 +43,10 @@ export class Scope {
       return made;
     }
     if (this.families.size) {
-      // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is tried.
-      for (let split = name.length - 1; split > 0 && isDigit(name, split); split--) {
+      // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is tried, the likeliest first.
+      let first = name.length;
+      while (first > 1 && isDigit(name, first - 1)) first--;
+      for (let split = first; split < name.length; split++) {
         const family = this.families.get(name.slice(0, split));
         if (!family) continue;
         const digits = name.slice(split);

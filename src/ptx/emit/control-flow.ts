@@ -151,7 +151,8 @@ export abstract class ControlFlowEmitter extends Emitter {
     }
     block.insts.forEach((inst, index) => {
       this.emitInst(inst);
-      for (const register of [...inst.uses, ...inst.defs]) if (lastUse.get(register.id) === index) this.releaseRegister(register);
+      for (const register of inst.uses) if (lastUse.get(register.id) === index) this.releaseRegister(register);
+      for (const register of inst.defs) if (lastUse.get(register.id) === index) this.releaseRegister(register);
     });
     this.emitEnding(block);
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);

@@ -33,6 +33,9 @@ export interface Surroundings {
   canonicalNaN: boolean;
 }
 
+/** The types among an instruction's modifiers: instructions of one form share the array. */
+const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
+
 export abstract class Emitter {
   readonly code = new Code();
   /** Runs once per call, before the code. */
@@ -106,8 +109,11 @@ export abstract class Emitter {
   }
 
   /** Type modifiers in order; `add.s32` has one, `cvt.f32.s32` two. */
-  types(): ScalarType[] {
-    return this.inst.modifiers.filter(isScalarType).map(scalarType);
+  types(): readonly ScalarType[] {
+    const { modifiers } = this.inst;
+    let types = typesOfForm.get(modifiers);
+    if (!types) typesOfForm.set(modifiers, types = modifiers.filter(isScalarType).map(scalarType));
+    return types;
   }
 
   /** The instruction's only or last type. */
@@ -165,6 +171,15 @@ export abstract class Emitter {
   protected endInstruction(): void {
     for (const local of this.temporaries) this.giveLocal(local);
     this.temporaries = [];
+  }
+
+  /** How many temporaries the instruction has so far; those past such a mark can be given back before its end. */
+  protected markTemporaries(): number {
+    return this.temporaries.length;
+  }
+
+  protected releaseTemporaries(mark: number): void {
+    for (const local of this.temporaries.splice(mark)) this.giveLocal(local);
   }
 
   /** Gives back the local of a register that is not read again. */

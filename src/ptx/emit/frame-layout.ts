@@ -41,7 +41,8 @@ export interface FrameLayout {
 /** What `scratch-places.ts` lays out. */
 export function bytesBeforeFrames(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
-  if (layout.stateful) bytes += (4 * threads + 15) & ~15;
+  // Whole warps: lanes read and write as many states at once.
+  if (layout.stateful) bytes += (4 * threads + 127) & ~127;
   if (layout.mail) bytes += MAIL.bytes * threads;
   return bytes + layout.matrixBytes * ((threads + 31) >> 5);
 }

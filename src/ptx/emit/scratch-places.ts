@@ -13,7 +13,7 @@ export function statesBase(e: Emitter): number {
 export function mailBase(e: Emitter, layout: FrameLayout): number {
   return e.hoist('mail', 'i32', code => {
     code.get(e.contextField('scratch')).i32(SCRATCH.states).op('i32.add');
-    if (layout.stateful) code.get(e.contextField('threads')).i32(4).op('i32.mul').i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
+    if (layout.stateful) code.get(e.contextField('threads')).i32(4).op('i32.mul').i32(127).op('i32.add').i32(-128).op('i32.and').op('i32.add');
   });
 }
 

@@ -1,6 +1,7 @@
-// Values of four threads at once. A register whose values differ freely is one v128 (32 bits, or a mask for a
-// predicate) or two (64 bits: threads 0 and 1, then 2 and 3). One whose values are equal or step evenly is a scalar:
-// the first thread's. Rules of the scalar back end run on such scalars as they are, and thread by thread on the rest.
+// Values of a unit's threads at once: one to eight groups of four neighbours. A register whose values differ freely is a
+// v128 per group (32 bits, or a mask for a predicate) or two (64 bits: threads 0 and 1, then 2 and 3). One whose values
+// are equal or step evenly is a scalar: the first thread's. Rules of the scalar back end run on such scalars as they are,
+// and thread by thread on the rest; vector rules are written for one group and run for each.
 
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { Block } from '../analysis/blocks.js';
@@ -16,7 +17,13 @@ import { argSpread, isPure } from './spread.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
-export type LaneRules = ReadonlyMap<string, LaneRule>;
+
+export interface LaneRules {
+  /** Written for the group at hand. */
+  group: ReadonlyMap<string, LaneRule>;
+  /** Written for all groups of the unit. */
+  unit: ReadonlyMap<string, LaneRule>;
+}
 
 export const isWide = (register: Register): boolean => register.type.bits === 64;
 
@@ -31,29 +38,48 @@ export abstract class LaneEmitter extends Emitter {
   private readonly rules: Rules;
   private readonly laneRules: LaneRules;
   private readonly laneLocals = new Map<number, number[]>();
-  /** Mask of the threads that run the current block. */
-  active = -1;
+  /** Groups of four in a unit. */
+  readonly groups: number;
+  /** The group that code is being written for. */
+  group = 0;
+  /** Masks of the threads that run the current block, one per group. */
+  active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
-  /** Which thread of the group scalar code is being written for; -1 for all at once. */
+  /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
-  /** The current instruction's predicate, as a mask; -1 without one. */
-  private predicateMask = -1;
+  /** The current instruction's predicate, as masks; empty without one. */
+  private predicateMask: readonly number[] = [];
   /** With a predicate: the active threads for which it holds. */
-  private writeMask = -1;
-  /** Instructions weighed by loop depth: four threads at once, and one by one. */
+  private writeMask: readonly number[] = [];
+  /** Equal values as vectors, for the groups after the first: by what they are. */
+  private splats = new Map<string, number>();
+  private splatLocals: number[] = [];
+  /** Instructions weighed by loop depth: all threads at once, and one by one. */
   readonly effort = { lanes: 0, threads: 0 };
   protected weight = 1;
+  /** Most bytes that registers of one instruction take when its threads run one by one. */
+  protected exchangeBytes = 0;
   /** Places of accesses that have been checked beforehand. */
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined;
 
-  constructor(around: Surroundings, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {
+  constructor(around: Surroundings, groups: number, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {
     super(around);
+    this.groups = groups;
     this.plan = plan;
     this.liveness = liveness;
     this.rules = rules;
     this.laneRules = laneRules;
+  }
+
+  /** Pushes the address of the room for registers of threads that run one by one. */
+  protected abstract pushExchange(): void;
+
+  /** Pushes the address of as many bytes that nothing else uses during the instruction. */
+  pushRoom(bytes: number): void {
+    this.exchangeBytes = Math.max(this.exchangeBytes, bytes);
+    this.pushExchange();
   }
 
   protected isBlockLocal(register: Register): boolean {
@@ -68,17 +94,42 @@ export abstract class LaneEmitter extends Emitter {
     return argSpread(arg, register => this.plan.spread(register))?.stride;
   }
 
+  /** The value of an operand of 32 bits that is known here. */
+  literal(arg: Arg): number | undefined {
+    if (arg.kind === 'integer') return Number(BigInt.asUintN(32, arg.value));
+    return arg.kind === 'register' ? this.plan.literal(arg.register) : undefined;
+  }
+
+  /** Threads in a unit. */
+  get width(): number {
+    return 4 * this.groups;
+  }
+
+  /** Writes code for each group. */
+  eachGroup(body: (group: number) => void): void {
+    for (let group = 0; group < this.groups; group++) {
+      this.group = group;
+      body(group);
+    }
+    this.group = 0;
+  }
+
   // ---- registers
 
-  /** The v128 locals of a varying register. */
+  /** The v128 locals of a varying register: group by group, halves of wide ones side by side. */
   laneLocal(register: Register): number[] {
     let locals = this.laneLocals.get(register.id);
     if (!locals) {
       const take = (): number => this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
-      locals = isWide(register) ? [take(), take()] : [take()];
+      locals = Array.from({ length: isWide(register) ? 2 * this.groups : this.groups }, take);
       this.laneLocals.set(register.id, locals);
     }
     return locals;
+  }
+
+  /** The group's local, or one of its two. */
+  laneOf(register: Register, half = 0): number {
+    return this.laneLocal(register)[isWide(register) ? 2 * this.group + half : this.group]!;
   }
 
   protected override releaseRegister(register: Register): void {
@@ -89,6 +140,29 @@ export abstract class LaneEmitter extends Emitter {
     locals.forEach(local => { this.giveLocal(local); });
   }
 
+  protected override endInstruction(): void {
+    super.endInstruction();
+    for (const local of this.splatLocals) this.giveLocal(local);
+    this.splatLocals = [];
+    this.splats.clear();
+  }
+
+  override when(body: () => void): void {
+    super.when(() => { this.conditionally(body); });
+  }
+
+  override nest(body: () => void): void {
+    super.nest(() => { this.conditionally(body); });
+  }
+
+  /** Equal values that are made inside are not there afterwards. */
+  private conditionally(body: () => void): void {
+    const before = this.splats;
+    this.splats = new Map(before);
+    body();
+    this.splats = before;
+  }
+
   // ---- vectors on the stack
 
   splat(type: ScalarType): void {
@@ -96,7 +170,50 @@ export abstract class LaneEmitter extends Emitter {
     this.code.op(`${shape}.splat`);
   }
 
-  /** Pushes four 32-bit values, or a mask for a predicate. */
+  /** Pushes an equal or stepping operand's first value in every lane, made once for all groups. */
+  private pushSplat(arg: Arg, type: ScalarType): void {
+    const { code } = this;
+    const make = (): void => {
+      this.push(arg, type);
+      if (type.kind === 'predicate') code.i32(-1).op('i32.mul');
+      this.splat(type);
+    };
+    if (this.groups === 1 || (arg.kind !== 'register' && arg.kind !== 'integer' && arg.kind !== 'float')) {
+      make();
+      return;
+    }
+    const what = arg.kind === 'register' ? `r${arg.register.id}` : arg.kind === 'integer' ? `i${arg.value}` : `f${arg.width}:${arg.bits}`;
+    const key = `${what} ${type.name}`;
+    const known = this.splats.get(key);
+    if (known !== undefined) {
+      code.get(known);
+      return;
+    }
+    make();
+    const local = this.takeLocal('v128');
+    this.splats.set(key, local);
+    this.splatLocals.push(local);
+    code.tee(local);
+  }
+
+  /** Adds the group's steps to the four equal i32 on the stack. */
+  addSteps32(stride: number): void {
+    if (!stride) return;
+    const first = 4 * this.group * stride;
+    const lanes: [number, number, number, number] = [first, first + stride, first + 2 * stride, first + 3 * stride];
+    this.code.get(this.hoist(`steps ${stride} ${this.group}`, 'v128', code => { code.v128(lanes); })).op('i32x4.add');
+  }
+
+  /** Adds the steps of half a group to the two equal i64 on the stack. */
+  addSteps(stride: number, half: number): void {
+    if (!stride) return;
+    const first = (4 * this.group + 2 * half) * stride;
+    const second = first + stride;
+    const lanes: [number, number, number, number] = [first | 0, first < 0 ? -1 : 0, second | 0, second < 0 ? -1 : 0];
+    this.code.get(this.hoist(`wide steps ${stride} ${this.group} ${half}`, 'v128', code => { code.v128(lanes); })).op('i64x2.add');
+  }
+
+  /** Pushes the group's four 32-bit values, or its mask for a predicate. */
   pushLanes(arg: Arg, type: ScalarType): void {
     const { code } = this;
     if (arg.kind === 'not') {
@@ -106,38 +223,26 @@ export abstract class LaneEmitter extends Emitter {
     }
     if (arg.kind === 'register' && this.isVarying(arg.register)) {
       this.checkFit(arg.register, type, 'exact', arg.at);
-      code.get(this.laneLocal(arg.register)[0]!);
+      code.get(this.laneOf(arg.register));
       return;
     }
-    this.push(arg, type);
-    if (type.kind === 'predicate') code.i32(-1).op('i32.mul');
-    this.splat(type);
-    const stride = this.stride(arg) ?? 0;
-    if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
+    this.pushSplat(arg, type);
+    this.addSteps32(this.stride(arg) ?? 0);
   }
 
-  /** Pushes two of four 64-bit values: half 0 is threads 0 and 1. */
+  /** Pushes two of the group's four 64-bit values: half 0 is threads 0 and 1. */
   pushHalf(arg: Arg, type: ScalarType, half: number): void {
     const { code } = this;
     if (arg.kind === 'register' && this.isVarying(arg.register)) {
       this.checkFit(arg.register, type, 'exact', arg.at);
-      code.get(this.laneLocal(arg.register)[half]!);
+      code.get(this.laneOf(arg.register, half));
       return;
     }
-    this.push(arg, type);
-    this.splat(type);
+    this.pushSplat(arg, type);
     this.addSteps(this.stride(arg) ?? 0, half);
   }
 
-  /** Adds a half's steps to the two equal i64 on the stack. */
-  addSteps(stride: number, half: number): void {
-    if (!stride) return;
-    const first = 2 * half * stride;
-    const second = first + stride;
-    this.code.v128([first | 0, first < 0 ? -1 : 0, second | 0, second < 0 ? -1 : 0]).op('i64x2.add');
-  }
-
-  /** Pops a vector into a varying register, leaving threads that must not see it alone. */
+  /** Pops the group's vector into a varying register, leaving threads that must not see it alone. */
   popLanes(arg: Arg, half = 0): void {
     const { code } = this;
     if (arg.kind === 'sink') {
@@ -145,11 +250,11 @@ export abstract class LaneEmitter extends Emitter {
       return;
     }
     if (arg.kind !== 'register') throw this.semantic('expected a register to write', arg.at);
-    const local = this.laneLocal(arg.register)[half]!;
-    const mask = this.maskFor(arg.register);
-    if (mask >= 0) {
+    const local = this.laneOf(arg.register, half);
+    const masks = this.masksFor(arg.register);
+    if (masks) {
       code.get(local);
-      this.pushMaskHalf(mask, isWide(arg.register) ? half : -1);
+      this.pushMaskHalf(masks[this.group]!, isWide(arg.register) ? half : -1);
       code.op('v128.bitselect');
     }
     code.set(local);
@@ -161,15 +266,59 @@ export abstract class LaneEmitter extends Emitter {
     if (half >= 0) this.code.get(mask).shuffle(half ? [2, 2, 3, 3] : [0, 0, 1, 1]);
   }
 
-  /** Mask under which the current instruction may write a register; -1 for none. */
-  private maskFor(register: Register): number {
-    if (this.block && this.plan.keeps(this.block.index, register)) return this.guardMask();
-    return this.predicateMask;
+  /** Masks under which the current instruction may write a register; none where it may everywhere. */
+  private masksFor(register: Register): readonly number[] | undefined {
+    if (this.block && this.plan.keeps(this.block.index, register)) return this.guardMasks();
+    return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
-  /** Mask of the threads that execute the current instruction. */
-  guardMask(): number {
-    return this.predicateMask < 0 ? this.active : this.writeMask;
+  /** Masks of the threads that execute the current instruction. */
+  guardMasks(): readonly number[] {
+    return this.predicateMask.length ? this.writeMask : this.active;
+  }
+
+  /** Pushes one vector out of one per group, combined. */
+  pushCombined(locals: readonly number[], operation: 'and' | 'or'): void {
+    locals.forEach((local, index) => {
+      this.code.get(local);
+      if (index) this.code.op(`v128.${operation}`);
+    });
+  }
+
+  /** Pushes the truth of: some thread is in the masks. */
+  pushAny(masks: readonly number[]): void {
+    this.pushCombined(masks, 'or');
+    this.code.op('v128.any_true');
+  }
+
+  /** Pushes the truth of: all threads are in the masks. */
+  pushAll(masks: readonly number[]): void {
+    this.pushCombined(masks, 'and');
+    this.code.op('i32x4.all_true');
+  }
+
+  /** Pushes the masks as bits, the first thread's lowest. */
+  pushBits(masks: readonly number[]): void {
+    const { code } = this;
+    masks.forEach((local, group) => {
+      code.get(local).op('i32x4.bitmask');
+      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+    });
+  }
+
+  clearMasks(masks: readonly number[]): void {
+    for (const local of masks) this.code.v128([0, 0, 0, 0]).set(local);
+  }
+
+  temps(count: number): number[] {
+    return Array.from({ length: count }, () => this.temp('v128'));
+  }
+
+  /** Gives back the temporaries of the code that is written inside. */
+  scoped(body: () => void): void {
+    const mark = this.markTemporaries();
+    body();
+    this.releaseTemporaries(mark);
   }
 
   // ---- instructions
@@ -179,16 +328,19 @@ export abstract class LaneEmitter extends Emitter {
     const { code } = this;
     const rule = this.rules.get(inst.mnemonic);
     if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
-    this.predicateMask = -1;
-    this.writeMask = -1;
+    this.predicateMask = [];
+    this.writeMask = [];
     const { predicate } = inst;
     if (predicate && this.isVarying(predicate.register)) {
-      this.predicateMask = this.temp('v128');
-      code.get(this.laneLocal(predicate.register)[0]!);
-      if (predicate.negated) code.op('v128.not');
-      code.set(this.predicateMask);
-      this.writeMask = this.temp('v128');
-      code.get(this.active).get(this.predicateMask).op('v128.and').set(this.writeMask);
+      const holds = this.temps(this.groups);
+      const runs = this.temps(this.groups);
+      this.laneLocal(predicate.register).forEach((local, group) => {
+        code.get(local);
+        if (predicate.negated) code.op('v128.not');
+        code.tee(holds[group]!).get(this.active[group]!).op('v128.and').set(runs[group]!);
+      });
+      this.predicateMask = holds;
+      this.writeMask = runs;
       this.emitBare(inst, rule);
     } else if (predicate) {
       // Locals given out inside the condition would hold nothing after it: registers get theirs first.
@@ -202,8 +354,8 @@ export abstract class LaneEmitter extends Emitter {
     } else {
       this.emitBare(inst, rule);
     }
-    this.predicateMask = -1;
-    this.writeMask = -1;
+    this.predicateMask = [];
+    this.writeMask = [];
     this.endInstruction();
   }
 
@@ -215,9 +367,8 @@ export abstract class LaneEmitter extends Emitter {
       this.emitOnce(inst, rule, varying ? result : undefined);
       return;
     }
-    const laneRule = this.laneRules.get(inst.mnemonic);
     const mark = this.code.length;
-    if (laneRule && this.types().every(({ name }) => VECTOR_TYPES.has(name)) && laneRule(this)) {
+    if (this.types().every(({ name }) => VECTOR_TYPES.has(name)) && this.emitVectors(inst)) {
       this.effort.lanes += this.weight;
       return;
     }
@@ -226,14 +377,34 @@ export abstract class LaneEmitter extends Emitter {
     this.emitEach(inst, rule);
   }
 
-  /** The scalar rule, once for all four threads; the result goes to varying registers by its step. */
+  /** False where there is no vector rule for the instruction. */
+  private emitVectors(inst: Inst): boolean {
+    const unitRule = this.laneRules.unit.get(inst.mnemonic);
+    if (unitRule) return unitRule(this);
+    const rule = this.laneRules.group.get(inst.mnemonic);
+    if (!rule) return false;
+    for (let group = 0; group < this.groups; group++) {
+      this.group = group;
+      let took = false;
+      this.scoped(() => { took = rule(this); });
+      this.group = 0;
+      if (!took) return false;
+    }
+    return true;
+  }
+
+  /** The scalar rule, once for all threads; the result goes to varying registers by its step. */
   private emitOnce(inst: Inst, rule: Rule, spread: number | undefined): void {
     const { code } = this;
     const targets = spread === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
     const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
-    if (memory) code.get(this.base).get(this.active).op('i32x4.bitmask').op('i32.ctz').op('i32.add').set(this.thread);
+    if (memory) {
+      code.get(this.base);
+      this.pushBits(this.active);
+      code.op('i32.ctz').op('i32.add').set(this.thread);
+    }
     const temporaries = targets.map(register => {
       const local = this.temp(register.type.wasm);
       this.bindRegister(register, local);
@@ -245,27 +416,52 @@ export abstract class LaneEmitter extends Emitter {
       this.pop(inst.args[0]!, type, 'wide');
     } else {
       this.apply(rule, inst);
+      this.mendWrap(inst, spread === undefined ? undefined : temporaries[0]);
     }
     targets.forEach((register, index) => {
       this.registerLocals.delete(register.id);
       const arg: Arg = { kind: 'register', register, at: inst.source.start };
-      for (const half of isWide(register) ? [0, 1] : [0]) {
-        code.get(temporaries[index]!);
-        if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
-        this.splat(register.type);
-        if (isWide(register)) this.addSteps(spread!, half);
-        else if (spread) code.v128([0, spread, 2 * spread, 3 * spread]).op('i32x4.add');
-        this.popLanes(arg, half);
-      }
+      const splat = this.temp('v128');
+      code.get(temporaries[index]!);
+      if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
+      this.splat(register.type);
+      code.set(splat);
+      this.eachGroup(() => {
+        for (const half of isWide(register) ? [0, 1] : [0]) {
+          code.get(splat);
+          if (isWide(register)) this.addSteps(spread!, half);
+          else this.addSteps32(spread!);
+          this.popLanes(arg, half);
+        }
+      });
     });
     if (memory) code.get(this.base).set(this.thread);
+  }
+
+  /**
+   * Unsigned steps of 32 bits that are widened may pass 2^32 within the unit, as in `tid - 8`. The threads past that are
+   * the ones to get right, by taking the first one's value as less than zero: those before it have no good address.
+   */
+  private mendWrap(inst: Inst, target: number | undefined): void {
+    const { code } = this;
+    const [register] = inst.defs;
+    const source = inst.args.slice(1, inst.mnemonic === 'mul' || inst.mnemonic === 'mad' ? 3 : 2).find(arg => arg.kind === 'register' && arg.register.type.bits === 32 && this.stride(arg));
+    if (!register || register.type.bits !== 64 || source?.kind !== 'register' || this.types().at(-1)?.kind === 'signed') return;
+    const step = this.stride(source)!;
+    const local = target ?? this.registerLocal(register);
+    if (step < 0) return;
+    const whole = inst.args.length > 2 ? inst.args.slice(1, 3).find(arg => arg.kind === 'integer') : undefined;
+    const factor = whole?.kind === 'integer' ? BigInt.asUintN(32, whole.value) : 1n;
+    const first = this.registerLocal(source.register);
+    code.get(first).i32(step * (this.width - 1)).op('i32.add').get(first).op('i32.lt_u');
+    this.when(() => { code.get(local).i64(factor << 32n).op('i64.sub').set(local); });
   }
 
   /** The scalar rule, thread by thread; impure instructions only for threads that execute them. */
   private emitEach(inst: Inst, rule: Rule): void {
     const pure = isPure(inst);
     const { code } = this;
-    const kept = pure ? inst.defs.filter(register => this.maskFor(register) >= 0) : [];
+    const kept = pure ? inst.defs.filter(register => this.isVarying(register) && this.masksFor(register)) : [];
     // Results of threads that may not write go to a copy first.
     const before = kept.map(register => this.laneLocal(register).map(local => {
       const copy = this.temp('v128');
@@ -274,16 +470,17 @@ export abstract class LaneEmitter extends Emitter {
     }));
     this.forEachThread(!pure, inst.uses, inst.defs, () => { this.apply(rule, inst); });
     kept.forEach((register, index) => {
-      const mask = this.maskFor(register);
-      this.laneLocal(register).forEach((local, half) => {
-        code.get(local).get(before[index]![half]!);
-        this.pushMaskHalf(mask, isWide(register) ? half : -1);
+      const masks = this.masksFor(register)!;
+      const parts = isWide(register) ? 2 : 1;
+      this.laneLocal(register).forEach((local, at) => {
+        code.get(local).get(before[index]![at]!);
+        this.pushMaskHalf(masks[Math.floor(at / parts)]!, parts === 2 ? at & 1 : -1);
         code.op('v128.bitselect').set(local);
       });
     });
   }
 
-  /** Code for each thread by itself, with its registers in scalar locals. */
+  /** Code for each thread by itself, with its registers in scalar locals; they come and go through memory. */
   forEachThread(guarded: boolean, uses: readonly Register[], defs: readonly Register[], body: () => void): void {
     const { code } = this;
     const reads = [...new Set(uses)].filter(register => this.plan.spread(register).stride !== 0);
@@ -293,66 +490,81 @@ export abstract class LaneEmitter extends Emitter {
     for (const register of new Set([...reads, ...writes])) scalars.set(register, this.temp(register.type.wasm));
     const stepping = reads.filter(register => !this.isVarying(register));
     const firsts = stepping.map(register => this.registerLocal(register));
-    let bits = -1;
-    if (guarded) {
-      const mask = this.guardMask();
-      bits = this.temp('i32');
-      code.get(mask).op('i32x4.bitmask').set(bits);
+    const kept = [...scalars.keys()].filter(register => this.isVarying(register));
+    const places = new Map<Register, number>();
+    let bytes = 0;
+    for (const register of kept) {
+      places.set(register, bytes);
+      bytes += this.laneLocal(register).length * 16;
     }
-    for (let lane = 0; lane < 4; lane++) {
-      const one = (): void => {
-        this.lane = lane;
-        code.get(this.base).i32(lane).op('i32.add').set(this.thread);
-        for (const register of reads) {
-          if (!this.isVarying(register)) continue;
-          this.extract(register, lane);
-          code.set(scalars.get(register)!);
-        }
-        stepping.forEach((register, index) => {
-          const step = this.plan.spread(register).stride! * lane;
-          code.get(firsts[index]!);
-          if (isWide(register)) code.i64(step).op('i64.add');
-          else code.i32(step).op('i32.add');
-          code.set(scalars.get(register)!);
-        });
-        for (const [register, local] of scalars) this.bindRegister(register, local);
-        body();
-        for (const register of scalars.keys()) this.registerLocals.delete(register.id);
-        stepping.forEach((register, index) => { this.bindRegister(register, firsts[index]!); });
-        for (const register of writes) this.insert(register, lane, scalars.get(register)!);
-        this.lane = -1;
-      };
-      if (guarded) {
-        code.get(bits).i32(1 << lane).op('i32.and');
-        this.when(one);
-      } else {
-        one();
-      }
+    const room = this.temp('i32');
+    const lane = this.temp('i32');
+    const bits = guarded ? this.temp('i32') : -1;
+    if (bytes) {
+      this.pushRoom(bytes);
+      code.set(room);
+    }
+    for (const register of kept) {
+      this.laneLocal(register).forEach((local, index) => { code.get(room).get(local).memory('v128.store', places.get(register)! + 16 * index); });
+    }
+    const done = {};
+    const again = {};
+    this.openLabel('block', done);
+    if (guarded) {
+      this.pushBits(this.guardMasks());
+      code.tee(bits).op('i32.eqz');
+      this.branchTo(done, 'br_if');
+    } else {
+      code.i32(0).set(lane);
+    }
+    this.openLabel('loop', again);
+    if (guarded) code.get(bits).op('i32.ctz').set(lane);
+    code.get(this.base).get(lane).op('i32.add').set(this.thread);
+    const pushPlace = (register: Register): void => {
+      code.get(room).get(lane).i32(isWide(register) ? 3 : 2).op('i32.shl').op('i32.add');
+    };
+    for (const register of reads) {
+      if (!this.isVarying(register)) continue;
+      pushPlace(register);
+      code.memory(`${register.type.wasm}.load`, places.get(register));
+      if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
+      code.set(scalars.get(register)!);
+    }
+    stepping.forEach((register, index) => {
+      const stride = this.plan.spread(register).stride!;
+      code.get(firsts[index]!).get(lane).i32(stride).op('i32.mul');
+      if (isWide(register)) code.op('i64.extend_i32_s').op('i64.add');
+      else code.op('i32.add');
+      code.set(scalars.get(register)!);
+    });
+    // Results that an instruction leaves alone stay as they were.
+    for (const register of writes) {
+      if (reads.includes(register)) continue;
+      pushPlace(register);
+      code.memory(`${register.type.wasm}.load`, places.get(register));
+      if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
+      code.set(scalars.get(register)!);
+    }
+    for (const [register, local] of scalars) this.bindRegister(register, local);
+    this.lane = lane;
+    body();
+    this.lane = -1;
+    for (const register of scalars.keys()) this.registerLocals.delete(register.id);
+    stepping.forEach((register, index) => { this.bindRegister(register, firsts[index]!); });
+    for (const register of writes) {
+      pushPlace(register);
+      if (register.type.kind === 'predicate') code.i32(0).get(scalars.get(register)!).op('i32.sub').memory('i32.store', places.get(register));
+      else code.get(scalars.get(register)!).memory(`${register.type.wasm}.store`, places.get(register));
+    }
+    if (guarded) code.get(bits).get(bits).i32(1).op('i32.sub').op('i32.and').tee(bits);
+    else code.get(lane).i32(1).op('i32.add').tee(lane).i32(this.width).op('i32.lt_u');
+    this.branchTo(again, 'br_if');
+    this.closeLabel();
+    this.closeLabel();
+    for (const register of writes) {
+      this.laneLocal(register).forEach((local, index) => { code.get(room).memory('v128.load', places.get(register)! + 16 * index).set(local); });
     }
     code.get(this.base).set(this.thread);
-  }
-
-  /** Pushes one thread's value of a varying register. */
-  private extract(register: Register, lane: number): void {
-    const { code } = this;
-    const locals = this.laneLocal(register);
-    const { wasm } = register.type;
-    if (isWide(register)) code.get(locals[lane >> 1]!).lane(`${wasm}x2.extract_lane`, lane & 1);
-    else code.get(locals[0]!).lane(`${wasm}x4.extract_lane`, lane);
-    if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
-  }
-
-  private insert(register: Register, lane: number, local: number): void {
-    const { code } = this;
-    const locals = this.laneLocal(register);
-    const target = locals[isWide(register) ? lane >> 1 : 0]!;
-    const { wasm } = register.type;
-    code.get(target);
-    if (register.type.kind === 'predicate') code.i32(0).get(local).op('i32.sub');
-    else code.get(local);
-    if (isWide(register)) code.lane(`${wasm}x2.replace_lane`, lane & 1);
-    else code.lane(`${wasm}x4.replace_lane`, lane);
-    code.set(target);
   }
 
   private apply(rule: Rule, inst: Inst): void {

@@ -1,7 +1,7 @@
-// A kernel as a function that runs a range of a block's threads in groups of four. It keeps the contract of the scalar
-// back end: the same thread states, mailboxes and entries, another layout of the frames.
+// A kernel as a function that runs a range of a block's threads in units of one to eight groups of four. It keeps the
+// contract of the scalar back end: the same thread states, mailboxes and entries, another layout of the frames.
 //
-// A turn runs the threads of a group that stand at the same entry, to the next cut of each. Blocks run in the order of
+// A turn runs the threads of a unit that stand at the same entry, to the next cut of each. Blocks run in the order of
 // the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
 // what happens does not depend on it.
 
@@ -24,12 +24,13 @@ import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
+import { findGuard, pushAlike } from './guards.js';
+import type { Guard } from './guards.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
+import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
-
-const RAMP = [0, 1, 2, 3] as const;
 
 export interface LaneKernel {
   lowered: LoweredFunction;
@@ -49,27 +50,31 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly to: number;
   readonly thread: number;
   private readonly kernel: LaneKernel;
-  /** Bytes of spilled registers per group. */
-  readonly groupBytes: number;
+  /** Bytes of spilled registers per unit. */
+  readonly unitBytes: number;
   private readonly spills: Spills;
   private readonly slots = new Map<number, number>();
   private readonly entries: number[] = [];
+  /** Blocks that end in a cut at which nobody ever has to wait, and what comes after them: no entries. */
+  private readonly passing = new Set<number>();
+  /** Of the entries, those at which threads can be suspended. */
+  private readonly live: readonly number[];
   private readonly entryOf = new Map<number, number>();
   private readonly tids: [number, number, number] = [-1, -1, -1];
-  private readonly waiting = new Map<number, number>();
+  private readonly waiting = new Map<number, readonly number[]>();
   private readonly following = new Map<number, number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
   private readonly turnLabel = {};
-  private readonly groupLabel = {};
+  private readonly unitLabel = {};
   private entryNumber = -1;
   private slice = -1;
   private fuel = -1;
-  private states = -1;
-  private todo = -1;
+  private states: readonly number[] = [];
+  private todo: readonly number[] = [];
 
-  constructor(around: Surroundings, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
-    super(around, plan, kernel.liveness, rules, laneRules);
+  constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
+    super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
     this.paramCount = layout.stateful ? 3 : 2;
@@ -77,33 +82,39 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.to = layout.stateful ? 2 : this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
-    this.active = this.newLocal('v128');
+    this.active = this.masks();
     if (layout.stateful) {
       for (const header of shape.loopHeaders) this.addEntry(header);
       for (const index of shape.order) {
         const { ending } = blocks[index]!;
-        if (ending.kind === 'cut') this.addEntry(ending.to);
+        if (ending.kind !== 'cut') continue;
+        this.addEntry(ending.to);
+        if (ending.cut === 'warp' && plan.together && plan.convergent(index) && goesTogether(this, ending.inst) && meansAll(this, ending.inst)) this.passing.add(index);
       }
     }
+    const passed = new Set([...this.passing].map(index => (blocks[index]!.ending as { to: number }).to));
+    this.live = this.entries.filter(entry => !passed.has(entry) || shape.loopHeaders.has(entry));
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
-    for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
     let end = 0;
-    for (const bytes of [32, 16, 8, 4]) {
-      for (const register of spilled) {
-        if (this.cellBytes(register) !== bytes) continue;
-        this.slots.set(register.id, end);
-        end += bytes;
-      }
+    // The widest cells first, so that each is aligned.
+    for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
+      this.slots.set(register.id, end);
+      end += this.cellBytes(register);
     }
-    this.groupBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id));
+    this.unitBytes = alignUp(end, 16);
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
   }
 
   private cellBytes(register: Register): number {
     const bytes = isWide(register) ? 8 : 4;
-    return this.sharesCell(register) ? bytes : 4 * bytes;
+    return this.sharesCell(register) ? bytes : this.width * bytes;
+  }
+
+  private masks(): readonly number[] {
+    return Array.from({ length: this.groups }, () => this.newLocal('v128'));
   }
 
   private sharesCell(register: Register): boolean {
@@ -126,8 +137,21 @@ export class LaneKernelEmitter extends LaneEmitter {
   private localsBase(): number {
     const frames = this.framesBase();
     return this.hoist('locals', 'i32', code => {
-      code.get(frames).get(this.contextField('threads')).i32(3).op('i32.add').i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add');
+      code.get(frames).get(this.contextField('threads')).i32(this.width - 1).op('i32.add').i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add');
     });
+  }
+
+  protected pushExchange(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('exchange', 'i32', code => {
+      code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
+    }));
+  }
+
+  /** Bytes of scratch for a block. */
+  scratchBytes(threads: number): number {
+    const { layout } = this.kernel;
+    return bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes + threads * layout.localBytes + this.exchangeBytes;
   }
 
   pushFrame(): void {
@@ -156,7 +180,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   pushThreadIndex(axis: 0 | 1 | 2): void {
     if (this.tids[axis] < 0) this.tids[axis] = this.newLocal('i32');
     this.code.get(this.tids[axis]);
-    if (axis === 0 && this.lane > 0) this.code.i32(this.lane).op('i32.add');
+    if (axis === 0 && this.lane >= 0) this.code.get(this.lane).op('i32.add');
   }
 
   pushMailbox(): void {
@@ -179,14 +203,18 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Writes a state for the active threads. */
   private setState(state: number): void {
-    const { code } = this;
+    const { code, states, active } = this;
+    const at = this.newLocal('i32');
     this.pushStatesAddress();
-    code.v128([state, state, state, state]).get(this.states).get(this.active).op('v128.bitselect').tee(this.states).memory('v128.store');
+    code.set(at);
+    states.forEach((local, group) => {
+      code.get(at).i32(state).op('i32x4.splat').get(local).get(active[group]!).op('v128.bitselect').tee(local).memory('v128.store', 16 * group);
+    });
   }
 
   private frame(): number {
     const frame = this.newLocal('i32');
-    this.code.get(this.framesBase()).get(this.base).i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add').set(frame);
+    this.code.get(this.framesBase()).get(this.base).i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add').set(frame);
     return frame;
   }
 
@@ -203,28 +231,42 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(frame).get(this.registerLocal(register)).memory(`${wasm}.store`, slot);
         continue;
       }
-      for (const half of isWide(register) ? [0, 1] : [0]) {
-        code.get(frame);
-        if (this.isVarying(register)) {
-          code.get(this.laneLocal(register)[half]!);
-        } else {
-          code.get(this.registerLocal(register));
-          this.splat(register.type);
-          const { stride } = plan.spread(register);
-          if (isWide(register)) this.addSteps(stride!, half);
-          else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
+      this.eachGroup(group => {
+        for (const half of isWide(register) ? [0, 1] : [0]) {
+          const offset = slot + 16 * (isWide(register) ? 2 * group + half : group);
+          code.get(frame);
+          this.pushPart(register, half);
+          if (!plan.together) {
+            code.get(frame).memory('v128.load', offset);
+            this.pushMaskHalf(this.active[group]!, isWide(register) ? half : -1);
+            code.op('v128.bitselect');
+          }
+          code.memory('v128.store', offset);
         }
-        if (!plan.together) {
-          code.get(frame).memory('v128.load', slot + 16 * half);
-          this.pushMaskHalf(this.active, isWide(register) ? half : -1);
-          code.op('v128.bitselect');
-        }
-        code.memory('v128.store', slot + 16 * half);
-      }
+      });
     }
   }
 
+  /** Pushes the group's values of any register. */
+  private pushPart(register: Register, half: number): void {
+    const { code } = this;
+    if (this.isVarying(register)) {
+      code.get(this.laneOf(register, half));
+      return;
+    }
+    code.get(this.registerLocal(register));
+    if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
+    this.splat(register.type);
+    const stride = this.plan.spread(register).stride!;
+    if (isWide(register)) this.addSteps(stride, half);
+    else this.addSteps32(stride);
+  }
+
   private restore(entry: number): void {
+    if (!this.live.includes(entry)) {
+      this.code.op('unreachable');
+      return;
+    }
     const { kernel } = this;
     const live = this.spills.needed(entry);
     const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
@@ -266,12 +308,13 @@ export class LaneKernelEmitter extends LaneEmitter {
       return;
     }
     if (this.isVarying(register)) {
-      this.laneLocal(register).forEach((local, half) => { code.get(frame).memory('v128.load', slot + 16 * half).set(local); });
+      this.laneLocal(register).forEach((local, part) => { code.get(frame).memory('v128.load', slot + 16 * part).set(local); });
       return;
     }
     if (first.lane < 0) {
       first.lane = this.newLocal('i32');
-      code.get(this.active).op('i32x4.bitmask').op('i32.ctz').set(first.lane);
+      this.pushBits(this.active);
+      code.op('i32.ctz').set(first.lane);
     }
     const stride = this.plan.spread(register).stride!;
     const local = this.registerLocal(register);
@@ -281,33 +324,40 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (wide) code.op('i64.extend_i32_s');
       code.op(`${wasm}.sub`);
     }
+    if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
     code.set(local);
     const shape = wide ? 'i64x2' : 'i32x4';
-    for (const half of wide ? [0, 1] : [0]) {
-      code.get(local);
-      this.splat(register.type);
-      if (wide) this.addSteps(stride, half);
-      else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
-      code.get(frame).memory('v128.load', slot + 16 * half).op(`${shape}.eq`);
-    }
-    if (wide) code.shuffle([0, 2, 4, 6]);
-    code.get(this.active).op('v128.and').set(this.active);
+    this.eachGroup(group => {
+      for (const half of wide ? [0, 1] : [0]) {
+        this.pushPart(register, half);
+        code.get(frame).memory('v128.load', slot + 16 * (wide ? 2 * group + half : group)).op(`${shape}.eq`);
+      }
+      if (wide) code.shuffle([0, 2, 4, 6]);
+      const active = this.active[group]!;
+      code.get(active).op('v128.and').set(active);
+    });
   }
 
   // ---- control flow
 
   private clearActive(): void {
-    this.code.v128([0, 0, 0, 0]).set(this.active);
+    this.clearMasks(this.active);
   }
 
-  private waitMask(block: number): number {
-    let local = this.waiting.get(block);
-    if (local === undefined) this.waiting.set(block, local = this.newLocal('v128'));
-    return local;
+  private waitMasks(block: number): readonly number[] {
+    let locals = this.waiting.get(block);
+    if (locals === undefined) this.waiting.set(block, locals = this.masks());
+    return locals;
+  }
+
+  /** Adds threads to those that wait at a block. */
+  private wait(block: number, threads: readonly number[]): void {
+    const { code } = this;
+    this.waitMasks(block).forEach((local, group) => { code.get(local).get(threads[group]!).op('v128.or').set(local); });
   }
 
   private innerEntries(region: Region): number[] {
-    return this.entries.filter(block => region.members.has(block) && block !== region.header);
+    return this.live.filter(block => region.members.has(block) && block !== region.header);
   }
 
   private emitRegion(region: Region): void {
@@ -357,7 +407,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
-      if (this.entryOf.has(item)) {
+      if (this.live.includes(item)) {
         if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
@@ -381,13 +431,15 @@ export class LaneKernelEmitter extends LaneEmitter {
   private arriveAt(block: number, past: object): void {
     const { code, plan } = this;
     if (plan.waitsAt(block)) {
-      const waiting = this.waitMask(block);
-      code.get(this.active).get(waiting).op('v128.or').set(this.active).v128([0, 0, 0, 0]).set(waiting);
+      const waiting = this.waitMasks(block);
+      this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
+      this.clearMasks(waiting);
     }
     const order = this.kernel.shape.order;
     const before = order[order.indexOf(block) - 1];
     if (before === undefined || (plan.convergent(before) && !plan.parts(before))) return;
-    code.get(this.active).op('v128.any_true').op('i32.eqz');
+    this.pushAny(this.active);
+    code.op('i32.eqz');
     // With nobody waiting anywhere, nobody is left.
     this.branchTo(plan.convergent(block) ? this.turnLabel : past, 'br_if');
   }
@@ -395,9 +447,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
     const { code } = this;
-    const waiting = this.waitMask(region.header);
-    code.get(waiting).set(this.active).v128([0, 0, 0, 0]).set(waiting);
-    code.get(this.active).op('v128.any_true');
+    const waiting = this.waitMasks(region.header);
+    this.active.forEach((local, group) => { code.get(waiting[group]!).set(local); });
+    this.clearMasks(waiting);
+    this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
       this.clearActive();
@@ -414,6 +467,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private emitBlock(block: Block): void {
     this.block = block;
+    const { plan } = this;
     const lastUse = new Map<number, number>();
     block.insts.forEach((inst, index) => {
       for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
@@ -430,25 +484,53 @@ export class LaneKernelEmitter extends LaneEmitter {
         }
       }
     };
-    const count = block.insts.length;
+    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    // A guard's comparison waits for the branch.
+    const count = block.insts.length - (guard ? 1 : 0);
     const run = findUncheckedRun(this, block);
     if (run) {
       emit(0, run.from);
-      this.emitBothWays(block, run, keep => { emit(run.from, count, keep); });
+      this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
     } else {
       emit(0, count);
     }
-    this.emitEnding(block);
+    if (guard) this.emitGuard(block, guard);
+    else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
   }
 
+  /** A branch on which the threads agree nearly always. */
+  private emitGuard(block: Block, guard: Guard): void {
+    const { code } = this;
+    const ending = block.ending as Block['ending'] & { kind: 'branch' };
+    const { register, negated } = ending.inst.predicate!;
+    this.laneLocal(register);
+    const outcome = this.newLocal('i32');
+    pushAlike(this, guard, outcome);
+    this.endInstruction();
+    code.op('if').byte(0x40);
+    this.nest(() => {
+      code.get(outcome);
+      if (negated) code.op('i32.eqz');
+      code.op('if').byte(0x40);
+      this.nest(() => { this.send(block.index, ending.yes); });
+      code.op('else');
+      this.nest(() => { this.send(block.index, ending.no); });
+      code.op('end').op('else');
+      this.emitInst(guard.inst);
+      this.inst = ending.inst;
+      this.part(block.index, register, negated, ending.yes, ending.no);
+    });
+    code.op('end');
+  }
+
   /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
-  private emitBothWays(block: Block, run: UncheckedRun, emit: (keep: ReadonlySet<Register>) => void): void {
+  private emitBothWays(block: Block, run: UncheckedRun, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
     const { code } = this;
     const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
     const outside = new Set<Register>();
-    const ending = 'inst' in block.ending ? block.ending.inst.uses : [];
+    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? []];
     for (const inst of block.insts.slice(run.from)) {
       for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
     }
@@ -511,27 +593,64 @@ export class LaneKernelEmitter extends LaneEmitter {
         this.exit();
         break;
       case 'trap':
-        code.get(this.ctx).get(this.base).get(this.active).op('i32x4.bitmask').op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
+        code.get(this.ctx).get(this.base);
+        this.pushBits(this.active);
+        code.op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
         this.call('fault_trap');
         this.leaveFaulted();
         return;
       case 'cut': {
         const { inst } = ending;
-        const entry = this.entryOf.get(ending.to)!;
-        if (ending.cut === 'sleep') {
-          this.emitInst(inst);
-          this.save(entry, ending.to);
-        } else {
-          if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
-          else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
-          this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
+        if (!goesTogether(this, inst)) {
+          this.suspend(ending, index);
+          break;
         }
-        break;
+        for (const register of inst.defs) {
+          if (this.isVarying(register)) this.laneLocal(register);
+          else this.registerLocal(register);
+        }
+        if (this.passing.has(index)) {
+          emitTogether(this, inst);
+          if (soft) this.send(index, ending.to);
+          else this.jump(index, ending.to);
+          return;
+        }
+        pushTogether(this, inst);
+        code.op('if').byte(0x40);
+        this.nest(() => {
+          emitTogether(this, inst);
+          if (soft) this.send(index, ending.to);
+          else this.jump(index, ending.to);
+        });
+        this.endInstruction();
+        code.op('else');
+        this.nest(() => {
+          this.suspend(ending, index);
+          if (soft) this.clearActive();
+          else this.branchTo(this.turnLabel);
+        });
+        code.op('end');
+        return;
       }
       case 'switch': throw this.unsupported();
     }
     if (soft) this.clearActive();
     else this.branchTo(this.turnLabel);
+  }
+
+  /** The active threads wait at a cut. */
+  private suspend(ending: Block['ending'] & { kind: 'cut' }, index: number): void {
+    const { inst } = ending;
+    const entry = this.entryOf.get(ending.to)!;
+    if (ending.cut === 'sleep') {
+      this.emitInst(inst);
+      this.save(entry, ending.to);
+      return;
+    }
+    this.inst = inst;
+    if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
+    else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
+    this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
   }
 
   /** The active threads are done. */
@@ -550,33 +669,38 @@ export class LaneKernelEmitter extends LaneEmitter {
   private send(from: number, to: number): void {
     if (this.fallsTo(from, to)) return;
     if (this.plan.leaves(to)) this.exit();
-    else this.code.get(this.active).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+    else this.wait(to, this.active);
     this.clearActive();
   }
 
   /** Threads take a branch each by its own predicate. */
   private part(from: number, register: Register, negated: boolean, yes: number, no: number): void {
     const { code } = this;
-    const condition = this.laneLocal(register)[0]!;
-    const taken = this.temp('v128');
-    const rest = this.temp('v128');
-    code.get(this.active).get(condition).op('v128.and').set(taken);
-    code.get(this.active).get(condition).op('v128.andnot').set(rest);
+    const conditions = this.laneLocal(register);
+    const taken = this.temps(this.groups);
+    const rest = this.temps(this.groups);
+    this.active.forEach((local, group) => {
+      code.get(local).get(conditions[group]!).op('v128.and').set(taken[group]!);
+      code.get(local).get(conditions[group]!).op('v128.andnot').set(rest[group]!);
+    });
     const [yesMask, noMask] = negated ? [rest, taken] : [taken, rest];
-    let stay = -1;
+    const become = (masks: readonly number[]): void => {
+      this.active.forEach((local, group) => { code.get(masks[group]!).set(local); });
+    };
+    let stay: readonly number[] | undefined;
     for (const [to, mask] of [[yes, yesMask], [no, noMask]] as const) {
       if (this.fallsTo(from, to)) {
         stay = mask;
       } else if (this.plan.leaves(to)) {
         if (this.kernel.layout.stateful) {
-          code.get(mask).set(this.active);
+          become(mask);
           this.exit();
         }
       } else {
-        code.get(mask).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+        this.wait(to, mask);
       }
     }
-    if (stay >= 0) code.get(stay).set(this.active);
+    if (stay) become(stay);
     else this.clearActive();
   }
 
@@ -606,47 +730,55 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.entryNumber = this.newLocal('i32');
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
-      this.states = this.newLocal('v128');
-      this.todo = this.newLocal('v128');
+      this.states = this.masks();
+      if (!this.plan.together) this.todo = this.masks();
     }
     const done = {};
     this.openLabel('block', done);
-    this.openLabel('loop', this.groupLabel);
+    this.openLabel('loop', this.unitLabel);
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Pushes the mask of the threads that exist: the last group of a block may lack some.
-    const existing = this.newLocal('v128');
-    const exists = (): void => {
-      code.v128([-1, -1, -1, -1]).set(existing).get(this.base).i32(3).op('i32.add').get(this.contextField('threads')).op('i32.ge_u');
-      this.when(() => {
-        code.get(this.base).op('i32x4.splat').v128(RAMP).op('i32x4.add').get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing);
+    // Which threads there are: the last unit of a block may lack some.
+    const existing = this.masks();
+    for (const local of existing) code.v128([-1, -1, -1, -1]).set(local);
+    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
+    this.when(() => {
+      this.eachGroup(group => {
+        code.get(this.base).op('i32x4.splat');
+        this.addSteps32(1);
+        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
       });
-      code.get(existing);
-    };
+    });
     const turns = {};
+    const { together } = this.plan;
     if (stateful) {
-      const groupDone = {};
-      this.openLabel('block', groupDone);
+      const unitDone = {};
+      this.openLabel('block', unitDone);
+      const at = this.newLocal('i32');
       this.pushStatesAddress();
-      code.memory('v128.load').tee(this.states).v128([0, 0, 0, 0]).op('i32x4.ge_s');
-      exists();
-      code.op('v128.and').set(this.todo);
-      this.openLabel('loop', turns);
-      code.get(this.todo).op('v128.any_true').op('i32.eqz');
-      this.branchTo(groupDone, 'br_if');
-      this.pushStatesAddress();
-      code.get(this.todo).op('i32x4.bitmask').op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').tee(this.entryNumber);
-      code.op('i32x4.splat').get(this.states).op('i32x4.eq').get(this.todo).op('v128.and').set(this.active);
+      code.set(at);
+      const ready = together ? this.active : this.todo;
+      this.states.forEach((local, group) => {
+        code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(ready[group]!);
+      });
+      if (together) {
+        this.findEntry(at, unitDone);
+      } else {
+        this.openLabel('loop', turns);
+        this.findEntry(at, unitDone);
+        this.active.forEach((local, group) => {
+          code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
+        });
+      }
       code.i32(THREAD_SLICE).set(this.slice);
     } else {
-      exists();
-      code.set(this.active);
+      this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
       this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-      code.get(this.todo).get(this.active).op('v128.andnot').set(this.todo);
+      if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
       this.clearRegisters();
     }
@@ -654,12 +786,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
-      this.branchTo(turns);
-      this.closeLabel();
+      if (!together) {
+        this.branchTo(turns);
+        this.closeLabel();
+      }
       this.closeLabel();
     }
-    this.emitNextGroup();
-    this.branchTo(this.groupLabel);
+    this.emitNextUnit();
+    this.branchTo(this.unitLabel);
     this.closeLabel();
     this.closeLabel();
     if (stateful) this.storeFuel();
@@ -667,6 +801,24 @@ export class LaneKernelEmitter extends LaneEmitter {
     const whole = new Code();
     whole.append(this.prologueBytes()).append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  /** Finds where the first thread that is ready goes on; leaves where none is. */
+  private findEntry(at: number, none: object): void {
+    const { code } = this;
+    const ready = this.plan.together ? this.active : this.todo;
+    this.pushAll(ready);
+    code.op('if').byte(0x40);
+    code.get(at).memory('i32.load').set(this.entryNumber);
+    code.op('else');
+    this.nest(() => {
+      this.pushBits(ready);
+      const bits = this.newLocal('i32');
+      code.tee(bits).op('i32.eqz');
+      this.branchTo(none, 'br_if');
+      code.get(at).get(bits).op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').set(this.entryNumber);
+    });
+    code.op('end');
   }
 
   private storeFuel(): void {
@@ -691,12 +843,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
-  private emitNextGroup(): void {
+  private emitNextUnit(): void {
     const { code, tids } = this;
-    code.get(this.base).i32(4).op('i32.add').set(this.base);
+    code.get(this.base).i32(this.width).op('i32.add').set(this.base);
     if (tids.some(local => local >= 0)) {
       const x = tids[0] >= 0 ? tids[0] : (tids[0] = this.newLocal('i32'));
-      code.get(x).i32(4).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
+      code.get(x).i32(this.width).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
       this.when(() => {
         code.i32(0).set(x);
         const [, y, z] = tids;
@@ -745,10 +897,3 @@ export class LaneKernelEmitter extends LaneEmitter {
     return prologue.finish();
   }
 }
-
-/** Bytes of scratch for a block that runs in lanes. */
-export function laneScratchBytes(layout: FrameLayout, groupBytes: number, threads: number): number {
-  const groups = (threads + 3) >> 2;
-  return bytesBeforeFrames(layout, threads) + groups * (groupBytes + 4 * layout.localBytes);
-}
-

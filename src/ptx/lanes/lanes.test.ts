@@ -5,10 +5,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';
-import type { Dimensions } from '../run-grid.test-support.js';
+import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
 const RUNS = 150;
-const SHAPES: readonly Dimensions[] = [[32], [33], [7], [1], [4, 3], [8, 4], [16, 2, 2], [5, 5], [64], [100], [12, 1, 3], [2, 16]];
+const SHAPES: readonly Dimensions[] = [[32], [33], [7], [1], [4, 3], [8, 4], [16, 2, 2], [5, 5], [64], [100], [12, 1, 3], [2, 16], [16, 3], [32, 2], [8, 3, 2]];
 const R = 6;
 const F = 4;
 const D = 2;
@@ -28,7 +28,7 @@ const literal = fc.constantFrom('0f3F800000', '0f00000000', '0f80000000', '0f404
 const real = fc.oneof({ weight: 4, arbitrary: f }, { weight: 1, arbitrary: literal });
 const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ') });
 const text = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Node> =>
-  fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: `${predicate}${line}` }));
+  fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: line.indexOf(';') === line.length - 1 ? `${predicate}${line}` : line }));
 
 const integer = fc.oneof(
   fc.tuple(fc.constantFrom('add.s32', 'sub.u32', 'mul.lo.s32', 'mul.hi.u32', 'mul.hi.s32', 'and.b32', 'or.b32', 'xor.b32', 'min.s32', 'max.u32', 'min.u32', 'div.u32', 'rem.s32',
@@ -67,10 +67,28 @@ const read = fc.oneof(
   fc.tuple(d).map(([a]) => `ld.global.b64 ${a}, [%mine8];`),
   fc.tuple(r, fc.nat(9)).map(([a, at]) => `ld.global.u32 ${a}, [%in+${4 * at}];`),
   fc.tuple(r, fc.nat(9)).map(([a, at]) => `ld.global.u8 ${a}, [%mine+${at}];`),
+  fc.tuple(fc.constantFrom('u8', 's8'), r, fc.nat(9)).map(([type, a, at]) => `ld.global.${type} ${a}, [%mine1+${at}];`),
+  fc.tuple(fc.constantFrom('u16', 's16'), r, fc.nat(4)).map(([type, a, at]) => `ld.global.${type} ${a}, [%mine2+${2 * at}];`),
+  fc.tuple(fc.constantFrom('u8', 's8', 'b16', 's16', 'u32'), r, r).map(([type, a, b]) => `and.b32 %x, ${b}, 127; mad.wide.u32 %a, %x, 4, %in; ld.global.${type} ${a}, [%a];`),
+  fc.tuple(fc.constantFrom('%mine8', '%mine16'), fc.nat(3)).map(([from, at]) => `ld.global.v2.u32 {%r1, %r4}, [${from}+${8 * at}];`),
+  fc.nat(3).map(at => `ld.global.v4.f32 {%f0, %f3, %f1, %f2}, [%mine16+${16 * at}];`),
+  fc.constantFrom('ld.global.v2.b64 {%d0, %d1}, [%mine16];', 'ld.global.v2.u16 {%h0, %h1}, [%mine]; mov.b32 %r2, {%h0, %h1};',
+    'ld.global.v4.u8 {%h0, %h1, %h2, %h3}, [%mine+8]; mov.b32 %r3, {%h1, %h3};', 'ld.global.s8 %h0, [%mine1]; cvt.u32.u16 %r0, %h0;'),
+  fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 31; mad.wide.u32 %a, %x, 16, %in; ld.global.v4.u32 {${a}, %y, %x, %y}, [%a];`),
+  // tid - 8 as an unsigned index: what is before it is nobody's.
+  fc.tuple(r, fc.constantFrom(1, 8, 40)).map(([a, by]) => `setp.ge.u32 %m, %t, ${by}; add.s32 %x, %t, -${by}; mul.wide.u32 %a, %x, 4; add.s64 %a, %in, %a; @%m ld.global.u32 ${a}, [%a];`),
+  fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 60; mov.u32 %y, kept; add.u32 %x, %x, %y; ld.local.u32 ${a}, [%x];`),
 );
 const write = fc.oneof(
   fc.tuple(r, fc.nat(3)).map(([a, at]) => `st.global.u32 [%log+${4096 * at}], ${a};`),
   fc.tuple(r).map(([a]) => `red.global.add.u32 [%sum], ${a};`),
+  fc.tuple(r).map(([a]) => `st.global.u8 [%mineOut+8192], ${a};`),
+  fc.tuple(r).map(([a]) => `st.global.u16 [%mineOut2+10240], ${a};`),
+  fc.tuple(r, f).map(([a, b]) => `st.global.v4.b32 [%mineOut16], {${a}, ${b}, 7, ${a}};`),
+  fc.tuple(r, d).map(([a, b]) => `st.global.v2.u32 [%mineOut16+12288], {${a}, %r0}; st.global.v2.b64 [%mineOut16+16384], {${b}, %d0};`),
+  fc.tuple(r).map(([a]) => `cvt.u16.u32 %h0, ${a}; mov.b32 {%h1, %h2}, ${a}; st.global.v2.b16 [%mineOut16+20480], {%h0, %h2}; st.global.v4.u8 [%mineOut16+20488], {%h0, %h1, %h2, %h0};`),
+  fc.tuple(r).map(([a]) => `atom.shared.add.u32 ${a}, [%cell], ${a};`),
+  fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 60; mov.u32 %y, kept; add.u32 %x, %x, %y; st.local.u32 [%x], ${a};`),
 );
 const one = fc.oneof({ weight: 6, arbitrary: text(integer) }, { weight: 5, arbitrary: text(floating) }, { weight: 2, arbitrary: text(wide) },
   { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) },
@@ -80,13 +98,28 @@ const meeting = fc.oneof(
   fc.tuple(r, r).map(([a, b]) => `st.shared.u32 [%cell], ${a}; bar.sync 0; and.b32 %x, ${b}, 127; mad.lo.u32 %x, %x, 4, %base; ld.shared.u32 ${b}, [%x]; bar.sync 0;`),
   fc.tuple(r, r, fc.constantFrom('bfly', 'down', 'up', 'idx'), fc.nat(9)).map(([a, b, mode, by]) => `shfl.sync.${mode}.b32 ${a}, ${b}, ${by}, ${mode === 'up' ? 0 : 31}, -1;`),
   fc.tuple(f, f, fc.nat(16)).map(([a, b, by]) => `shfl.sync.bfly.b32 ${a}|%q1, ${b}, ${by}, 31, -1;`),
-  fc.constantFrom('vote.sync.ballot.b32 %r0, %q0, -1;', 'vote.sync.any.pred %q1, %q0, -1;', 'redux.sync.add.s32 %r1, %r2, -1;'),
+  fc.constantFrom('vote.sync.ballot.b32 %r0, %q0, -1;', 'vote.sync.any.pred %q1, %q0, -1;', 'redux.sync.add.s32 %r1, %r2, -1;',
+    'vote.sync.all.pred %q1, !%q0, -1;', 'vote.sync.uni.pred %q0, %q1, %all;', 'vote.sync.ballot.b32 %r4, !%q1, %all;', 'activemask.b32 %r3;', 'bar.warp.sync -1;',
+    'match.any.sync.b32 %r1, %r4, -1;', 'bar.red.popc.u32 %r2, 0, %q0;', 'bar.red.or.pred %q1, 0, %q0;', 'elect.sync %r3|%q0, -1;'),
+  fc.tuple(fc.constantFrom('add.u32', 'min.s32', 'max.s32', 'min.u32', 'max.u32', 'and.b32', 'or.b32', 'xor.b32'), r, r).map(([op, a, b]) => `redux.sync.${op} ${a}, ${b}, %all;`),
+  // A distance, or a lane, that is known when it runs only; segments; a predicate.
+  fc.tuple(r, r, r, fc.constantFrom('bfly', 'down', 'idx'), fc.constantFrom('31', '%last', '0x181f', '0x101f', '0x1c1f', '15'), fc.boolean())
+    .map(([a, b, by, mode, clamp, whether]) => `and.b32 %x, ${by}, 31; shfl.sync.${mode}.b32 ${a}${whether ? '|%q0' : ''}, ${b}, %x, ${clamp}, %all;`),
+  fc.tuple(r, r, fc.nat(31), fc.constantFrom('0', '0x1800', '0x1000', '0x1c00')).map(([a, b, by, clamp]) => `shfl.sync.up.b32 ${a}|%q1, ${b}, ${by}, ${clamp}, -1;`),
+  fc.tuple(r, r, fc.constantFrom('bfly', 'down', 'idx'), fc.nat(31), fc.constantFrom('%last', '0x181f', '0x101f', '0x1c1f', '15'))
+    .map(([a, b, mode, by, clamp]) => `shfl.sync.${mode}.b32 ${a}, ${b}, ${by}, ${clamp}, %all;`),
+  // Only those whose predicate holds.
+  fc.tuple(r, r).map(([a, b]) => `vote.sync.ballot.b32 %y, %q0, -1; @!%q0 bra AROUND; shfl.sync.bfly.b32 ${a}, ${b}, 1, 31, %y; vote.sync.any.pred %q1, %q1, %y; AROUND:`),
 ).map((line): Node => ({ kind: 'text', text: line }));
+
+/** A comparison of what steps from thread to thread, for its branch alone. */
+const steps = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'), fc.constantFrom('%t', '%t8', '%down'), fc.constantFrom('0', '7', '16', '31', '64', '-3', '0x7ffffffe'), fc.boolean())
+  .map(([op, value, bound, swapped]) => `setp.${op} %g#, ${swapped ? `${bound}, ${value}` : `${value}, ${bound}`};`);
 
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
@@ -100,11 +133,12 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   let loops = 0;
   const emit = (nodes: readonly Node[]): string => nodes.map(node => {
     switch (node.kind) {
-      case 'text': return node.text;
+      case 'text': return node.text.replaceAll('AROUND', `A${labels++}`);
       case 'if': {
         const [no, end] = [labels++, labels++];
-        const condition = node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
-        return `@${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
+        const stepping = node.condition.startsWith('setp');
+        const condition = stepping ? `!%g${no}` : node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
+        return `${stepping ? node.condition.replace('#', `${no}`) : ''} @${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
       }
       case 'loop': {
         const [head, counter] = [labels++, loops++];
@@ -114,11 +148,15 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   }).join('\n');
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
-    .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %n<${loops + 1}>; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine8, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m; .shared .align 16 .b8 cells[512];
+    .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
+    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
+    add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
+    add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
+    ${[0, 16, 32, 48].map(at => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
     mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
     cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
@@ -135,12 +173,12 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
 
-function run(source: string, block: Dimensions, options: { simd: boolean; relaxedFma: boolean }, fuel = 0x7fffffff): { out: Uint32Array; status: number; lanes: number } {
+function run(source: string, block: Dimensions, options: { simd: boolean; relaxedFma: boolean }, fuel = 1 << 22): { out: Uint32Array; status: number; lanes: number; fault: Outcome['fault'] } {
   const grid = new Grid(source, { ...options, pages: 64 });
   const from = grid.put(input);
   const out = grid.put(new Uint32Array(32768));
-  const { status } = grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [2], block, fuel });
-  return { out: out.view, status, lanes: grid.kernel('k').lanes };
+  const { status, fault } = grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [2], block, fuel, maxCalls: fuel < 1000 ? 100_000 : 100 });
+  return { out: out.view, status, fault, lanes: grid.width('k', { grid: [2], block }) };
 }
 
 const differences = (a: Uint32Array, b: Uint32Array): number[] => {
@@ -157,7 +195,7 @@ describe('lanes', () => {
         const source = kernel(made as Parameters<typeof kernel>[0]);
         const scalar = run(source, block, { simd: false, relaxedFma });
         const lanes = run(source, block, { simd: true, relaxedFma });
-        if (lanes.lanes === 4) inLanes++;
+        if (lanes.lanes > 1) inLanes++;
         expect(lanes.status).toBe(scalar.status);
         expect(differences(lanes.out, scalar.out), source).toEqual([]);
       }), { numRuns: RUNS });
@@ -175,6 +213,39 @@ describe('lanes', () => {
       expect(differences(little.out, plenty.out), source).toEqual([]);
     }), { numRuns: 40 });
   }, 120_000);
+
+  it('blame the thread, the line and the address that the scalar back end blames', () => {
+    const bad = fc.record({
+      part: fc.nat(3), thread: fc.nat(40), address: fc.constantFrom('16', '0x7fffff000', '%in+2', '%base64+512', '%base64+4'), access: fc.constantFrom(
+        'ld.global.u32 %r0, [%a];', 'st.global.f32 [%a], %f0;', 'ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%a];', 'ld.u8 %r0, [%a];', 'st.global.b64 [%a], %d0;',
+        'cvt.u32.u64 %x, %a; ld.shared.u32 %r2, [%x];', 'cvt.u32.u64 %x, %a; st.shared.u16 [%x], %r2;', 'atom.global.add.u32 %r1, [%a], 1;'),
+    });
+    let faults = 0;
+    fc.assert(fc.property(program, fc.constantFrom(...SHAPES), bad, (made, block, { part, thread, address, access }) => {
+      const { parts } = made as Parameters<typeof kernel>[0];
+      const [from, plus = '0'] = address.split('+');
+      const one = `setp.eq.u32 %m, %t, ${thread}; add.s64 %a, %mine16, 1024; ${from!.startsWith('%') ? `add.s64 %o, ${from}, ${plus};` : `mov.u64 %o, ${from};`} selp.b64 %a, %o, %a, %m; @%m ${access.split('; ').join('; @%m ')}`;
+      parts[part % parts.length]![0].push({ kind: 'text', text: one });
+      const source = kernel(made as Parameters<typeof kernel>[0]).replace('%log, %sum', '%base64, %log, %sum').replace('mov.u32 %base, cells;', 'mov.u32 %base, cells; cvt.u64.u32 %base64, %base;');
+      const [scalar, lanes] = [false, true].map(simd => run(source, block, { simd, relaxedFma: true })) as [ReturnType<typeof run>, ReturnType<typeof run>];
+      expect(lanes.status, source).toBe(scalar.status);
+      expect(lanes.fault, source).toEqual(scalar.fault);
+      if (scalar.fault) faults++;
+    }), { numRuns: RUNS });
+    expect(faults).toBeGreaterThan(RUNS / 10);
+  }, 120_000);
+
+  it('go on with what a loop has made of a shuffle\'s result', () => {
+    const body = `.reg .b64 %o; .reg .b32 %r<9>; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %o, %r0, 4, %o;
+      mov.u32 %r2, 0; shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;
+    again: add.u32 %r1, %r1, 3; add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 10000; @%p bra again; st.global.u32 [%o], %r1; ret;`;
+    for (const simd of [false, true]) {
+      const grid = new Grid(kernelText('k', '.param .u64 out', body), { simd });
+      const out = grid.put(new Uint32Array(40));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [40], fuel: 1000 }).status).toBe(STATUS.done);
+      expect([...out.view]).toEqual(Array.from({ length: 40 }, (_, thread) => (thread ^ 1) + 30000));
+    }
+  });
 
   it('report the first running thread whose access is bad', () => {
     const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %p; .reg .b32 %t; .reg .pred %q; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
@@ -214,14 +285,15 @@ describe('lanes', () => {
   });
 
   it('say why a kernel has none', () => {
-    const lanes = (source: string, name: string): [number, string | undefined] => {
-      const found = new Grid(source, { simd: true }).kernel(name);
-      return [found.lanes, found.whyNoLanes];
+    const lanes = (source: string, name: string, block: readonly [number, number, number] = [32, 1, 1]): number | string => {
+      const found = new Grid(source).kernel(name).inLanes(block);
+      return typeof found === 'string' ? found : found.width;
     };
-    expect(lanes(sample('k01_saxpy'), 'saxpy')).toEqual([4, undefined]);
-    expect(lanes(sample('k04_sgemm'), 'sgemm_tiled')).toEqual([4, undefined]);
-    expect(lanes(sample('k10_mandel'), 'mandel')).toEqual([4, undefined]);
-    expect(lanes(sample('k17_calls'), 'recursion')).toEqual([1, 'it calls functions']);
-    expect(lanes(sample('k20_switch_goto'), 'irrg')).toEqual([1, 'its control flow is irreducible']);
+    expect(lanes(sample('k01_saxpy'), 'saxpy')).toBe(32);
+    expect(lanes(sample('k01_saxpy'), 'saxpy', [3, 1, 1])).toBe('the block\'s rows do not divide by four');
+    expect(lanes(sample('k04_sgemm'), 'sgemm_tiled', [16, 16, 1])).toBe(16);
+    expect(lanes(sample('k10_mandel'), 'mandel', [12, 4, 1])).toBe(4);
+    expect(lanes(sample('k17_calls'), 'recursion')).toBe('it calls functions');
+    expect(lanes(sample('k20_switch_goto'), 'irrg')).toBe('its control flow is irreducible');
   });
 });

@@ -1,16 +1,21 @@
-// Loads and stores of four threads. Neighbouring addresses are one v128 access after one check of the whole range;
-// others are four accesses after a check of all four addresses. Where that check fails, because a thread is switched off
-// or because there is a fault to report, a run-time function goes through the threads one by one.
+// Loads and stores of a unit's threads. Neighbouring addresses are v128 accesses after one check of the whole range;
+// those that step evenly are checked as a range, too; others are as many accesses after a check of all addresses. Where
+// that check fails, because a thread is switched off or because there is a fault to report, a run-time function goes
+// through the threads one by one.
 
-import type { Arg } from '../analysis/program.js';
+import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { elements, sharedElements } from '../emit/memory-access.js';
-import { accessSpace, WATCHED } from '../rules/memory.js';
+import { WATCHED, accessSpace, components, loadName, vectorOf } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 
 export interface Access {
   type: ScalarType;
+  /** Registers or literals that are read or written: several with .v2 and .v4. */
+  values: Arg[];
+  /** Bytes per thread, and their binary logarithm. */
+  size: number;
   log2: number;
   shared: boolean;
   address: Arg & { kind: 'address' };
@@ -19,138 +24,386 @@ export interface Access {
   wide: boolean;
 }
 
+const PACKED = /x[24]$|^tf32$/;
+
+/** What the instruction moves, if there are vector forms for it. */
 export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined): Access | undefined {
-  const [type] = e.types();
   const { inst } = e;
-  if (inst.args.length !== 2 || e.types().length !== 1 || !type || (type.bits !== 32 && type.bits !== 64) || /x2$|^tf32$/.test(type.name)) return undefined;
-  if (e.oneOf('v2', 'v4', 'v8', 'async') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
-  if (value?.kind === 'register' ? value.register.type.bits !== type.bits || value.register.type.kind === 'predicate' : value?.kind !== 'integer' && value?.kind !== 'float') return undefined;
+  const [type] = e.types();
+  if (inst.args.length !== 2 || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
+  if (e.oneOf('v8', 'async', 'bulk') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
+  const { width } = vectorOf(e);
+  const values = components(e, value, width);
+  const size = width * type.bits / 8;
+  if (size > 16 || (size < 4 && width > 1) || (type.bits < 32 && size > 4)) return undefined;
+  if (!values.every(part => holds(part, type))) return undefined;
   const { bits } = address.base.type;
   if (bits !== 32 && bits !== 64) return undefined;
-  const stride = e.stride(address);
-  return { type, log2: type.bits === 64 ? 3 : 2, shared: accessSpace(e) === 'shared', address, stride, wide: bits === 64 };
+  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), wide: bits === 64 };
 }
+
+/** An operand that a value of the type comes from or goes to without ado. */
+function holds(part: Arg, type: ScalarType): boolean {
+  if (part.kind === 'register') {
+    const { bits, kind, name } = part.register.type;
+    if (kind === 'predicate' || PACKED.test(name)) return false;
+    return type.bits < 32 ? (bits === 16 || bits === 32) && kind !== 'float' : bits === type.bits;
+  }
+  return part.kind === 'sink' || (type.bits >= 32 && (part.kind === 'integer' || part.kind === 'float'));
+}
+
+/** Where the group's first thread's bytes are. */
+type Place =
+  | { kind: 'range'; local: number; offset: number; stride: number }
+  | { kind: 'each'; addresses: readonly number[] };
 
 const load: LaneRule = e => {
   const [target] = e.inst.args;
-  if (target?.kind !== 'register') return false;
   const found = access(e, e.inst.args[1], target);
-  if (!found) return false;
-  const { code } = e;
-  const { type } = found;
-  const parts = type.bits === 64 ? [0, 1] : [0];
+  if (!found || found.values.some(part => part.kind !== 'register' && part.kind !== 'sink')) return false;
   const known = e.unchecked?.get(e.inst);
+  const read = (place: Place): void => {
+    e.eachGroup(() => { e.scoped(() => { readGroup(e, found, place); }); });
+  };
   if (known) {
-    parts.forEach(part => {
-      code.get(known.local).memory('v128.load', known.offset + 16 * part);
-      e.popLanes(target, part);
-    });
+    read({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
     return true;
   }
-  const values = parts.map(() => e.temp('v128'));
-  if (found.stride === type.bits / 8) {
-    const place = e.temp('i32');
-    checkRange(e, found, place);
-    code.op('if').byte(0x40);
-    parts.forEach(part => { code.get(place).memory('v128.load', 16 * part).set(values[part]!); });
-  } else {
-    const places = e.temp('v128');
-    checkAll(e, found, places);
-    code.op('if').byte(0x40);
-    for (let lane = 0; lane < 4; lane++) {
-      const value = values[type.bits === 64 ? lane >> 1 : 0]!;
-      code.get(places).lane('i32x4.extract_lane', lane).get(value);
-      code.memory(`v128.load${type.bits}_lane`).byte(type.bits === 64 ? lane & 1 : lane).set(value);
-    }
+  const { code } = e;
+  const room = roomOf(e, found);
+  const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
+  const place = check(e, found);
+  if (place.kind === 'range' && place.stride === found.size) {
+    // Threads that load one by one put what they find side by side, where it is read as if it had been found so.
+    code.op('i32.eqz');
+    e.when(() => {
+      oneByOne(e, found, room, 'load');
+      code.get(room).i32(ADDRESSES).op('i32.add').set(place.local);
+    });
+    read(place);
+    return true;
   }
+  for (const register of e.inst.defs) e.laneLocal(register);
+  code.op('if').byte(0x40);
+  e.nest(() => { read(place); });
   code.op('else');
   e.nest(() => {
-    parts.forEach(part => {
-      code.get(e.ctx).get(e.base);
-      pushAddresses(e, found);
-      code.get(e.guardMask()).op('i32x4.bitmask');
-      pushLimits(e, found);
-      code.i32(e.line).i32(part);
-      e.call(`lane_load_${type.bits}`);
-      code.set(values[part]!);
-    });
-    checkFault(e);
+    oneByOne(e, found, room, 'load');
+    read(packed);
   });
   code.op('end');
-  parts.forEach(part => {
-    code.get(values[part]!);
-    e.popLanes(target, part);
-  });
   return true;
 };
 
 const store: LaneRule = e => {
-  const value = e.inst.args[1];
-  const found = access(e, e.inst.args[0], value);
-  if (!found || !value) return false;
-  const { code } = e;
-  const { type } = found;
-  const parts = type.bits === 64 ? [0, 1] : [0];
-  const values = parts.map(part => {
-    const local = e.temp('v128');
-    if (type.bits === 64) e.pushHalf(value, storedAs(value, type), part);
-    else e.pushLanes(value, storedAs(value, type));
-    code.set(local);
-    return local;
-  });
+  const found = access(e, e.inst.args[0], e.inst.args[1]);
+  if (!found || found.values.some(part => part.kind === 'sink')) return false;
   const known = e.unchecked?.get(e.inst);
+  const write = (place: Place): void => {
+    e.eachGroup(() => { e.scoped(() => { writeGroup(e, found, place); }); });
+  };
   if (known) {
-    parts.forEach(part => { code.get(known.local).get(values[part]!).memory('v128.store', known.offset + 16 * part); });
+    write({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
     return true;
   }
-  const everyone = (): void => { code.get(e.guardMask()).op('i32x4.all_true'); };
-  if (found.stride === type.bits / 8) {
-    const place = e.temp('i32');
-    checkRange(e, found, place);
-    everyone();
-    code.op('i32.and').op('if').byte(0x40);
-    parts.forEach(part => { code.get(place).get(values[part]!).memory('v128.store', 16 * part); });
-  } else {
-    const places = e.temp('v128');
-    checkAll(e, found, places);
-    everyone();
-    code.op('i32.and').op('if').byte(0x40);
-    for (let lane = 0; lane < 4; lane++) {
-      code.get(places).lane('i32x4.extract_lane', lane).get(values[type.bits === 64 ? lane >> 1 : 0]!);
-      code.memory(`v128.store${type.bits}_lane`).byte(type.bits === 64 ? lane & 1 : lane);
-    }
+  const { code } = e;
+  const room = roomOf(e, found);
+  const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
+  const place = check(e, found);
+  e.pushAll(e.guardMasks());
+  code.op('i32.and');
+  if (place.kind === 'range' && place.stride === found.size) {
+    const good = e.temp('i32');
+    code.tee(good).op('i32.eqz');
+    e.when(() => { code.get(room).i32(ADDRESSES).op('i32.add').set(place.local); });
+    write(place);
+    code.get(good).op('i32.eqz');
+    e.when(() => { oneByOne(e, found, room, 'store'); });
+    return true;
   }
+  code.op('if').byte(0x40);
+  e.nest(() => { write(place); });
   code.op('else');
   e.nest(() => {
-    code.get(e.ctx).get(e.base);
-    pushAddresses(e, found);
-    values.forEach(local => code.get(local));
-    code.get(e.guardMask()).op('i32x4.bitmask');
-    pushLimits(e, found);
-    code.i32(e.line);
-    e.call(`lane_store_${type.bits}`);
-    checkFault(e);
+    write(packed);
+    oneByOne(e, found, room, 'store');
   });
   code.op('end');
   return true;
 };
 
+// ---- one by one
+
+/** Bytes of the addresses of a unit's threads, which stand before their values. */
+const ADDRESSES = 256;
+
+function roomOf(e: LaneEmitter, { size }: Access): number {
+  const room = e.temp('i32');
+  e.pushRoom(ADDRESSES + e.width * size);
+  e.code.set(room);
+  return room;
+}
+
+/** Loads to or stores from where the unit's values stand side by side, for threads that execute the instruction, up to the first fault. */
+function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
+  const { code } = e;
+  const { shared, size, log2, wide } = found;
+  e.eachGroup(group => {
+    e.scoped(() => {
+      const all = wide ? -1 : e.temp('v128');
+      if (!wide) {
+        pushAddress32(e, found);
+        code.set(all);
+      }
+      for (const half of [0, 1]) {
+        code.get(room);
+        if (wide) pushAddressHalf(e, found, half);
+        else code.get(all).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_u`);
+        code.memory('v128.store', 32 * group + 16 * half);
+      }
+    });
+  });
+  code.get(e.ctx).get(e.base).get(room);
+  e.pushBits(e.guardMasks());
+  code.i32(e.line);
+  if (shared) code.get(e.contextField('shared')).op('i64.extend_i32_u');
+  else code.i64(NULL_PAGE);
+  code.get(elementsOf(e, shared, log2));
+  e.call(`lanes_${what}_${size}`);
+  e.when(() => { e.leaveFaulted(); });
+}
+
+// ---- one group
+
+/** Bytes from the unit's first thread to a thread of the group. */
+const reach = (e: LaneEmitter, stride: number, lane: number): number => (4 * e.group + lane) * stride;
+
+/** Pushes the address of one thread of the group; the constant that is to be added to it is returned. */
+function pushThread(e: LaneEmitter, place: Place, lane: number): number {
+  if (place.kind === 'each') {
+    e.code.get(place.addresses[e.group]!).lane('i32x4.extract_lane', lane);
+    return 0;
+  }
+  e.code.get(place.local);
+  return place.offset + reach(e, place.stride, lane);
+}
+
+function readGroup(e: LaneEmitter, found: Access, place: Place): void {
+  const { code } = e;
+  const { type, values, size } = found;
+  const near = place.kind === 'range' && place.stride === size ? place : undefined;
+  if (size < 4) {
+    readNarrow(e, found, place, near !== undefined);
+    return;
+  }
+  const rows = e.temps(size / 4);
+  rows.forEach((row, index) => {
+    if (near) {
+      code.get(near.local).memory('v128.load', near.offset + reach(e, size, 0) + 16 * index);
+    } else if (size === 16) {
+      const offset = pushThread(e, place, index);
+      code.memory('v128.load', offset);
+    } else {
+      const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
+      for (let lane = 0; lane < lanes; lane++) {
+        const offset = pushThread(e, place, index * lanes + lane);
+        if (lane === 0) code.memory(`v128.load${bits}_zero`, offset);
+        else code.get(row).memory(`v128.load${bits}_lane`, offset).byte(lane);
+        if (lane < lanes - 1) code.set(row);
+      }
+    }
+    code.set(row);
+  });
+  const pop = (index: number, half = 0): void => { e.popLanes(values[index]!, half); };
+  if (type.bits < 32) {
+    values.forEach((_, index) => {
+      code.get(rows[0]!);
+      const over = 32 - type.bits * (index + 1);
+      if (type.kind === 'signed') {
+        if (over) code.i32(over).op('i32x4.shl');
+        code.i32(32 - type.bits).op('i32x4.shr_s');
+        cutTo16(e, values[index]!);
+      } else {
+        if (over) code.i32(over).op('i32x4.shl');
+        code.i32(32 - type.bits).op('i32x4.shr_u');
+      }
+      pop(index);
+    });
+    return;
+  }
+  const mix = (a: number, b: number, lanes: readonly [number, number, number, number]): void => { code.get(rows[a]!).get(rows[b]!).shuffle(lanes); };
+  if (type.bits === 64) {
+    if (values.length === 1) {
+      rows.forEach((row, half) => {
+        code.get(row);
+        pop(0, half);
+      });
+      return;
+    }
+    for (const half of [0, 1]) {
+      mix(2 * half, 2 * half + 1, [0, 1, 4, 5]);
+      pop(0, half);
+      mix(2 * half, 2 * half + 1, [2, 3, 6, 7]);
+      pop(1, half);
+    }
+  } else if (size === 4) {
+    code.get(rows[0]!);
+    pop(0);
+  } else if (size === 8) {
+    mix(0, 1, [0, 2, 4, 6]);
+    pop(0);
+    mix(0, 1, [1, 3, 5, 7]);
+    pop(1);
+  } else {
+    transpose(e, index => { code.get(rows[index]!); }, pop);
+  }
+}
+
+/** Four rows of four become four columns. */
+function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: number) => void): void {
+  const { code } = e;
+  for (const high of [0, 1]) {
+    const pairs = [0, 2].map(row => {
+      const local = e.temp('v128');
+      push(row);
+      push(row + 1);
+      code.shuffle(high ? [2, 6, 3, 7] : [0, 4, 1, 5]).set(local);
+      return local;
+    }) as [number, number];
+    for (const odd of [0, 1]) {
+      code.get(pairs[0]).get(pairs[1]).shuffle(odd ? [2, 3, 6, 7] : [0, 1, 4, 5]);
+      pop(2 * high + odd);
+    }
+  }
+}
+
+/** A signed narrow value in a 16-bit register has no more than its 16 bits. */
+function cutTo16(e: LaneEmitter, target: Arg): void {
+  if (target.kind === 'register' && target.register.type.bits === 16) e.code.i32(0xffff).op('i32x4.splat').op('v128.and');
+}
+
+function readNarrow(e: LaneEmitter, { type, values, size }: Access, place: Place, near: boolean): void {
+  const { code } = e;
+  const sign = type.kind === 'signed' ? 's' : 'u';
+  if (near && place.kind === 'range') {
+    code.get(place.local).memory(`v128.load${32 * size}_zero`, place.offset + reach(e, size, 0));
+    if (size === 1) code.op(`i16x8.extend_low_i8x16_${sign}`);
+    code.op(`i32x4.extend_low_i16x8_${sign}`);
+  } else {
+    for (let lane = 0; lane < 4; lane++) {
+      const row = lane ? e.temp('v128') : -1;
+      if (lane) code.set(row).get(row);
+      const offset = pushThread(e, place, lane);
+      code.memory(loadName(type, false), offset);
+      if (lane) code.lane('i32x4.replace_lane', lane);
+      else code.op('i32x4.splat');
+    }
+  }
+  if (type.kind === 'signed') cutTo16(e, values[0]!);
+  e.popLanes(values[0]!);
+}
+
 /** Registers of any class may be stored as bits of their width. */
 const storedAs = (value: Arg, type: ScalarType): ScalarType => value.kind === 'register' ? value.register.type : type;
 
-/** Pushes the truth of: the four threads' elements lie in range and aligned. Leaves the first's place in a local. */
-function checkRange(e: LaneEmitter, { address, log2, shared, wide }: Access, place: number): void {
+function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
   const { code } = e;
-  const base = address.base!;
-  code.get(e.registerLocal(base));
-  if (address.offset) {
-    if (wide) code.i64(address.offset).op('i64.add');
-    else code.i32(address.offset).op('i32.add');
+  const { type, values, size } = found;
+  const near = place.kind === 'range' && place.stride === size ? place : undefined;
+  const push = (index: number, half = 0): void => {
+    const value = values[index]!;
+    if (type.bits === 64) e.pushHalf(value, storedAs(value, type), half);
+    else e.pushLanes(value, storedAs(value, type));
+  };
+  if (size < 4) {
+    const value = e.temp('v128');
+    push(0);
+    code.set(value);
+    for (let lane = 0; lane < 4; lane++) {
+      const offset = pushThread(e, place, lane);
+      code.get(value).lane('i32x4.extract_lane', lane).memory(size === 1 ? 'i32.store8' : 'i32.store16', offset);
+    }
+    return;
   }
-  const whole = wide ? e.temp('i64') : place;
+  const rows = e.temps(size / 4);
+  const set = (row: number): void => { code.set(rows[row]!); };
+  if (type.bits < 32) {
+    values.forEach((_, index) => {
+      push(index);
+      const over = 32 - type.bits;
+      code.i32(over).op('i32x4.shl');
+      const shift = over - type.bits * index;
+      if (shift) code.i32(shift).op('i32x4.shr_u');
+      if (index) code.op('v128.or');
+    });
+    set(0);
+  } else if (type.bits === 64 && values.length === 2) {
+    for (const half of [0, 1]) {
+      for (const odd of [0, 1]) {
+        push(0, half);
+        push(1, half);
+        code.shuffle(odd ? [2, 3, 6, 7] : [0, 1, 4, 5]);
+        set(2 * half + odd);
+      }
+    }
+  } else if (type.bits === 64) {
+    for (const half of [0, 1]) {
+      push(0, half);
+      set(half);
+    }
+  } else if (size === 4) {
+    push(0);
+    set(0);
+  } else if (size === 8) {
+    for (const odd of [0, 1]) {
+      push(0);
+      push(1);
+      code.shuffle(odd ? [2, 6, 3, 7] : [0, 4, 1, 5]);
+      set(odd);
+    }
+  } else {
+    transpose(e, push, set);
+  }
+  rows.forEach((row, index) => {
+    if (near) {
+      code.get(near.local).get(row).memory('v128.store', near.offset + reach(e, size, 0) + 16 * index);
+    } else if (size === 16) {
+      const offset = pushThread(e, place, index);
+      code.get(row).memory('v128.store', offset);
+    } else {
+      const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
+      for (let lane = 0; lane < lanes; lane++) {
+        const offset = pushThread(e, place, index * lanes + lane);
+        code.get(row).memory(`v128.store${bits}_lane`, offset).byte(lane);
+      }
+    }
+  });
+}
+
+// ---- checks
+
+/** Pushes the truth of: every thread's address is good. */
+function check(e: LaneEmitter, found: Access): Place {
+  const { code } = e;
+  const { address, log2, shared, size, stride, wide } = found;
+  if (stride === undefined || stride % size !== 0) {
+    const addresses = e.temps(e.groups);
+    checkAll(e, found, addresses);
+    return { kind: 'each', addresses };
+  }
+  const span = (e.width - 1) * stride;
+  const start = address.offset + Math.min(span, 0);
+  const local = e.temp('i32');
+  const whole = wide ? e.temp('i64') : local;
+  code.get(e.registerLocal(address.base!));
+  if (start) {
+    if (wide) code.i64(start).op('i64.add');
+    else code.i32(start).op('i32.add');
+  }
   code.tee(whole);
-  testPlace(e, shared, log2, wide, 4);
-  if (wide) code.get(whole).op('i32.wrap_i64').set(place);
+  testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
+  if (wide) code.get(whole).op('i32.wrap_i64').set(local);
+  return { kind: 'range', local, offset: -Math.min(span, 0), stride };
 }
 
 /** Makes the address on the stack a truth: `count` elements from it on are aligned and within what may be touched. */
@@ -166,9 +419,12 @@ export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: b
     code.i32(NULL_PAGE);
   }
   code.op(`${type}.sub`);
-  if (wide) code.i64(log2);
-  else code.i32(log2);
-  code.op(`${type}.rotr`).get(startsOf(e, shared, log2, wide, count)).op(`${type}.lt_u`);
+  if (log2) {
+    if (wide) code.i64(log2);
+    else code.i32(log2);
+    code.op(`${type}.rotr`);
+  }
+  code.get(startsOf(e, shared, log2, wide, count)).op(`${type}.lt_u`);
 }
 
 /** Number of places where `count` elements in a row may start. */
@@ -187,8 +443,8 @@ function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
   return e.hoist(`sharedElements:${log2}:i64`, 'i64', code => { code.get(count).op('i64.extend_i32_u'); });
 }
 
-/** Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 in a local. */
-function checkAll(e: LaneEmitter, found: Access, places: number): void {
+/** Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 per group. */
+function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[]): void {
   const { code } = e;
   const { log2, shared, wide } = found;
   const count = elementsOf(e, shared, log2);
@@ -198,94 +454,92 @@ function checkAll(e: LaneEmitter, found: Access, places: number): void {
     else prologue.i32(NULL_PAGE);
     prologue.op('i32x4.splat');
   });
-  if (wide) {
-    const halves = [0, 1].map(half => {
-      const local = e.temp('v128');
-      pushAddressHalf(e, found, half);
-      code.set(local);
-      return local;
-    }) as [number, number];
-    code.get(halves[0]).get(halves[1]).shuffle([0, 2, 4, 6]).set(places);
-    code.get(halves[0]).get(halves[1]).shuffle([1, 3, 5, 7]);
-  } else {
-    pushAddress32(e, found);
-    code.set(places);
-    code.v128([0, 0, 0, 0]);
-  }
-  // The high words, and what alignment forbids, must all be zero.
+  // What alignment forbids, and the high words, must all be zero.
+  const bad = log2 || wide ? e.temp('v128') : -1;
+  const good = e.temp('v128');
   const mask = 2 ** log2 - 1;
-  code.get(places).v128([mask, mask, mask, mask]).op('v128.and').op('v128.or').op('v128.any_true').op('i32.eqz');
-  code.get(places).get(lower).op('i32x4.sub').i32(log2).op('i32x4.shr_u').get(limit).op('i32x4.lt_u').op('i32x4.all_true').op('i32.and');
+  e.eachGroup(group => {
+    e.scoped(() => {
+      const places = addresses[group]!;
+      let terms = 0;
+      if (wide) {
+        const halves = [0, 1].map(half => {
+          const local = e.temp('v128');
+          pushAddressHalf(e, found, half);
+          code.set(local);
+          return local;
+        }) as [number, number];
+        code.get(halves[0]).get(halves[1]).shuffle([0, 2, 4, 6]).set(places);
+        code.get(halves[0]).get(halves[1]).shuffle([1, 3, 5, 7]);
+        terms++;
+      } else {
+        pushAddress32(e, found);
+        code.set(places);
+      }
+      if (mask) {
+        code.get(places).v128([mask, mask, mask, mask]).op('v128.and');
+        if (terms++) code.op('v128.or');
+      }
+      if (terms) {
+        if (group) code.get(bad).op('v128.or');
+        code.set(bad);
+      }
+      code.get(places).get(lower).op('i32x4.sub');
+      if (log2) code.i32(log2).op('i32x4.shr_u');
+      code.get(limit).op('i32x4.lt_u');
+      if (group) code.get(good).op('v128.and');
+      code.set(good);
+    });
+  });
+  code.get(good).op('i32x4.all_true');
+  if (bad >= 0) code.get(bad).op('v128.any_true').op('i32.eqz').op('i32.and');
 }
+
+const baseOf = (address: Arg & { kind: 'address' }): Arg & { kind: 'register' } => {
+  const register: Register = address.base!;
+  return { kind: 'register', register, at: address.at };
+};
 
 function pushAddress32(e: LaneEmitter, { address }: Access): void {
   const { code } = e;
-  const base = address.base!;
-  e.pushLanes({ kind: 'register', register: base, at: address.at }, base.type);
+  const base = baseOf(address);
+  e.pushLanes(base, base.register.type);
   if (address.offset) code.i32(address.offset).op('i32x4.splat').op('i32x4.add');
 }
 
 function pushAddressHalf(e: LaneEmitter, { address }: Access, half: number): void {
   const { code } = e;
-  const base = address.base!;
-  e.pushHalf({ kind: 'register', register: base, at: address.at }, base.type, half);
+  const base = baseOf(address);
+  e.pushHalf(base, base.register.type, half);
   if (address.offset) code.i64(address.offset).op('i64x2.splat').op('i64x2.add');
-}
-
-/** Pushes the four 64-bit addresses as two vectors. */
-function pushAddresses(e: LaneEmitter, found: Access): void {
-  if (found.wide) {
-    pushAddressHalf(e, found, 0);
-    pushAddressHalf(e, found, 1);
-    return;
-  }
-  const all = e.temp('v128');
-  pushAddress32(e, found);
-  e.code.set(all).get(all).op('i64x2.extend_low_i32x4_u').get(all).op('i64x2.extend_high_i32x4_u');
-}
-
-function pushLimits(e: LaneEmitter, { shared, log2 }: Access): void {
-  const { code } = e;
-  if (shared) code.get(e.contextField('shared')).op('i64.extend_i32_u');
-  else code.i64(NULL_PAGE);
-  code.get(elementsOf(e, shared, log2));
-}
-
-function checkFault(e: LaneEmitter): void {
-  e.code.op('global.get').u32(e.around.linker.globalIndex('unwind'));
-  e.when(() => { e.leaveFaulted(); });
 }
 
 export const MEMORY: readonly (readonly [string, LaneRule])[] = [['ld', load], ['ldu', load], ['st', store]];
 
-const eachLane = (body: (lane: number) => string): string => [0, 1, 2, 3].map(lane => `
-  (if (i32.and $bits ${1 << lane}) (then
-    (local.set $address (i64x2.extract_lane ${lane & 1} ${lane < 2 ? '$a' : '$b'}))
-    ${body(lane)}))`).join('');
-const checked = (lane: number, log2: number): string => `
-    (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
-      (call $fault_memory $ctx (i32.add $thread ${lane}) $address ${2 ** log2} $line)
-      (return RESULT)))`;
+const copies: Record<number, readonly [load: string, store: string]> = {
+  1: ['i32.load8_u', 'i32.store8'], 2: ['i32.load16_u', 'i32.store16'], 4: ['i32.load', 'i32.store'], 8: ['i64.load', 'i64.store'], 16: ['v128.load', 'v128.store'],
+};
 
-export const LANE_FUNCTIONS = `
-;; Threads of a group, one by one: those whose bit is set, in order, up to the first fault.
-(func $lane_load_32 (param $ctx $thread i32) (param $a $b v128) (param $bits i32) (param $low $elements i64) (param $line $part i32) (result v128)
-  (local $address i64) (local $value v128)
-  ${eachLane(lane => `${checked(lane, 2).replace('RESULT', '$value')}
-    (local.set $value (i32x4.replace_lane ${lane} $value (i32.load (i32.wrap_i64 $address))))`)}
-  $value)
-(func $lane_load_64 (param $ctx $thread i32) (param $a $b v128) (param $bits i32) (param $low $elements i64) (param $line $part i32) (result v128)
-  (local $address i64) (local $value v128)
-  ${eachLane(lane => `${checked(lane, 3).replace('RESULT', '$value')}
-    (if (i32.eq $part ${lane >> 1}) (then
-      (local.set $value (i64x2.replace_lane ${lane & 1} $value (i64.load (i32.wrap_i64 $address))))))`)}
-  $value)
-(func $lane_store_32 (param $ctx $thread i32) (param $a $b $value v128) (param $bits i32) (param $low $elements i64) (param $line i32)
-  (local $address i64)
-  ${eachLane(lane => `${checked(lane, 2).replace('RESULT', '')}
-    (i32.store (i32.wrap_i64 $address) (i32x4.extract_lane ${lane} $value))`)})
-(func $lane_store_64 (param $ctx $thread i32) (param $a $b $first $second v128) (param $bits i32) (param $low $elements i64) (param $line i32)
-  (local $address i64)
-  ${eachLane(lane => `${checked(lane, 3).replace('RESULT', '')}
-    (i64.store (i32.wrap_i64 $address) (i64x2.extract_lane ${lane & 1} ${lane < 2 ? '$first' : '$second'}))`)})
-`;
+/** Threads whose bits are set, in order, up to the first fault: whether there was one. */
+const oneByOneText = (what: 'load' | 'store', size: number): string => {
+  const log2 = Math.log2(size);
+  const [load, store] = copies[size]!;
+  const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
+  return `
+(func $lanes_${what}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements i64) (result i32)
+  (local $lane i32) (local $address i64)
+  (block $done (loop $each
+    (br_if $done (i32.eqz $bits))
+    (local.set $lane (i32.ctz $bits))
+    (local.set $bits (i32.and $bits (i32.sub $bits 1)))
+    (local.set $address (i64.load (i32.add $room (i32.shl $lane 3))))
+    (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
+      (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
+      (return 1)))
+    ${what === 'load' ? `(${store} offset=${ADDRESSES} ${packed} (${load} (i32.wrap_i64 $address)))`
+    : `(${store} (i32.wrap_i64 $address) (${load} offset=${ADDRESSES} ${packed}))`}
+    (br $each)))
+  0)`;
+};
+
+export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [oneByOneText('load', size), oneByOneText('store', size)]).join('\n');

@@ -1,5 +1,5 @@
 // What the lane back end must know of a kernel before it writes code: each register's spread, which branches part the
-// threads of a group, where parted threads wait for each other, and which results must leave waiting threads alone.
+// threads of a unit, where parted threads wait for each other, and which results must leave waiting threads alone.
 //
 // Blocks run in the order of the layout. A thread that branches ahead waits at its target until control comes by;
 // one that branches back waits at the loop's header until the others have come to the loop's end.
@@ -20,6 +20,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** The value of a register that holds the same literal all the time. */
+  literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
   result(inst: Inst): Spread;
   /** No thread of the group waits elsewhere while this block runs. */
@@ -32,12 +34,12 @@ export interface LanePlan {
   leaves(block: number): boolean;
   /** Threads that wait elsewhere while this block runs still need their value of the register. */
   keeps(block: number, register: Register): boolean;
-  /** All threads of a group that are still there are suspended and resumed together, always. */
+  /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
 
-/** Why a kernel has no lanes, or its plan. */
-export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Liveness, registers: readonly Register[]): LanePlan | string {
+/** Why a kernel has no lanes, or its plan for units of so many threads. */
+export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Liveness, registers: readonly Register[], width: number): LanePlan | string {
   const order = shape.order;
   const reached = order.map(index => blocks[index]!);
   const instructions = reached.flatMap(block => [...instructionsOf(block)]);
@@ -81,7 +83,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
       for (const block of reached) {
         for (const inst of block.insts) {
           if (!inst.defs.length) continue;
-          const spread = resultSpread(inst, spreadOf, wraps);
+          const spread = resultSpread(inst, spreadOf, wraps, width);
           if (spread) for (const register of inst.defs) changed = define(register, spread) || changed;
         }
         // What a cut writes comes from other threads.
@@ -163,9 +165,11 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     }
   }
 
+  const literals = literalRegisters(reached, liveness);
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
-    result: inst => resultSpread(inst, register => spreads[register.id] ?? UNIFORM, wraps) ?? UNIFORM,
+    literal: register => literals.get(register.id),
+    result: inst => resultSpread(inst, register => spreads[register.id] ?? UNIFORM, wraps, width) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
     waitsAt: block => intervals.has(block),
@@ -173,6 +177,23 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     keeps,
     together: together(),
   };
+}
+
+/** Registers of 32 bits with one definition, which moves a literal. */
+function literalRegisters(blocks: readonly Block[], liveness: Liveness): Map<number, number> {
+  const found = new Map<number, number>();
+  const defined = new Set(liveness.liveIn(0).map(register => register.id));
+  for (const block of blocks) {
+    for (const inst of instructionsOf(block)) {
+      for (const { id, type } of inst.defs) {
+        const source = inst.args[1];
+        if (defined.has(id) || inst.mnemonic !== 'mov' || inst.predicate || source?.kind !== 'integer' || type.bits !== 32) found.delete(id);
+        else found.set(id, Number(BigInt.asUintN(32, source.value)));
+        defined.add(id);
+      }
+    }
+  }
+  return found;
 }
 
 /** Positions of the blocks that run while a thread that took an edge waits at its target; none when it goes on at once. */

@@ -4,4 +4,4 @@ import { ARITHMETIC } from './arithmetic.js';
 import type { LaneRules } from './lane-emitter.js';
 import { MEMORY } from './memory.js';
 
-export const LANE_RULES: LaneRules = new Map([...ARITHMETIC, ...MEMORY]);
+export const LANE_RULES: LaneRules = { group: new Map(ARITHMETIC), unit: new Map(MEMORY) };

@@ -1,11 +1,12 @@
 // Which registers a suspension must write to the frame and a resumption must read. A cell that was read and whose
 // register has not been written since is still good; a register that is not used before the next suspension is not read.
+// A cut that threads may pass without waiting is an edge like any other, too.
 
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
-import type { Register } from '../analysis/program.js';
+import type { Inst, Register } from '../analysis/program.js';
 
 export interface Spills {
   /** Registers to write when threads are suspended before an entry. */
@@ -14,12 +15,12 @@ export interface Spills {
   needed(entry: number): readonly Register[];
 }
 
-export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean): Spills {
+export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean): Spills {
   const position = new Map(order.map((block, index) => [block, index]));
   const isEntry = new Set(entries);
   /** Entries before which a block may suspend its threads. */
-  const suspends = (block: Block): number[] => block.ending.kind === 'cut' ? [block.ending.to]
-    : successors(block).filter(to => isEntry.has(to) && position.get(to)! <= position.get(block.index)!);
+  const suspends = (block: Block): number[] => successors(block).filter(to =>
+    isEntry.has(to) && (block.ending.kind === 'cut' || position.get(to)! <= position.get(block.index)!));
   const reached = order.map(index => blocks[index]!);
 
   // Forward: registers that may differ from their cells.
@@ -35,7 +36,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
       // Those that sleep have their result before they do.
       if (block.ending.kind === 'cut' && block.ending.cut === 'sleep') for (const register of block.ending.inst.defs) out.add(register);
       leaving.set(block.index, out);
-      if (block.ending.kind === 'cut') continue;
+      if (block.ending.kind === 'cut' && !passes(block.ending.inst)) continue;
       for (const to of successors(block)) {
         const into = changed.get(to)!;
         const before = into.size;
@@ -61,7 +62,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
     grows = false;
     for (const block of [...reached].reverse()) {
       const live = new Set<Register>();
-      if (block.ending.kind !== 'cut') for (const to of successors(block)) for (const register of needed.get(to)!) live.add(register);
+      if (block.ending.kind !== 'cut' || passes(block.ending.inst)) for (const to of successors(block)) for (const register of needed.get(to)!) live.add(register);
       for (const entry of suspends(block)) for (const register of saved.get(entry)!) live.add(register);
       for (const inst of [...instructionsOf(block)].reverse()) {
         if (inst !== ('inst' in block.ending ? block.ending.inst : undefined)) for (const register of inst.defs) live.delete(register);

@@ -1,5 +1,5 @@
-// How a register's value differs between the four threads of a group: not at all, by a constant step from one thread
-// to the next, or freely. Steps survive address arithmetic, so that neighbouring threads' accesses become one.
+// How a register's value differs between the threads of a unit: not at all, by a constant step from one thread to the
+// next, or freely. Steps survive address arithmetic, so that neighbouring threads' accesses become one.
 
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
@@ -8,7 +8,7 @@ import type { ScalarType } from '../scalar-types.js';
 /** What a thread has more than the thread before it; `undefined` where there is no such number. */
 export interface Spread {
   stride: number | undefined;
-  /** With stride 1: the group's first thread has a multiple of four. */
+  /** With stride 1: the unit's first thread has a multiple of as many as it has threads. */
   aligned: boolean;
 }
 
@@ -70,7 +70,7 @@ const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType
  * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a 64-bit register's
  * value matter to anything but an address: then 32-bit steps may be widened.
  */
-export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Register) => boolean): Spread | undefined {
+export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread | undefined {
   const sources = inst.args.slice(1);
   const same = inst.mnemonic === 'st' ? all(inst.args, of) : all(sources, of);
   if (!same) return undefined;
@@ -80,13 +80,14 @@ export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Registe
     if (predicate.stride !== 0) return VARYING;
   }
   if (same.stride === 0) return PURE.has(inst.mnemonic) || IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
-  return PURE.has(inst.mnemonic) ? affine(inst, sources, of, wraps) : VARYING;
+  return PURE.has(inst.mnemonic) ? affine(inst, sources, of, wraps, width) : VARYING;
 }
 
-function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (register: Register) => boolean): Spread {
+function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread {
   const target = inst.args[0];
   if (target?.kind !== 'register') return VARYING;
   const { type: own } = target.register;
+  if (inst.mnemonic === 'setp') return sameSide(inst, sources, of, width) ? UNIFORM : VARYING;
   if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return VARYING;
   const types = typesOf(inst);
   if (types.some(type => type.kind === 'float' || type.bits < 32 || type.bits > 64)) return VARYING;
@@ -94,7 +95,7 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
   const spreads = sources.map(arg => argSpread(arg, of));
   const stride = (index: number): number | undefined => spreads[index]?.stride;
   const make = (value: number | undefined, aligned = false): Spread =>
-    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 29 ? VARYING : { stride: value, aligned: aligned && value === 1 };
+    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26 ? VARYING : { stride: value, aligned: aligned && value === 1 };
   const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
     a === undefined || b === undefined ? undefined : a + sign * b;
   /** Step of a product: one factor is a literal, or both are uniform. */
@@ -114,7 +115,7 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
   switch (inst.mnemonic) {
     case 'mov': case 'cvta': case 'copy': case 'cvt': return make(stride(0), spreads[0]?.aligned);
     case 'add': {
-      const kept = (a: number, b: number): boolean => spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % 4 === 0;
+      const kept = (a: number, b: number): boolean => spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % width === 0;
       return make(plus(stride(0), stride(1)), kept(0, 1) || kept(1, 0));
     }
     case 'sub': return make(plus(stride(0), stride(1), -1));
@@ -127,18 +128,30 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
     }
     case 'shr': {
       const count = literal(sources[1]);
-      return spreads[0]?.aligned && count !== undefined && count >= 2 ? UNIFORM : VARYING;
+      return spreads[0]?.aligned && count !== undefined && 2 ** count >= width ? UNIFORM : VARYING;
     }
     case 'and': {
       for (const [value, other] of [[0, 1], [1, 0]] as const) {
         const mask = literal(sources[other]);
         if (!spreads[value]?.aligned || mask === undefined) continue;
-        if ((mask & 3) === 3) return make(1, true);
-        if ((mask & 3) === 0) return UNIFORM;
+        if ((mask & (width - 1)) === width - 1) return make(1, true);
+        if ((mask & (width - 1)) === 0) return UNIFORM;
       }
       return VARYING;
     }
     default: return VARYING;
+  }
+}
+
+/** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
+function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
+  const [comparison, type, ...rest] = modifiers;
+  const bound = literal(sources[1]);
+  if (rest.length || sources.length !== 2 || (type !== 's32' && type !== 'u32') || bound === undefined || !argSpread(sources[0]!, of)?.aligned) return false;
+  switch (comparison) {
+    case 'lt': case 'ge': case 'lo': case 'hs': return bound % width === 0;
+    case 'gt': case 'le': case 'hi': case 'ls': return (bound + 1) % width === 0;
+    default: return false;
   }
 }
 

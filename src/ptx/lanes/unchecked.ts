@@ -49,10 +49,10 @@ export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | u
   let stores = false;
   accesses.forEach(({ index, inst, found }, at) => {
     if (index < best.from || ready[at]! > best.from) return;
-    const { address, log2, shared, stride, wide } = found;
+    const { address, log2, shared, size, stride, wide } = found;
     const base = address.base!;
     const key = `${base.id} ${shared} ${log2}`;
-    const end = address.offset + (stride === 0 ? 1 : 4) * 2 ** log2;
+    const end = address.offset + (stride === 0 ? 1 : e.width) * size;
     const range = ranges.get(key);
     if (!range) {
       ranges.set(key, { base, shared, wide, log2, start: address.offset, end, accesses: [{ inst, offset: address.offset }] });
@@ -76,8 +76,8 @@ function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
   e.inst = inst;
   const found = access(e, inst.args[stores ? 0 : 1], value);
   if (!found || !value) return undefined;
-  if (found.stride === found.type.bits / 8) return found;
-  return found.stride === 0 && !stores && value.kind === 'register' ? found : undefined;
+  if (found.stride === found.size) return found;
+  return found.stride === 0 && !stores && value.kind === 'register' && found.type.bits >= 32 ? found : undefined;
 }
 
 /** Pushes the truth of: every access of the run is good. Leaves the ranges' places in locals. */
@@ -98,6 +98,9 @@ export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: 
     if (wide) code.get(whole).op('i32.wrap_i64').set(local);
     for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
   });
-  if (run.stores) code.get(e.active).op('i32x4.all_true').op('i32.and');
+  if (run.stores) {
+    e.pushAll(e.active);
+    code.op('i32.and');
+  }
   return places;
 }

@@ -32,11 +32,15 @@ export const FORMS_OF: ReadonlyMap<string, readonly Form[]> = (() => {
 export type Verdict = readonly Since[];
 
 const verdicts = new Map<string, Verdict>();
+/** The same by the array of modifiers that all instructions of one form in a text share. */
+const seen = new WeakMap<readonly string[], { readonly mnemonic: string; readonly operands: number; readonly verdict: Verdict }>();
 /** A hostile text must not fill the memory with combinations of its own. */
 const MOST_VERDICTS = 5000;
 
 /** Undefined for a mnemonic without rows, which takes what its rule takes. Rows with as many operands go first: others may be younger. */
 function verdictOn(mnemonic: string, modifiers: readonly string[], operands: number): Verdict | undefined {
+  const last = seen.get(modifiers);
+  if (last?.mnemonic === mnemonic && last.operands === operands) return last.verdict;
   const rows = FORMS_OF.get(mnemonic);
   if (!rows) return undefined;
   const key = `${nameOf(mnemonic, modifiers)} ${operands}`;
@@ -47,6 +51,7 @@ function verdictOn(mnemonic: string, modifiers: readonly string[], operands: num
     verdict = (equal.length ? equal : fitting).flatMap(row => row.since(modifiers));
     if (verdicts.size < MOST_VERDICTS) verdicts.set(key, verdict);
   }
+  seen.set(modifiers, { mnemonic, operands, verdict });
   return verdict;
 }
 

@@ -11,28 +11,26 @@ export interface SchedulerNeeds {
   matrices: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
-  /** There is a `lanes(ctx, from, to)` too, for blocks whose threads form groups of four. */
-  lanes: boolean;
 }
 
-const X = `(i32.load offset=${CTX.blockDim} $ctx)`;
-/** Groups of four threads lie in one row of the block, but perhaps for the last. */
-const FORMS_GROUPS = `(i32.and (i32.ge_u ${X} 4) (i32.or (i32.eqz (i32.and ${X} 3)) (i32.eq ${X} (i32.load offset=${CTX.threads} $ctx))))`;
-
-/** The exported function of a kernel that keeps no state and has lanes. */
-export const LANES_OR_THREADS = `
-(func $kernel (param $ctx $fuel i32) (result i32)
-  (if (result i32) ${FORMS_GROUPS} (then (call $lanes $ctx $fuel)) (else (call $body $ctx $fuel))))
+/** The exported function of a kernel that keeps none: its body, for one block after the other. */
+export const BLOCK_LOOP = `
+(func $kernel (param $ctx $fuel i32) (result i32) (local $status i32)
+  (loop $next
+    (local.set $status (call $body $ctx $fuel))
+    (if (i32.or $status (i32.eqz (i32.load offset=${CTX.further} $ctx))) (then (return $status)))
+    (i32.store offset=${CTX.further} $ctx (i32.sub (i32.load offset=${CTX.further} $ctx) 1))
+    (i32.store offset=${CTX.ctaid} $ctx (i32.add (i32.load offset=${CTX.ctaid} $ctx) 1))
+    (br $next))
+  (unreachable))
 `;
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, matrices, barriers, lanes }: SchedulerNeeds): string {
-  const run = (from: string, to: string): string => !lanes ? `(call $body $ctx ${from} ${to})`
-    : `(if (result i32) $groups (then (call $lanes $ctx ${from} ${to})) (else (call $body $ctx ${from} ${to})))`;
+export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): string {
+  const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
-  (local $scratch $threads $status $cursor $warp $end $live $verdict $groups i32)
-  ${lanes ? `(local.set $groups ${FORMS_GROUPS})` : ''}
+  (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))
@@ -74,7 +72,7 @@ export function schedulerText({ warps, matrices, barriers, lanes }: SchedulerNee
 
 const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})`;
 /** Address of the first mailbox. */
-export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 15) -16))`;
+export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) -128))`;
 
 export const SCHEDULER_FUNCTIONS = `
 ;; 0: every thread has exited, 1: some thread can run, 2: all that are left wait.

@@ -61,6 +61,8 @@ export const JOB = {
   shared: 20,
   /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
   round: 21,
+  /** Blocks that one call runs: a divisor of a row's. */
+  together: 22,
 } as const;
 
 export const TRAPPED = -1;

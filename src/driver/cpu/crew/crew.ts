@@ -8,7 +8,7 @@
  */
 import type { CpuContext } from '../context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
-import type { CpuModule } from '../kernels/module.js';
+import type { CodeModule } from '../kernels/kernel-code.js';
 import type { BlockSlot } from '../kernels/block-slots.js';
 import { forget } from '../kernels/stall.js';
 import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, WORD, controlBytes, entryAt, jobAt, ring } from './control.js';
@@ -49,7 +49,7 @@ export class Crew {
   private readonly options: CrewOptions;
   private readonly control: SharedArrayBuffer;
   private readonly members: { member: Member; letterbox: Letterbox; assertion: string | undefined }[] = [];
-  private readonly modules = new Map<CpuModule, number>();
+  private readonly modules = new Map<CodeModule, number>();
   private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
   private readonly sent: MemberMessage[] = [];
   private nextModule = 1;
@@ -156,20 +156,20 @@ export class Crew {
   }
 
   /** The number that jobs name a module by; members are sent it the first time. */
-  moduleNumber(module: CpuModule): number {
+  moduleNumber(module: CodeModule): number {
     let known = this.modules.get(module);
     if (known === undefined) {
       known = this.nextModule++;
       this.modules.set(module, known);
       this.send({
-        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.compiled.hostImports,
-        kernels: module.compiled.kernels.map((kernel) => kernel.exportName),
+        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.hostImports,
+        kernels: module.exportNames,
       });
     }
     return known;
   }
 
-  forget(module: CpuModule): void {
+  forget(module: CodeModule): void {
     const known = this.modules.get(module);
     if (known === undefined) return;
     this.modules.delete(module);
@@ -221,7 +221,7 @@ export class Crew {
     let host = this.hosts.get(module);
     if (host === undefined) {
       for (const [known, number] of this.modules) {
-        if (number === module) host = hostFunctions('cuLaunchKernel', this.context, known.compiled.hostImports);
+        if (number === module) host = hostFunctions('cuLaunchKernel', this.context, known.hostImports);
       }
       this.hosts.set(module, host!);
     }

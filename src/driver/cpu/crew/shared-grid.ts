@@ -4,6 +4,7 @@
  */
 import { STATUS } from '../../../ptx/index.js';
 import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
+import type { KernelCode } from '../kernels/kernel-code.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
 import { STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
@@ -15,6 +16,7 @@ import type { Stay } from './worksite.js';
 /** How far a grid has come, and how to get room for more blocks of it. */
 export interface GridState {
   readonly func: KernelFunction;
+  readonly code: KernelCode;
   readonly gridX: number;
   readonly gridY: number;
   readonly total: number;
@@ -38,6 +40,14 @@ export interface SharedFault {
 /** The block counter is a word, and threads that find nothing left count past the end. */
 const MOST_BLOCKS = 2 ** 31 - 4096;
 const BLOCKS_PER_STEP = 64;
+
+/** How many blocks of a row one call runs. */
+function together({ func, gridX, started }: GridState): number {
+  let count = 1;
+  if (!func.kernel.runsOn) return count;
+  while (count < func.stride && gridX % (2 * count) === 0 && started % (2 * count) === 0) count *= 2;
+  return count;
+}
 
 export class SharedGrid implements Stay {
   private readonly crew: Crew;
@@ -65,13 +75,14 @@ export class SharedGrid implements Stay {
     this.job = job;
     this.mostSlots = mostSlots;
     const { words, site } = crew;
-    const { func, layout } = state;
+    const { code, layout } = state;
     const at = jobAt(job);
     words[at + JOB.next] = state.started;
     words[at + JOB.total] = state.total;
     words[at + JOB.finished] = state.finished;
-    words[at + JOB.module] = crew.moduleNumber(func.module);
-    words[at + JOB.kernel] = func.module.compiled.kernels.indexOf(func.kernel);
+    words[at + JOB.module] = crew.moduleNumber(code.module);
+    words[at + JOB.kernel] = code.index;
+    words[at + JOB.together] = together(state);
     words[at + JOB.gridX] = state.gridX;
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
@@ -119,7 +130,7 @@ export class SharedGrid implements Stay {
     this.slice = slice;
     this.looked = 0;
     this.untilLook = this.stride;
-    const outcome = site.work(job, this.state.func.run, this, (message) => (this.trap = message));
+    const outcome = site.work(job, this.state.code.run, this, (message) => (this.trap = message));
     slice.crew = crew;
     const fault = Atomics.load(words, at + JOB.fault);
     // While it is being written down there is nothing to do.

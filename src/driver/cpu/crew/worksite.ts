@@ -68,6 +68,7 @@ export class Worksite {
     this.look();
     for (;;) {
       const address = words[entryAt(entry) + ENTRY.address]!;
+      const blocks = this.viewOf(address)[(address + CTX.further) >>> 2]! + 1;
       let status: number;
       try {
         status = run(address, FUEL);
@@ -80,7 +81,7 @@ export class Worksite {
       }
       if (status === STATUS.done) {
         words[entryAt(entry) + ENTRY.busy] = 0;
-        const finished = Atomics.add(words, at + JOB.finished, 1) + 1;
+        const finished = Atomics.add(words, at + JOB.finished, blocks) + blocks;
         if (finished === words[at + JOB.total]) {
           ring(words, WORD.news);
           return PAUSE.idle;
@@ -200,8 +201,10 @@ export class Worksite {
     const { words } = this;
     const total = words[at + JOB.total]!;
     if (Atomics.load(words, at + JOB.next) >= total) return false;
-    const block = Atomics.add(words, at + JOB.next, 1);
+    const most = words[at + JOB.together]!;
+    const block = Atomics.add(words, at + JOB.next, most);
     if (block >= total) return false;
+
     const gx = words[at + JOB.gridX]!;
     const gy = words[at + JOB.gridY]!;
     const address = words[entryAt(entry) + ENTRY.address]!;
@@ -215,6 +218,7 @@ export class Worksite {
     view[ctx + (CTX.ctaid >> 2) + 1] = row % gy;
     view[ctx + (CTX.ctaid >> 2) + 2] = Math.floor(row / gy);
     view[ctx + (CTX.faultKind >> 2)] = 0;
+    view[ctx + (CTX.further >> 2)] = Math.min(most, total - block) - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
     this.refresh(entry);

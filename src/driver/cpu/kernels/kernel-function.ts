@@ -8,6 +8,8 @@ import type { CpuContext } from '../context.js';
 import { MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN } from '../device-attributes.js';
 import { layOutSlot } from './block-slots.js';
 import type { SlotLayout } from './block-slots.js';
+import { KernelCodes } from './kernel-code.js';
+import type { KernelCode } from './kernel-code.js';
 import type { CpuModule } from './module.js';
 
 export class KernelFunction {
@@ -15,8 +17,7 @@ export class KernelFunction {
   readonly module: CpuModule;
   readonly context: CpuContext;
   readonly kernel: CompiledKernel;
-  /** Runs one block; see the contract of the PTX compiler. */
-  readonly run: (ctx: number, fuel: number) => number;
+  readonly codes: KernelCodes;
   readonly maxThreads: number;
   readonly paramWords: number;
   /** Bytes of dynamic shared memory that a launch may ask for. */
@@ -26,15 +27,16 @@ export class KernelFunction {
   /** Blocks that are run between two looks at the clock. */
   stride = 1;
   private layout: SlotLayout | undefined;
+  private layoutCode: KernelCode | undefined;
   private layoutThreads = -1;
   private layoutShared = -1;
 
-  constructor(handle: number, module: CpuModule, kernel: CompiledKernel, run: (ctx: number, fuel: number) => number) {
+  constructor(handle: number, module: CpuModule, kernel: CompiledKernel, code: KernelCode) {
     this.handle = handle;
     this.module = module;
     this.context = module.context;
     this.kernel = kernel;
-    this.run = run;
+    this.codes = new KernelCodes(module.context, kernel, code);
     const required = kernel.requiredBlock;
     const declared = required === undefined ? kernel.maxThreads : required[0] * required[1] * required[2];
     this.maxThreads = declared > 0 ? Math.min(declared, MAX_THREADS_PER_BLOCK) : MAX_THREADS_PER_BLOCK;
@@ -47,13 +49,14 @@ export class KernelFunction {
   }
 
   /** The layout of a block's slot; the last one is kept, since loops launch the same shape again and again. */
-  slotLayout(threads: number, dynamicShared: number): SlotLayout {
-    if (threads === this.layoutThreads && dynamicShared === this.layoutShared) return this.layout!;
+  slotLayout(code: KernelCode, threads: number, dynamicShared: number): SlotLayout {
+    if (code === this.layoutCode && threads === this.layoutThreads && dynamicShared === this.layoutShared) return this.layout!;
     const { kernel } = this;
+    this.layoutCode = code;
     this.layoutThreads = threads;
     this.layoutShared = dynamicShared;
     return (this.layout = layOutSlot(
-      this.paramWords * 4, kernel.sharedBytes + dynamicShared, kernel.sharedAlign, kernel.blockBytes(threads),
+      this.paramWords * 4, kernel.sharedBytes + dynamicShared, kernel.sharedAlign, code.blockBytes(threads),
     ));
   }
 

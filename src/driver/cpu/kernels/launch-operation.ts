@@ -16,6 +16,7 @@ import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
+import type { KernelCode } from './kernel-code.js';
 import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
 import { StallWatch, forget, noteClock, observe } from './stall.js';
@@ -33,6 +34,8 @@ export class LaunchOperation extends Operation {
   private params = new Int32Array(16);
   private cooperative = false;
 
+  /** What runs the blocks, and the memory that it needs. */
+  private code!: KernelCode;
   private layout!: SlotLayout;
   private total = 0;
   private started = 0;
@@ -97,26 +100,30 @@ export class LaunchOperation extends Operation {
     }
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
     this.stamp(this.current!, time);
+    const { run } = this.code;
+    const { runsOn } = func.kernel;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
       const slot = this.current!;
+      const blocks = context.memory.words[(slot.address + CTX.further) >>> 2]! + 1;
       let status: number;
       try {
-        status = func.run(slot.address, FUEL);
+        status = run(slot.address, FUEL);
       } catch (trap) {
         const { result, detail } = describeTrap(this, slot, trap);
         context.raise(result, detail);
         return STEP.fault;
       }
       if (status === STATUS.done) {
-        if (++this.finished === this.total) {
+        this.finished += blocks;
+        if (this.finished === this.total) {
           this.end();
           return STEP.done;
         }
         if (this.started < this.total) {
           slot.yields = 0;
-          this.prepareBlock(slot);
+          this.prepareBlock(slot, runsOn ? func.stride : 1);
           if (this.resident.length > 0) this.turnOver(slot);
         } else {
           context.slots.giveBack(slot);
@@ -131,11 +138,13 @@ export class LaunchOperation extends Operation {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      if (++this.blocksThisStep >= BLOCKS_PER_STEP) {
+      this.blocksThisStep += blocks;
+      if (this.blocksThisStep >= BLOCKS_PER_STEP) {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      if (--untilLook === 0) {
+      untilLook -= blocks;
+      if (untilLook <= 0) {
         const now = slice.now();
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
@@ -158,7 +167,7 @@ export class LaunchOperation extends Operation {
     const crew = Crew.for(context, milliseconds, ++this.steps);
     if (crew === undefined) return undefined;
     this.shared = SharedGrid.open(crew, {
-      func, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
+      func, code: this.code, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
         const slot = this.slot(this.layout.bytes);
@@ -209,7 +218,8 @@ export class LaunchOperation extends Operation {
   private begin(slice: Slice): boolean {
     const { func, total } = this;
     const { context } = func;
-    this.layout = func.slotLayout(this.threads, this.dynamicShared);
+    this.code = func.codes.choose(total * this.threads, this.block);
+    this.layout = func.slotLayout(this.code, this.threads, this.dynamicShared);
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
@@ -226,7 +236,7 @@ export class LaunchOperation extends Operation {
       const slot = this.slot(this.layout.bytes);
       if (slot === undefined) return false;
       this.prepareSlot(slot);
-      this.prepareBlock(slot);
+      this.prepareBlock(slot, 1);
       if (i === 0) this.current = slot;
       else this.resident.push(slot);
     }
@@ -266,8 +276,8 @@ export class LaunchOperation extends Operation {
     for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }
 
-  /** Puts the next block of the grid into the slot. */
-  private prepareBlock(slot: BlockSlot): void {
+  /** Puts the next block of the grid into the slot, or as many in a row as may be. */
+  private prepareBlock(slot: BlockSlot, most: number): void {
     const { grid, layout, func } = this;
     const { memory } = func.context;
     const words = memory.words;
@@ -277,10 +287,13 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
+    const count = Math.min(most, grid[0]! - this.nextX);
+    words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
-    this.started++;
-    if (++this.nextX === grid[0]) {
+    this.started += count;
+    this.nextX += count;
+    if (this.nextX === grid[0]) {
       this.nextX = 0;
       if (++this.nextY === grid[1]) {
         this.nextY = 0;
@@ -304,7 +317,7 @@ export class LaunchOperation extends Operation {
       const company = this.func.context.slots.take(this.layout.bytes);
       if (company !== undefined) {
         this.prepareSlot(company);
-        this.prepareBlock(company);
+        this.prepareBlock(company, 1);
         this.resident.unshift(company);
       }
     }
@@ -352,6 +365,7 @@ export class LaunchOperation extends Operation {
   override release(): void {
     // A spare operation must not keep a context, and with it gigabytes of memory, alive.
     this.func = undefined!;
+    this.code = undefined!;
     LaunchOperation.spare.push(this);
   }
 }

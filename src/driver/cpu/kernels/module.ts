@@ -9,8 +9,10 @@ import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { Allocation } from '../memory/device-memory.js';
+import type { RunBlock } from '../crew/worksite.js';
 import type { Compile } from './compile.js';
 import { hostFunctions } from './host-functions.js';
+import type { CodeModule } from './kernel-code.js';
 import { KernelFunction } from './kernel-function.js';
 
 /** What compiling a text gives: all that does not depend on a context. */
@@ -67,7 +69,7 @@ export function ptxText(call: string, image: string | Uint8Array): string {
   return new TextDecoder().decode(image.slice()).replace(/\0+$/, '');
 }
 
-export class CpuModule {
+export class CpuModule implements CodeModule {
   readonly handle: number;
   readonly context: CpuContext;
   readonly compiled: CompiledModule;
@@ -100,6 +102,14 @@ export class CpuModule {
     return this.data?.address ?? 0;
   }
 
+  get hostImports(): readonly string[] {
+    return this.compiled.hostImports;
+  }
+
+  get exportNames(): readonly string[] {
+    return this.compiled.kernels.map((kernel) => kernel.exportName);
+  }
+
   private placeData(call: string): Allocation {
     const { compiled, context } = this;
     const allocation = context.memory.allocate(compiled.data.length, 'module') ?? context.outOfMemory(call, compiled.data.length);
@@ -118,8 +128,10 @@ export class CpuModule {
       const kernel = this.compiled.kernels.find((candidate) => candidate.name === name);
       if (kernel === undefined) return undefined;
       const { machine } = this.context;
-      const run = this.exports[kernel.exportName] as (ctx: number, fuel: number) => number;
-      known = new KernelFunction(machine.newHandle(), this, kernel, run);
+      known = new KernelFunction(machine.newHandle(), this, kernel, {
+        module: this, index: this.compiled.kernels.indexOf(kernel), run: this.exports[kernel.exportName] as RunBlock,
+        blockBytes: (threads) => kernel.blockBytes(threads),
+      });
       this.functions.set(name, known);
       machine.functions.set(known.handle, known);
     }
@@ -142,6 +154,7 @@ export class CpuModule {
     if (data !== undefined) data.memory.retire(data);
     context.afterQueuedWork(() => {
       if (data !== undefined) data.memory.reclaim(data);
+      for (const known of this.functions.values()) for (const lanes of known.codes.modules) context.crew?.forget(lanes);
       context.crew?.forget(this);
     });
   }

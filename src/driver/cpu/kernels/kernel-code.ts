@@ -1,0 +1,80 @@
+/**
+ * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one, compiled with its module;
+ * one that is launched with many threads gets code that runs several at once in vector lanes, for the shape of its blocks.
+ */
+import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
+import type { CpuContext } from '../context.js';
+import type { RunBlock } from '../crew/worksite.js';
+
+/** A WebAssembly module with what other threads need to make instances of it, too. */
+export interface CodeModule {
+  readonly wasm: WebAssembly.Module;
+  /** Where the variables begin that it works on. */
+  readonly dataAddress: number;
+  readonly hostImports: readonly string[];
+  readonly exportNames: readonly string[];
+}
+
+export interface KernelCode {
+  readonly module: CodeModule;
+  /** Of its export in the module. */
+  readonly index: number;
+  readonly run: RunBlock;
+  /** Bytes of scratch for a block. */
+  blockBytes(threads: number): number;
+}
+
+/** Threads that a kernel must have been launched with before it is compiled for lanes, which takes milliseconds. */
+export const THREADS_BEFORE_LANES = 1 << 14;
+
+/** Instances share the compiled module. */
+const compiled = new WeakMap<LaneCode, WebAssembly.Module>();
+
+/** Chooses between a kernel's codes, and keeps them. */
+export class KernelCodes {
+  private readonly context: CpuContext;
+  private readonly kernel: CompiledKernel;
+  private readonly plain: KernelCode;
+  private readonly inLanes = new Map<LaneCode, KernelCode>();
+  private threads = 0;
+
+  constructor(context: CpuContext, kernel: CompiledKernel, plain: KernelCode) {
+    this.context = context;
+    this.kernel = kernel;
+    this.plain = plain;
+  }
+
+  /** For a launch of so many threads in blocks of this shape. */
+  choose(threads: number, block: Int32Array): KernelCode {
+    this.threads += threads;
+    if (this.threads < this.context.machine.services.threadsBeforeLanes) return this.plain;
+    const lanes = this.kernel.inLanes([block[0]!, block[1]!, block[2]!]);
+    if (typeof lanes === 'string') return this.plain;
+    let known = this.inLanes.get(lanes);
+    if (known === undefined) {
+      known = this.instantiate(lanes);
+      this.inLanes.set(lanes, known);
+    }
+    return known;
+  }
+
+  /** Modules of the kernel besides its own. */
+  get modules(): Iterable<CodeModule> {
+    return [...this.inLanes.values()].map(({ module }) => module);
+  }
+
+  private instantiate(lanes: LaneCode): KernelCode {
+    let wasm = compiled.get(lanes);
+    if (wasm === undefined) compiled.set(lanes, wasm = new WebAssembly.Module(lanes.wasm));
+    const { dataAddress } = this.plain.module;
+    const { exports } = new WebAssembly.Instance(wasm, {
+      env: { memory: this.context.memory.memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0) },
+    });
+    return {
+      module: { wasm, dataAddress, hostImports: [], exportNames: [lanes.exportName] },
+      index: 0,
+      run: exports[lanes.exportName] as RunBlock,
+      blockBytes: (threads) => lanes.blockBytes(threads),
+    };
+  }
+}

@@ -1,0 +1,81 @@
+// A kernel in lanes is a module of its own, compiled when somebody asks for it: most kernels are never launched often
+// enough for it to pay. It serves blocks whose rows divide into units of its width, keeps the contract of the scalar
+// back end, and has a layout of scratch memory of its own.
+
+import type { Surroundings } from '../emit/emitter.js';
+import { Linker } from '../emit/linker.js';
+import { RULES } from '../rules/all.js';
+import { runtimeLibrary } from '../runtime/library.js';
+import { BLOCK_LOOP, schedulerText } from '../runtime/scheduler.js';
+import { LaneKernelEmitter } from './lane-kernel.js';
+import type { LaneKernel } from './lane-kernel.js';
+import { planLanes } from './plan.js';
+import { LANE_RULES } from './rules.js';
+
+/** What WebAssembly engines take in one function, with room to spare: v128 locals cost more than others. */
+const LARGEST_FUNCTION = 2_000_000;
+const MOST_LOCALS = 30_000;
+
+export interface LaneCode {
+  /** Imports env.memory and env.dataBase, as the kernel's own module does. */
+  wasm: Uint8Array;
+  /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
+  exportName: string;
+  /** Threads that run at once. */
+  width: number;
+  /** bytes of scratch for one resident block, zeroed by the caller before the first run */
+  blockBytes(threads: number): number;
+}
+
+/** Groups of four in a unit for blocks of this shape: units are rows' parts, or the last of a single row. None: 0. */
+export function groupsFor([x, y, z]: readonly [number, number, number]): number {
+  if (x >= 4 && y * z === 1) return x > 16 ? 8 : x > 8 ? 4 : x > 4 ? 2 : 1;
+  for (const groups of [8, 4, 2, 1]) if (x % (4 * groups) === 0) return groups;
+  return 0;
+}
+
+/** Instructions, times groups, that engines still compile in good time. */
+const MOST_WORK = 6000;
+/** Instructions of a kernel of which eight groups still pay: larger ones have too few vector registers for them. */
+const SMALL = 60;
+
+/** No more groups than pay. A warp that exchanges values is best a unit. */
+function worthwhile({ blocks, shape }: LaneKernel, most: number): number {
+  let instructions = 0;
+  let warps = false;
+  for (const index of shape.order) {
+    const { insts, ending } = blocks[index]!;
+    instructions += insts.length + 1;
+    warps ||= ending.kind === 'cut' && ending.cut === 'warp';
+  }
+  let groups = warps || instructions <= SMALL ? most : Math.min(most, 4);
+  while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
+  return groups;
+}
+
+/** The kernel in lanes for blocks whose rows divide into so many groups, or why not. */
+export function compileLanes(name: string, kernel: LaneKernel, most: number, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
+  const { blocks, shape, liveness, lowered, layout } = kernel;
+  const groups = worthwhile(kernel, most);
+  const plan = planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
+  if (typeof plan === 'string') return plan;
+  const linker = new Linker(runtimeLibrary(), []);
+  const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel);
+  const { locals, code } = emitter.emit();
+  if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
+  if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
+  const { stateful } = layout;
+  const params = stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
+  linker.define(body, locals, code);
+  if (stateful) {
+    const warps = shape.order.some(index => {
+      const { ending } = blocks[index]!;
+      return ending.kind === 'cut' && ending.cut === 'warp';
+    });
+    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers }), { body }, name);
+  } else {
+    linker.addText(BLOCK_LOOP, { body }, name);
+  }
+  return { wasm: linker.finish(), exportName: name, width: emitter.width, blockBytes: threads => emitter.scratchBytes(threads) };
+}

@@ -1,0 +1,71 @@
+// Branches like `if (i < n)`, where i steps from thread to thread and n is the same for all: looking at the unit's first
+// and last thread tells, nearly always, that all of them go the same way. Then no masks are made.
+
+import type { Block } from '../analysis/blocks.js';
+import type { Arg, Inst } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import type { LaneEmitter } from './lane-emitter.js';
+
+export interface Guard {
+  /** The comparison that decides, which nothing but the branch reads. */
+  inst: Inst;
+  /** The side that steps, and by how much. */
+  stepping: Arg;
+  stride: number;
+  signed: boolean;
+  operation: string;
+}
+
+const ORDERED: Record<string, { op: string; unsigned?: true }> = {
+  lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
+};
+
+/** The comparison behind the branch that ends a block, if it is of that kind. */
+export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard | undefined {
+  const { ending, insts } = block;
+  if (ending.kind !== 'branch' || !isLocal) return undefined;
+  const { register } = ending.inst.predicate!;
+  const touching = insts.filter(inst => inst.defs.includes(register) || inst.uses.includes(register));
+  const [inst] = touching;
+  // It must stand last: its operands are read at the end of the block.
+  if (touching.length !== 1 || inst?.mnemonic !== 'setp' || inst.predicate || inst !== insts.at(-1)) return undefined;
+  const [comparison, name, ...rest] = inst.modifiers;
+  const [, left, right] = inst.args;
+  const row = ORDERED[comparison ?? ''];
+  if (!row || rest.length || inst.args.length !== 3 || inst.args[0]!.kind !== 'register' || !left || !right) return undefined;
+  if (name !== 's32' && name !== 'u32') return undefined;
+  const [a, b] = [e.stride(left), e.stride(right)];
+  const stepping = b === 0 ? left : a === 0 ? right : undefined;
+  const stride = b === 0 ? a : b;
+  if (!stepping || !stride || stepping.kind === 'not') return undefined;
+  return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
+}
+
+/**
+ * Pushes the truth of: all threads of the unit compare alike. Leaves the first one's comparison in a local. Stepping
+ * values that pass the end of their range within the unit do not count.
+ */
+export function pushAlike(e: LaneEmitter, guard: Guard, outcome: number): void {
+  const { code } = e;
+  const { inst, stepping, stride, signed, operation } = guard;
+  const suffix = signed ? '_s' : '_u';
+  const type = scalarType(signed ? 's32' : 'u32');
+  e.inst = inst;
+  const first = e.temp('i32');
+  const last = e.temp('i32');
+  e.push(stepping, type);
+  code.tee(first).i32(stride * (e.width - 1)).op('i32.add').set(last);
+  const compare = (local: number): void => {
+    for (const arg of [inst.args[1]!, inst.args[2]!]) {
+      if (arg === stepping) code.get(local);
+      else e.push(arg, type);
+    }
+    code.op(`i32.${operation}${suffix}`);
+  };
+  compare(first);
+  code.tee(outcome);
+  compare(last);
+  code.op('i32.eq');
+  code.get(first).get(last).op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`).op('i32.and');
+}
