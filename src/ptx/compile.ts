@@ -13,10 +13,13 @@ import { analyseShape } from './analysis/regions.js';
 import { callSignature, sameSignature } from './emit/calling.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
 import type { Surroundings } from './emit/emitter.js';
-import { scratchBytes } from './emit/frame-layout.js';
+import { localsOffset, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
 import { FAULT } from './context.js';
+import { sourceLines } from './analysis/source-lines.js';
+import type { KernelCheck, ModuleCheck, PlacedVariable } from './check.js';
+import { CHECK_FUNCTIONS, gapOf } from './emit/check.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
 import { runtimeLibrary } from './runtime/library.js';
@@ -25,6 +28,8 @@ import { schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
+import type { FrameLayout } from './emit/frame-layout.js';
+import type { WaitPlaces } from './waiting.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
 import type { Signature } from './wasm/module.js';
@@ -36,6 +41,8 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
+  /** The code tells of what it does through the functions that check.ts names, and stops where they say so. */
+  check?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
 }
@@ -58,6 +65,10 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
+  /** For describing threads that wait for ever. */
+  waits: WaitPlaces;
+  /** Of code compiled with `check`. */
+  check?: KernelCheck;
 }
 
 export interface CompiledModule {
@@ -77,18 +88,23 @@ export interface CompiledModule {
    * compilePtx throws the first of these errors.
    */
   failures: { kernel: string; error: PtxError }[];
+  /** Of code compiled with `check`. */
+  check?: ModuleCheck;
 }
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
-  const data = layOutData(module, functions, taken);
+  const check: ModuleCheck | undefined = options.check ? { frames: [], lines: sourceLines(module) } : undefined;
+  const gap = gapOf(check !== undefined);
+  const data = layOutData(module, functions, taken, gap);
   const hostFunctions = calledHostFunctions([...functions.values()], functions);
   const context: LoweringContext = {
     module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
+    gap,
   };
-  const linker = new Linker(runtimeLibrary(), hostFunctions);
+  const linker = new Linker(runtimeLibrary(), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
   /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
   const attempt = <T>(kernel: PtxFunction, step: () => T): T[] => {
@@ -132,7 +148,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       if (variable.dynamic || pinned.has(variable)) continue;
       pinnedBytes = alignUp(pinnedBytes, variable.align);
       pinned.set(variable, pinnedBytes);
-      pinnedBytes += variable.size;
+      pinnedBytes += variable.size + gap;
     }
   }
 
@@ -157,6 +173,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       indirectCalls.push({ signature, index });
       return index;
     },
+    check,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
   });
 
@@ -172,7 +189,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       else if (!shared.has(variable)) {
         staticBytes = alignUp(staticBytes, variable.align);
         shared.set(variable, staticBytes);
-        staticBytes += variable.size;
+        staticBytes += variable.size + gap;
       }
     }
     const blocks = buildBlocks(lowered);
@@ -190,7 +207,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       linker.define(body, locals, code);
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
-        warps: cuts.some(cut => cut.cut === 'warp'), barriers: emitter.barriers,
+        warps: cuts.some(cut => cut.cut === 'warp'), barriers: emitter.barriers, check: check !== undefined,
       }), { body }, fn.name);
     } else {
       linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);
@@ -208,8 +225,10 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
       blockBytes: threads => scratchBytes(layout, threads),
       yields: layout.stateful,
+      waits: emitter.waits(),
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
+    if (check) watchable(kernel, shared, staticBytes, lowered, layout);
     return kernel;
   }));
   if (failures.length && !compiled.length) throw failures[0]!.error;
@@ -234,6 +253,24 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   return {
     version: module.version, target: module.target, wasm: linker.finish(), data: data.image, relocations: data.relocations,
     variables: data.variables, kernels: compiled, hostImports: hostFunctions.map(name => HOST_FUNCTIONS[name]!.importName), failures,
+    ...(check ? { check } : {}),
+  };
+}
+
+/** Adds to a kernel what a watcher needs; its shared bytes become those of its variables alone, as without `check`. */
+function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, number>, staticBytes: number, lowered: LoweredFunction, layout: FrameLayout): void {
+  const placed: PlacedVariable[] = [];
+  let own = 0;
+  for (const [{ name, size, align }, offset] of shared) {
+    placed.push({ name, offset, size });
+    own = alignUp(own, align) + size;
+  }
+  const dynamicAlign = Math.max(16, ...[...lowered.shared].filter(variable => variable.dynamic).map(variable => variable.align));
+  kernel.sharedBytes = kernel.usesDynamicShared ? alignUp(own, 16) : own;
+  kernel.check = {
+    sharedBytes: alignUp(staticBytes, dynamicAlign), shared: placed, dynamicShared: alignUp(staticBytes, dynamicAlign),
+    frames: threads => localsOffset(layout, threads), frameBytes: layout.localBytes, frame: lowered.frameVariables,
+    stackBytes: layout.callStack ? CALL_STACK_BYTES : 0,
   };
 }
 

@@ -2,6 +2,10 @@
 // what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
 
 export { CTX, FAULT, STATUS } from './context.js';
+export { ACCESS, ACCESS_SPACES, ARRIVAL } from './check.js';
+export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
+export { SCRATCH_STATES, THREAD_EXITED, waitingThreads } from './waiting.js';
+export type { Wait, WaitPlaces, WaitingThread } from './waiting.js';
 export { compilePtx } from './compile.js';
 export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
 export { PtxError } from './error.js';

@@ -3,6 +3,8 @@
  * from outside come in as options, so that tests can put their own in their place.
  */
 import type { PolledDriver } from '../driver.js';
+import type { CheckOptions, CheckReport } from '../check-report.js';
+import { checkSettings } from './check/checker.js';
 import { copyCalls } from './calls/copy-calls.js';
 import { deviceCalls } from './calls/device-calls.js';
 import { graphCalls } from './calls/graph-calls.js';
@@ -35,6 +37,10 @@ export interface CpuOptions {
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
   writeText?: (path: string, text: string) => void;
+  /** Watches kernels and the host's work, and fails what is wrong. */
+  check?: boolean | CheckOptions;
+  /** Takes every report, also of what fails nothing. */
+  report?: (report: CheckReport) => void;
 }
 
 export function createCpuDriver(options: CpuOptions & { compile: Compile }): PolledDriver {
@@ -50,6 +56,9 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
     writeText: options.writeText ?? writeTextOfNode,
+    check: checkSettings(options.check),
+    report: options.report ?? (() => undefined),
+    seed: undefined,
   });
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {

@@ -5,6 +5,8 @@
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
+import type { CheckReport } from '../check-report.js';
+import type { CheckSettings } from './check/checker.js';
 import type { CpuContext } from './context.js';
 import type { CpuDevice } from './device.js';
 import { fail, hex, invalidHandle, invalidValue } from './failure.js';
@@ -31,6 +33,11 @@ export interface MachineServices {
   /** Milliseconds. */
   now: () => number;
   writeText: (path: string, text: string) => void;
+  /** What to look for, on a device that is checked, and who is told. */
+  check: CheckSettings | undefined;
+  report: (report: CheckReport) => void;
+  /** The seed of a device whose order of work is explored. */
+  seed: number | undefined;
 }
 
 export class Machine {
@@ -86,7 +93,7 @@ export class Machine {
     const context = this.current;
     if (context === undefined) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'no context is current');
     if (context.destroyed) fail(call, CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, 'the current context was reset or released');
-    return fail(call, context.fault!.result, context.fault!.detail);
+    return fail(call, context.fault!.result, context.fault!.detail, context.fault!.reports);
   }
 
   stream(call: string, handle: number): Stream {

@@ -6,6 +6,7 @@ import { CTX } from '../context.js';
 import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
+import type { ModuleCheck } from '../check.js';
 import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
 import type { Signature } from '../wasm/module.js';
@@ -27,6 +28,8 @@ export interface Surroundings {
   indirectCall(signature: Signature): number;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
+  /** Set where the code is to be watched: filled with what the watcher needs to know. */
+  check: ModuleCheck | undefined;
 }
 
 export abstract class Emitter {

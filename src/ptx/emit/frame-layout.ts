@@ -33,13 +33,17 @@ export interface FrameLayout {
   callStack: boolean;
 }
 
-export function scratchBytes(layout: FrameLayout, threads: number): number {
+/** Where the threads' local variables begin. */
+export function localsOffset(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
   if (layout.stateful) bytes += (4 * threads + 15) & ~15;
   if (layout.mail) bytes += MAIL.bytes * threads;
   bytes += layout.frameBytes * threads;
-  bytes = (bytes + 15) & ~15;
-  bytes += layout.localBytes * threads;
+  return (bytes + 15) & ~15;
+}
+
+export function scratchBytes(layout: FrameLayout, threads: number): number {
+  let bytes = localsOffset(layout, threads) + layout.localBytes * threads;
   if (layout.callStack) bytes += CALL_STACK_BYTES;
   return bytes;
 }

@@ -12,6 +12,8 @@ import type { Shape } from '../analysis/regions.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
+import type { Wait, WaitPlaces } from '../waiting.js';
+import { emitArrivalCheck } from './check.js';
 import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
@@ -171,6 +173,7 @@ export class KernelEmitter extends ControlFlowEmitter {
           this.emitInst(inst);
           this.saveState(entry, ending.to);
         } else {
+          if (this.around.check) emitArrivalCheck(this);
           if (ending.cut === 'warp') emitWarpArrival(this, inst, block.index);
           else if (this.barriers === 'general') emitBarrierArrival(this, inst);
           this.saveState((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);
@@ -247,6 +250,17 @@ export class KernelEmitter extends ControlFlowEmitter {
     again();
     this.saveState(this.entryOf.get(header)!, header);
     this.branchTo(this.suspendLabel);
+  }
+
+  waits(): WaitPlaces {
+    const places: (Wait | undefined)[] = [];
+    for (const { ending } of this.blocks) {
+      if (ending.kind !== 'cut') continue;
+      const entry = this.entryOf.get(ending.to);
+      const { mnemonic, modifiers, source: { line } } = ending.inst;
+      if (entry !== undefined) places[entry] = { line, instruction: [mnemonic, ...modifiers].join('.') };
+    }
+    return { mail: this.layout.mail, places };
   }
 
   // ---- the whole function

@@ -5,6 +5,7 @@
 import type { Arg } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { scalarType } from '../scalar-types.js';
+import { emitAccessCheck } from './check.js';
 import type { Emitter } from './emitter.js';
 
 const U32 = scalarType('u32');
@@ -48,8 +49,14 @@ export type AccessSpace = 'global' | 'shared' | 'generic' | 'local' | 'const' | 
 
 /** Checks an address operand for an access of `size` bytes. */
 export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
-  const { code } = e;
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const place = boundedPlace(e, arg, size, space);
+  if (e.around.check) emitAccessCheck(e, place, arg, size, space);
+  return place;
+}
+
+function boundedPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, space: AccessSpace): Place {
+  const { code } = e;
   const log2 = Math.log2(size);
   const local = e.temp('i32');
   const { base, symbol, offset } = arg;

@@ -2,6 +2,7 @@
 
 import type { CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
+import { emitArrivalCheck, emitFenceCheck, emitHostCallCheck } from '../emit/check.js';
 import { callSignature, isAggregate } from '../emit/calling.js';
 import { HOST_FUNCTIONS } from '../emit/linker.js';
 import { FAULT } from '../context.js';
@@ -113,6 +114,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
     push(0, true);
     e.call('fault');
   }
+  if (e.around.check) emitHostCallCheck(e);
   host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
   e.call(host.importName);
   if (host.signature.results.length) {
@@ -128,6 +130,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
 }
 
 function fence(e: Emitter): void {
+  if (e.around.check) emitFenceCheck(e);
   e.code.op('atomic.fence');
 }
 
@@ -137,6 +140,7 @@ const nothing = (): void => {};
 function arrive(e: Emitter): void {
   if (!e.has('arrive')) throw e.unsupported();
   const { code } = e;
+  if (e.around.check) emitArrivalCheck(e);
   code.get(e.ctx);
   e.push(e.arg(0), scalarType('b32'));
   e.call('arrive');

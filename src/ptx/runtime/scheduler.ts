@@ -9,10 +9,12 @@ export interface SchedulerNeeds {
   warps: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
+  /** Says when threads may have been released. */
+  check: boolean;
 }
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
+export function schedulerText({ warps, barriers, check }: SchedulerNeeds): string {
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
@@ -37,7 +39,11 @@ export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        (br_if $again (call $resolve_warp $ctx $warp $end)))
+        ${check ? `
+        (local.set $verdict (call $resolve_warp $ctx $warp $end))
+        (call $check_released $ctx $warp $end)
+        (br_if $again (local.get $verdict)))` : `
+        (br_if $again (call $resolve_warp $ctx $warp $end)))`.trim()}
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `
@@ -48,6 +54,7 @@ export function schedulerText({ warps, barriers }: SchedulerNeeds): string {
       (return $status)))
     (local.set $cursor 0)`}
     (local.set $verdict (call $${{ none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
+    ${check ? '(call $check_released $ctx 0 $threads)' : ''}
     (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
     (br_if $pass (i32.eq $verdict 1)))
   (call $fault_stuck $ctx)

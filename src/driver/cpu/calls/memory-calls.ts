@@ -37,7 +37,8 @@ export function memoryCalls(machine: Machine) {
     if (stream.capture !== undefined) return allocateNode(call, bytes, stream);
     const owner = pool.device.context
       ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `device ${pool.device.ordinal} of the pool has no context`);
-    for (const free of stream.pendingFrees) {
+    // Where memory is checked, what is freed is not given out again so soon.
+    for (const free of owner.checker === undefined ? stream.pendingFrees : []) {
       const taken = free.takeOver(pool, bytes);
       if (taken === undefined) continue;
       owner.memory.revive(taken, bytes);

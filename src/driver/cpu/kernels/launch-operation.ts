@@ -11,6 +11,7 @@ import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
+import type { LaunchWatch } from '../check/launch-watch.js';
 import { describeFault, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
 
@@ -28,6 +29,8 @@ export class LaunchOperation extends Operation {
   readonly block = new Int32Array(3);
   private threads = 0;
   private dynamicShared = 0;
+  /** Set while it runs on a device that is checked. */
+  watch: LaunchWatch | undefined;
   private params = new Int32Array(16);
   private cooperative = false;
 
@@ -90,11 +93,12 @@ export class LaunchOperation extends Operation {
       try {
         status = func.run(slot.address, FUEL);
       } catch (trap) {
-        const { result, detail } = describeTrap(this, slot, trap);
-        context.raise(result, detail);
+        const { result, detail, reports } = describeTrap(this, slot, trap);
+        context.raise(result, detail, reports);
         return STEP.fault;
       }
       if (status === STATUS.done) {
+        if (this.watch !== undefined) context.checker!.endBlock(slot);
         if (++this.finished === this.total) {
           this.end();
           return STEP.done;
@@ -108,8 +112,8 @@ export class LaunchOperation extends Operation {
           this.current = this.resident.shift();
         }
       } else if (status === STATUS.fault || status === STATUS.stuck) {
-        const { result, detail } = describeFault(this, slot, status);
-        context.raise(result, detail);
+        const { result, detail, reports } = describeFault(this, slot, status);
+        context.raise(result, detail, reports);
         return STEP.fault;
       } else {
         this.yieldBlock(slot);
@@ -141,10 +145,12 @@ export class LaunchOperation extends Operation {
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.gridId = ++context.launches;
+    this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
     if (this.cooperative) {
       this.barrier = this.slot(256);
       if (this.barrier === undefined) return false;
       context.memory.fill(this.barrier.address, 0, 256);
+      context.checker?.workspace(this.barrier.address, 256);
     }
     const wanted = this.cooperative ? total : 1;
     for (let i = 0; i < wanted; i++) {
@@ -203,6 +209,7 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
+    if (this.watch !== undefined) func.context.checker!.beginBlock(this.watch, slot, layout, [this.nextX, this.nextY, this.nextZ]);
     this.started++;
     if (++this.nextX === grid[0]) {
       this.nextX = 0;
@@ -211,6 +218,11 @@ export class LaunchOperation extends Operation {
         this.nextZ++;
       }
     }
+  }
+
+  /** Bytes of a block's shared memory. */
+  get sharedBytes(): number {
+    return this.layout.sharedBytes;
   }
 
   /** %clock and %globaltimer: as of the beginning of a block's turn, in nanoseconds. */
@@ -244,10 +256,11 @@ export class LaunchOperation extends Operation {
   }
 
   private end(): void {
-    const { slots } = this.func.context;
+    const { slots, checker } = this.func.context;
+    if (this.watch !== undefined) checker!.endLaunch(this.watch);
     slots.giveBack(this.current!);
     if (this.barrier !== undefined) slots.giveBack(this.barrier);
-    this.current = this.barrier = undefined;
+    this.current = this.barrier = this.watch = undefined;
     this.running = false;
   }
 

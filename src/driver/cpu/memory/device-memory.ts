@@ -14,6 +14,7 @@ import type { ByteSpace } from './byte-space.js';
 import { GRANULE } from './arena.js';
 import { GranuleIndex } from './granule-index.js';
 import type { MemoryPool } from './pool.js';
+import { Quarantine } from '../check/quarantine.js';
 
 export const WASM_PAGE = 65536;
 /** The end of what 32-bit addresses reach. */
@@ -35,6 +36,19 @@ export interface Allocation {
   id: number;
 }
 
+/** Who watches what happens to a device's memory. Addresses are the device's. */
+export interface MemoryWatch {
+  allocated(allocation: Allocation): void;
+  freed(allocation: Allocation): void;
+  /** The host's work has written, read, or copied within the memory. */
+  wrote(address: number, bytes: number): void;
+  read(address: number, bytes: number): void;
+  copied(to: number, from: number, bytes: number): void;
+}
+
+/** Bytes that nobody owns behind each allocation of memory that is watched. */
+const WATCHED_GAP = GRANULE;
+
 export class DeviceMemory implements ByteSpace {
   readonly kind = 'device';
   readonly origin = 0;
@@ -48,6 +62,8 @@ export class DeviceMemory implements ByteSpace {
   private readonly live = new Map<number, Allocation>();
   private readonly moves: BulkMoves;
   private nextId = 1;
+  watch: MemoryWatch | undefined;
+  private readonly quarantine = new Quarantine();
 
   constructor(base: number, capacity: number) {
     this.base = base;
@@ -64,7 +80,7 @@ export class DeviceMemory implements ByteSpace {
   }
 
   get freeBytes(): number {
-    return this.arena.freeBytes;
+    return this.arena.freeBytes + this.quarantine.bytes;
   }
 
   largestFree(): number {
@@ -78,7 +94,7 @@ export class DeviceMemory implements ByteSpace {
 
   /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
   reserve(bytes: number): Range | undefined {
-    const range = this.arena.take(bytes);
+    const range = this.arena.take(bytes) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes) : undefined);
     if (range === undefined) return undefined;
     if (this.cover(range.address + range.bytes)) return range;
     this.arena.giveBack(range);
@@ -86,12 +102,18 @@ export class DeviceMemory implements ByteSpace {
   }
 
   giveBack(range: Range): void {
-    this.arena.giveBack(range);
+    if (this.watch === undefined) this.arena.giveBack(range);
+    else this.quarantine.keep(range, this.capacity, (old) => this.arena.giveBack(old));
   }
 
   allocate(bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation | undefined {
-    const range = this.reserve(bytes);
+    const range = this.reserve(bytes + this.gap);
     return range === undefined ? undefined : this.adopt(range, bytes, kind, pool);
+  }
+
+  /** Bytes that an allocation takes beyond its own. */
+  get gap(): number {
+    return this.watch === undefined ? 0 : WATCHED_GAP;
   }
 
   /** Makes a range that is already taken a live allocation. */
@@ -107,6 +129,7 @@ export class DeviceMemory implements ByteSpace {
     allocation.id = this.nextId++;
     this.live.set(allocation.address, allocation);
     this.starts.add((allocation.address - this.base) / GRANULE);
+    this.watch?.allocated(allocation);
   }
 
   /** No call may name the allocation any more. Its range stays taken until `giveBack`. */
@@ -117,6 +140,7 @@ export class DeviceMemory implements ByteSpace {
 
   /** Takes back the memory of an allocation that was retired. */
   reclaim(allocation: Allocation): void {
+    this.watch?.freed(allocation);
     if (allocation.pool === undefined) this.giveBack(allocation.range);
     else allocation.pool.put(this, allocation.range);
   }

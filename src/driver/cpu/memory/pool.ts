@@ -32,12 +32,12 @@ export class MemoryPool {
   }
 
   take(memory: DeviceMemory, bytes: number): Allocation | undefined {
-    const rounded = roundToGranule(bytes);
+    const rounded = roundToGranule(bytes + memory.gap);
     const stack = this.kept.get(rounded);
     let range = stack?.pop();
     if (range === undefined) {
       if (this.maxBytes > 0 && this.reserved + rounded > this.maxBytes) return undefined;
-      range = memory.reserve(bytes);
+      range = memory.reserve(bytes + memory.gap);
       if (range === undefined) return undefined;
       this.reserved += range.bytes;
       this.reservedHigh = Math.max(this.reservedHigh, this.reserved);
@@ -52,7 +52,8 @@ export class MemoryPool {
     // The free of a stream of another device can arrive after the reset of this one.
     if (memory !== this.device.context?.memory) return;
     this.used -= range.bytes;
-    if (this.reserved > this.releaseThreshold || this.destroyed) {
+    // Memory that is watched goes into quarantine, which is the device's.
+    if (this.reserved > this.releaseThreshold || this.destroyed || memory.watch !== undefined) {
       this.reserved -= range.bytes;
       memory.giveBack(range);
       return;

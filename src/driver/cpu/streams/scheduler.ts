@@ -16,6 +16,8 @@ export class Scheduler {
   /** Whose turn it is, and how many steps of it are left (0: not begun). */
   private turn = 0;
   private stepsLeft = 0;
+  /** Whose operation is at work. */
+  current: Stream | undefined;
   /** Operations that have ended so far. */
   completions = 0;
 
@@ -60,7 +62,9 @@ export class Scheduler {
       if (this.turn >= this.busy.length) this.turn = 0;
       const stream = this.busy[this.turn]!;
       if (this.stepsLeft === 0) this.stepsLeft = 1 << -stream.priority;
-      const outcome = stream.head!.step(slice);
+      this.current = stream;
+      let outcome = stream.head!.step(slice);
+      if (stream.context.checker?.stop() === true) outcome = STEP.fault;
       switch (outcome) {
         case STEP.done:
           fruitless = 0;

@@ -1,0 +1,470 @@
+/**
+ * Watches what kernels and the host do with one device's memory, and says what is wrong with it. Kernels are compiled
+ * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
+ * of by the operations that do it.
+ */
+import { ACCESS, ACCESS_SPACES, FAULT, waitingThreads } from '../../../ptx/index.js';
+import type { SourceLine } from '../../../ptx/index.js';
+import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
+import { CUresult } from '../../result.js';
+import type { CpuContext } from '../context.js';
+import { hex } from '../failure.js';
+import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
+import type { LaunchOperation } from '../kernels/launch-operation.js';
+import type { CpuModule } from '../kernels/module.js';
+import { describeWaits } from '../kernels/waits.js';
+import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
+import { FOREIGN_WORD } from '../memory/peer-memory.js';
+import type { Stream } from '../streams/stream.js';
+import { BlockWatch } from './block-watch.js';
+import { LaunchWatch } from './launch-watch.js';
+import type { Work } from './launch-watch.js';
+import { MemoryMap, nameMemory } from './memory-map.js';
+import { MOST_BLOCKS, RaceCheck } from './race-check.js';
+import type { Earlier } from './race-check.js';
+import { BYTE, Shadow } from './shadow.js';
+import { StreamOrder } from './stream-order.js';
+import { SyncCheck } from './sync-check.js';
+
+/** Distinct findings of one launch that are kept; more of the same place are counted. */
+const MOST_REPORTS = 64;
+
+const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, local: BYTE.local };
+
+/** Thrown through a kernel to end it where a function that it calls cannot say so. */
+export class CheckStop extends Error {}
+
+export type CheckSettings = Required<CheckOptions>;
+
+export function checkSettings(check: boolean | CheckOptions | undefined): CheckSettings | undefined {
+  if (check === undefined || check === false) return undefined;
+  return { memory: true, uninitialised: true, races: true, sync: true, leaks: true, keepGoing: false, ...(check === true ? {} : check) };
+}
+
+export class Checker implements MemoryWatch {
+  readonly settings: CheckSettings;
+  readonly order = new StreamOrder();
+  readonly map: MemoryMap;
+  private readonly context: CpuContext;
+  private readonly shadow = new Shadow();
+  private readonly races = new RaceCheck(this.order);
+  private readonly sync: SyncCheck;
+  private readonly seed: number | undefined;
+  private readonly blocks = new Map<number, BlockWatch>();
+  private lastCtx = -1;
+  private last: BlockWatch | undefined;
+  private hostWork: Work | undefined;
+  /** The thread that calls a host function, for what that has to say. */
+  private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
+  /** What ends the context as soon as the operation at work returns. */
+  private failed: CheckReport[] | undefined;
+
+  constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
+    this.context = context;
+    this.settings = settings;
+    this.seed = seed;
+    this.map = new MemoryMap(context.memory);
+    this.sync = new SyncCheck(this.races, settings.sync, (watch, kind, thread, line, message) => {
+      this.found(watch.launch, this.report(kind, message, { place: this.place(watch, thread, line, 'wait') }), false);
+    });
+  }
+
+  /** What code compiled with `check` imports. */
+  imports(): Record<string, (...args: number[]) => unknown> {
+    const { races, sync, settings } = this;
+    return {
+      check_access: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0) =>
+        this.access(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
+      check_fence: (ctx = 0, thread = 0, blockOnly = 0) => {
+        if (settings.races) races.fence(this.watch(ctx), thread, blockOnly === 1);
+      },
+      check_arrive: (ctx = 0, thread = 0, kind = 0, a = 0, b = 0, line = 0) => {
+        sync.arrive(this.watch(ctx), thread, kind, a, b, line);
+      },
+      check_released: (ctx = 0, first = 0, end = 0) => {
+        sync.released(this.watch(ctx), first, end, this.context.memory.words);
+      },
+      check_frame: (ctx = 0, thread = 0, address = 0, number = 0) => {
+        this.frame(this.watch(ctx), address >>> 0, number);
+      },
+      check_host: (ctx = 0, thread = 0, line = 0) => {
+        this.caller = { watch: this.watch(ctx), thread, line };
+      },
+    };
+  }
+
+  private watch(ctx: number): BlockWatch {
+    if (ctx !== this.lastCtx) {
+      this.lastCtx = ctx;
+      this.last = this.blocks.get(ctx >>> 0)!;
+    }
+    return this.last!;
+  }
+
+  // Launches
+
+  beginLaunch(operation: LaunchOperation, stream: Stream | undefined): LaunchWatch | undefined {
+    const { check } = operation.func.kernel;
+    if (check === undefined) return undefined;
+    if (stream !== undefined) this.order.begins(stream);
+    const [x = 1, y = 1, z = 1] = operation.grid;
+    const launch = new LaunchWatch(operation, check, stream, this.races.number(x * y * z));
+    this.races.begin(launch);
+    return launch;
+  }
+
+  /** A block takes the slot: nothing in its shared memory and frames has been written. */
+  beginBlock(launch: LaunchWatch, slot: BlockSlot, layout: SlotLayout, index: readonly [number, number, number]): void {
+    const { shadow } = this;
+    const { check, threads } = launch;
+    const [gx, gy] = launch.grid;
+    const { address } = slot;
+    const number = launch.first + index[0] + gx * (index[1] + gy * index[2]);
+    const shared = address + layout.shared;
+    const frames = address + layout.scratch + check.frames(threads);
+    const watch = new BlockWatch(launch, address, number, index, shared, frames);
+    this.blocks.set(address, watch);
+    this.lastCtx = -1;
+    const end = address + layout.bytes;
+    shadow.set(address, layout.bytes, 0);
+    this.races.forget(shared, end - shared);
+    shadow.set(address + layout.params, launch.operation.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
+    const own = BYTE.live | BYTE.shared;
+    for (const { offset, size } of check.shared) shadow.set(shared + offset, size, own);
+    if (layout.sharedBytes > check.dynamicShared) shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
+    for (let thread = 0; thread < threads && check.frame.length > 0; thread++) {
+      for (const { offset, size } of check.frame) shadow.set(frames + thread * check.frameBytes + offset, size, BYTE.live | BYTE.local);
+    }
+  }
+
+  /** Words that a cooperative launch's blocks meet at. */
+  workspace(address: number, bytes: number): void {
+    this.shadow.set(address, bytes, BYTE.live | BYTE.written);
+    this.races.forget(address, bytes);
+  }
+
+  endBlock(slot: BlockSlot): void {
+    this.blocks.delete(slot.address);
+    this.lastCtx = -1;
+  }
+
+  endLaunch(launch: LaunchWatch): void {
+    this.races.end();
+    this.tell(launch);
+  }
+
+  /** What the kernel's fault was about, where it is something that is checked. */
+  describeFault(launch: LaunchWatch, slot: BlockSlot, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
+    const watch = this.blocks.get(slot.address)!;
+    this.races.end();
+    if (kind === FAULT.divergentBarrier) {
+      const { words } = this.context.memory;
+      const waits = waitingThreads(words, slot.address, launch.operation.func.kernel.waits);
+      const { text, groups } = describeWaits(waits);
+      const first = waits.find(({ wait }) => wait !== undefined);
+      const place = this.place(watch, first?.thread ?? 0, first?.wait?.line ?? 0, 'wait');
+      launch.fatal = this.report('deadlock', `every thread of the block waits for others that will not come: ${text}`, { place, waits: groups });
+    } else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
+      const what = kind === FAULT.outOfBounds ? 'out-of-bounds' : 'misaligned';
+      const action = 'access';
+      launch.fatal = this.report(what, `${kind === FAULT.outOfBounds ? 'access out of bounds' : 'misaligned access'} at ${hex(address)}`,
+        { place: this.place(watch, thread, line, action), address, memory: this.map.find(watch, address) });
+    }
+    this.blocks.delete(slot.address);
+    if (launch.fatal !== undefined) launch.found.set('fatal', launch.fatal);
+    const reports = [...launch.found.values()];
+    for (const report of reports) this.context.machine.services.report(report);
+    return reports;
+  }
+
+  private tell(launch: LaunchWatch): void {
+    if (launch.found.size === 0) return;
+    const reports = [...launch.found.values()];
+    for (const report of reports) this.context.machine.services.report(report);
+    if (!this.settings.keepGoing) this.failed = reports;
+  }
+
+  /** Ends the context for what was found since; called after every step of work. */
+  stop(): boolean {
+    const { failed } = this;
+    if (failed === undefined) return false;
+    this.failed = undefined;
+    this.context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(failed), failed);
+    return true;
+  }
+
+  // What kernels do
+
+  private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    const { settings, shadow } = this;
+    const number = address >>> 16;
+    const states = shadow.page(number);
+    const from = address & 65535;
+    let all = 0xff;
+    let any = 0;
+    for (let i = from; i < from + bytes; i++) {
+      all &= states[i]!;
+      any |= states[i]!;
+    }
+    const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
+    const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
+    let stops = false;
+    if (settings.memory && !this.mayAccess(watch, thread, address, flags, writes, all, any)) {
+      stops = this.badAccess(watch, thread, address, bytes, flags, line, all, any);
+      if (stops) return true;
+    } else if (reads && settings.uninitialised && (all & BYTE.written) === 0 && (all & BYTE.live) !== 0) {
+      stops = this.uninitialised(watch, thread, address, bytes, flags, line);
+      if (stops) return true;
+    }
+    if (writes && (all & BYTE.written) === 0) {
+      for (let i = from; i < from + bytes; i++) if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
+    }
+    if (!settings.races) return false;
+    const space = any & BYTE.spaceMask;
+    if (space === BYTE.local || space === BYTE.param || (any & BYTE.readOnly) !== 0 || watch.number >= MOST_BLOCKS) return false;
+    const earlier = this.races.access(watch, thread, address, bytes, flags, line);
+    if (earlier !== undefined) this.race(watch, thread, address, bytes, flags, line, earlier);
+    return false;
+  }
+
+  private mayAccess(watch: BlockWatch, thread: number, address: number, flags: number, writes: boolean, all: number, any: number): boolean {
+    if ((all & BYTE.live) === 0) return false;
+    if (writes && (any & BYTE.readOnly) !== 0) return false;
+    const wanted = SPACES[ACCESS_SPACES[flags >>> ACCESS.spaceShift]!];
+    const space = any & BYTE.spaceMask;
+    if (wanted !== undefined && space !== wanted) return false;
+    return space !== BYTE.local || ownFrame(watch, thread, address);
+  }
+
+  private badAccess(
+    watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, all: number, any: number,
+  ): boolean {
+    const action = actionOf(flags);
+    const memory = this.map.find(watch, address, bytes);
+    const place = this.place(watch, thread, line, action);
+    const what = `${action} of ${bytes} bytes at ${hex(address)}`;
+    let kind: CheckKind = 'out-of-bounds';
+    let message = `${what} out of bounds`;
+    if ((all & BYTE.live) !== 0) {
+      const space = any & BYTE.spaceMask;
+      if (space === BYTE.local && !ownFrame(watch, thread, address)) message = `${what} in the local memory of another thread`;
+      else if ((any & BYTE.readOnly) !== 0) {
+        kind = 'read-only';
+        message = `${what}, which kernels cannot write`;
+      } else {
+        kind = 'wrong-space';
+        message = `${what}: the instruction is for .${ACCESS_SPACES[flags >>> ACCESS.spaceShift]!} memory, the address is not`;
+      }
+    } else if (memory?.freed) {
+      kind = 'use-after-free';
+      message = `${what} after the memory was freed`;
+    }
+    return this.found(watch.launch, this.report(kind, message, { place, address, bytes, memory }), true);
+  }
+
+  private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    // Another device's thread writes past all watching.
+    if (this.context.memory.words[FOREIGN_WORD] !== 0) return false;
+    let at = address;
+    while ((this.shadow.at(at) & BYTE.written) !== 0) at++;
+    const memory = this.map.find(watch, at);
+    const place = this.place(watch, thread, line, actionOf(flags));
+    const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;
+    return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), true);
+  }
+
+  private race(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier): void {
+    const place = this.place(watch, thread, line, actionOf(flags));
+    const other = this.placeOf(earlier);
+    const memory = this.map.find(watch, address, bytes);
+    const what = earlier.work !== watch.launch ? 'two streams' : earlier.block === watch.number ? 'two threads of a block' : 'two blocks';
+    this.found(watch.launch, this.report('race', `race of ${what} at ${hex(address)}: nothing orders the two accesses`,
+      { place, other, address, bytes, memory }), false);
+  }
+
+  /** The frame of a called function begins to live. */
+  private frame(watch: BlockWatch, address: number, number: number): void {
+    const frame = watch.launch.operation.func.module.compiled.check!.frames[number]!;
+    const end = watch.stack + watch.launch.check.stackBytes;
+    // What lies above belonged to calls that have returned.
+    this.shadow.set(address, Math.min(end - address, 4096), 0);
+    for (const { offset, size } of frame.variables) this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
+  }
+
+  /** Notes it with the launch. Returns whether the launch ends here. */
+  private found(launch: LaunchWatch, report: CheckReport, fatal: boolean): boolean {
+    const { place, other } = report;
+    const key = [report.kind, place?.line, other?.kernel, other?.line, other?.action].join();
+    const known = launch.found.get(key);
+    if (known !== undefined) known.count++;
+    if (fatal && !this.settings.keepGoing) {
+      launch.fatal = report;
+      return true;
+    }
+    if (known === undefined && launch.found.size < MOST_REPORTS) launch.found.set(key, report);
+    return false;
+  }
+
+  // What kernels allocate
+
+  heapTaken(address: number, bytes: number): void {
+    this.shadow.set(address, bytes, BYTE.live);
+    this.races.forget(address, bytes);
+    this.map.heapTaken(address, bytes);
+  }
+
+  /** Whether the block is one that can be freed; a report where it is not. */
+  heapFreed(address: number): boolean {
+    const block = this.map.heapFreed(address);
+    if (block !== undefined) {
+      this.shadow.set(address, block, BYTE.freed);
+      return true;
+    }
+    const { caller } = this;
+    if (caller === undefined || !this.settings.memory) return false;
+    const memory = this.map.find(caller.watch, address);
+    const kind = memory?.freed && memory.address === address ? 'double-free' : 'invalid-free';
+    const message = kind === 'double-free' ? `free of ${hex(address)}, which was freed already` : `free of ${hex(address)}, which malloc did not return`;
+    const place = this.place(caller.watch, caller.thread, caller.line, 'free');
+    if (this.found(caller.watch.launch, this.report(kind, message, { place, address, memory }), true)) throw new CheckStop(message);
+    return false;
+  }
+
+  // What the host allocates
+
+  allocated(allocation: Allocation): void {
+    const { address, bytes, kind } = allocation;
+    if (kind === 'module') return;
+    // Managed memory is written by the host past all watching.
+    this.shadow.set(address, bytes, kind === 'managed' ? BYTE.live | BYTE.written : BYTE.live);
+    this.races.forget(address, allocation.range.bytes);
+    this.map.allocated(allocation);
+  }
+
+  placed(allocation: Allocation, module: CpuModule): void {
+    for (const { offset, size, space } of module.compiled.variables) {
+      this.shadow.set(allocation.address + offset, size, BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0));
+    }
+    this.map.placed(allocation, module.compiled.variables);
+  }
+
+  freed(allocation: Allocation): void {
+    this.shadow.set(allocation.address, allocation.bytes, BYTE.freed);
+    this.map.freed(allocation);
+  }
+
+  /** Reports what is still allocated. */
+  leaks(): void {
+    if (!this.settings.leaks) return;
+    for (const memory of this.map.leaks()) {
+      this.context.machine.services.report(this.report('leak', `${memory.bytes} bytes at ${hex(memory.address)} were never freed`, { memory, address: memory.address }));
+    }
+  }
+
+  // What the host does
+
+  wrote(address: number, bytes: number): void {
+    this.shadow.written(address, bytes);
+    this.hostAccess(address, bytes, true, 'write');
+  }
+
+  read(address: number, bytes: number): void {
+    this.hostAccess(address, bytes, false, 'read');
+  }
+
+  copied(to: number, from: number, bytes: number): void {
+    this.shadow.copied(to, from, bytes);
+    this.hostAccess(from, bytes, false, 'read');
+    this.hostAccess(to, bytes, true, 'write');
+  }
+
+  private hostAccess(address: number, bytes: number, writes: boolean, action: string): void {
+    const stream = this.context.machine.scheduler.current;
+    if (!this.settings.races || stream === undefined) return;
+    const sequence = stream.completed + 1;
+    let work = this.hostWork;
+    if (work?.stream !== stream || work.sequence !== sequence) {
+      this.order.begins(stream);
+      work = { stream, sequence, name: stream.head!.describe(), launch: undefined, first: this.races.number(1), blocks: 1 };
+      this.hostWork = work;
+      this.races.begin(work);
+    }
+    const found = this.races.hostAccess(work, address, bytes, writes);
+    if (found === undefined) return;
+    const memory = this.map.find(undefined, found.address);
+    const report = this.report('race', `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
+      { place: { action: `${action} (${work.name})` }, other: this.placeOf(found.earlier), address: found.address, memory });
+    this.context.machine.services.report(report);
+    if (!this.settings.keepGoing) this.failed = [report];
+  }
+
+  // Words
+
+  private placeOf({ work, block, thread, line, action }: Earlier): CheckPlace {
+    const { launch } = work;
+    if (launch === undefined) return { action: `${action} (${work.name})` };
+    const source = this.source(launch, line);
+    return {
+      action, kernel: launch.kernel, line, ...(source === undefined ? {} : { source }),
+      block: launch.blockIndex(block), thread: launch.threadIndex(thread),
+    };
+  }
+
+  private place(watch: BlockWatch, thread: number, line: number, action: string): CheckPlace {
+    const { launch } = watch;
+    const source = this.source(launch, line);
+    return {
+      action, kernel: launch.kernel, line, ...(source === undefined ? {} : { source }), block: watch.index, thread: launch.threadIndex(thread),
+    };
+  }
+
+  private source(launch: LaunchWatch, line: number): SourceLine | undefined {
+    return launch.operation.func.module.compiled.check?.lines.get(line);
+  }
+
+  private report(kind: CheckKind, what: string, parts: {
+    place?: CheckPlace; other?: CheckPlace; address?: number; bytes?: number; memory?: CheckMemory | undefined;
+    waits?: NonNullable<CheckReport['waits']>;
+  }): CheckReport {
+    const { place, other, memory, ...rest } = parts;
+    const lines = [what];
+    if (place !== undefined) lines.push(`by ${placeText(place)}`);
+    if (other !== undefined) lines.push(`and ${placeText(other)}`);
+    if (memory !== undefined) lines.push(nameMemory(memory));
+    return {
+      kind, message: lines.join('\n  '), count: 1, ...rest,
+      ...(place === undefined ? {} : { place }), ...(other === undefined ? {} : { other }), ...(memory === undefined ? {} : { memory }),
+      ...(this.seed === undefined ? {} : { seed: this.seed }),
+    };
+  }
+}
+
+function ownFrame(watch: BlockWatch, thread: number, address: number): boolean {
+  const { frameBytes } = watch.launch.check;
+  const own = watch.frames + thread * frameBytes;
+  // The stack of called functions is used by one thread at a time.
+  return address >= watch.stack || (address >= own && address < own + frameBytes);
+}
+
+function actionOf(flags: number): 'read' | 'write' | 'atomic' {
+  if ((flags & ACCESS.atomic) !== 0) return 'atomic';
+  return (flags & ACCESS.write) !== 0 ? 'write' : 'read';
+}
+
+function placeText({ action, kernel, line, source, block, thread }: CheckPlace): string {
+  return [
+    kernel === undefined ? action : `${kernel}: ${action}`,
+    ...(source === undefined ? [] : [`${source.file}:${source.line}`]),
+    ...(line === undefined || line === 0 ? [] : [`PTX line ${line}`]),
+    ...(block === undefined ? [] : [`block (${block.join()})`]),
+    ...(thread === undefined ? [] : [`thread (${thread.join()})`]),
+  ].join(', ');
+}
+
+/** What an error says of several findings. */
+export function summary(reports: readonly CheckReport[]): string {
+  const [first] = reports;
+  const more = reports.length > 1 ? `\n(and ${reports.length - 1} more)` : '';
+  return `${first!.message}${more}${first!.seed === undefined ? '' : `\n(schedule: { seed: ${first!.seed} })`}`;
+}
+

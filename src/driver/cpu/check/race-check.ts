@@ -1,0 +1,296 @@
+/**
+ * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory the last writer and
+ * the last two readers are kept, with the bytes that each touched. Races are those of the PTX memory model: accesses
+ * that overlap, one of them a write, neither before the other in causality order, and not both strong in a scope that
+ * holds the two threads.
+ */
+import { ACCESS } from '../../../ptx/index.js';
+import { BlockWatch, Knowledge } from './block-watch.js';
+import type { LaunchWatch, Work } from './launch-watch.js';
+import type { StreamOrder } from './stream-order.js';
+
+const PAGE_BITS = 16;
+const WORDS = 2 ** (PAGE_BITS - 2);
+/** The thread's place in a `who`; the rest is the block's number. */
+const THREAD_BITS = 10;
+export const MOST_BLOCKS = 2 ** 22;
+
+/** Info of an access: bytes of the word in bits 0–3, flags, and the PTX line above. */
+const STRONG = 16;
+const BLOCK_SCOPE = 32;
+const ATOMIC = 64;
+const WRITE = 128;
+const LINE_SHIFT = 8;
+
+/** For each word: who, when and how, of the writer and the readers; `when` 0 stands for nobody. */
+interface Page {
+  who: [Uint32Array, Uint32Array, Uint32Array];
+  when: [Uint32Array, Uint32Array, Uint32Array];
+  how: [Uint32Array, Uint32Array, Uint32Array];
+}
+
+/** An earlier access that a race was found with. */
+export interface Earlier {
+  work: Work;
+  block: number;
+  thread: number;
+  line: number;
+  action: 'read' | 'write' | 'atomic';
+}
+
+export class RaceCheck {
+  private pages: (Page | undefined)[] = [];
+  private readonly order: StreamOrder;
+  /** Moves with every act of synchronisation. */
+  now = 1;
+  private nextBlock = 1;
+  /** Work that numbers below belong to, in ascending order of its first block. */
+  private works: Work[] = [];
+  private running = 0;
+  /** By address: what was released there for other blocks. */
+  private readonly places = new Map<number, Knowledge>();
+
+  constructor(order: StreamOrder) {
+    this.order = order;
+  }
+
+  /** Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped. */
+  number(blocks: number): number {
+    if (this.nextBlock + blocks > MOST_BLOCKS && this.running === 0) {
+      this.pages = [];
+      this.works = [];
+      this.nextBlock = 1;
+    }
+    const first = this.nextBlock;
+    this.nextBlock += blocks;
+    return first;
+  }
+
+  begin(work: Work): void {
+    this.works.push(work);
+    if (work.launch !== undefined) this.running++;
+  }
+
+  end(): void {
+    if (--this.running === 0) this.places.clear();
+  }
+
+  /** Memory that somebody else gets now: its history is not his. */
+  forget(address: number, bytes: number): void {
+    for (let page = Math.floor(address / 65536); page * 65536 < address + bytes; page++) {
+      const kept = this.pages[page];
+      if (kept === undefined) continue;
+      const from = Math.max(0, address - page * 65536) >> 2;
+      const to = Math.min(65536, address + bytes - page * 65536 + 3) >> 2;
+      if (from === 0 && to === WORDS) this.pages[page] = undefined;
+      else for (const when of kept.when) when.fill(0, from, to);
+    }
+  }
+
+  /** One access of a thread; the first conflict, if there is one. */
+  access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): Earlier | undefined {
+    const strong = (flags & (ACCESS.strong | ACCESS.atomic)) !== 0;
+    const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
+    if (strong) this.synchronise(watch, thread, address, flags);
+    let how = (strong ? STRONG : 0) | ((flags & ACCESS.block) !== 0 ? BLOCK_SCOPE : 0) | ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) | (line << LINE_SHIFT);
+    if (writes) how |= WRITE;
+    const who = ((watch.number << THREAD_BITS) | thread) >>> 0;
+    let found: Earlier | undefined;
+    for (let at = address; at < address + bytes;) {
+      const first = at & 3;
+      const last = Math.min(4, first + address + bytes - at);
+      found ??= this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes);
+      at += last - first;
+    }
+    return found;
+  }
+
+  private word(watch: BlockWatch, thread: number, address: number, who: number, how: number, writes: boolean): Earlier | undefined {
+    const page = (this.pages[address >>> PAGE_BITS] ??= newPage());
+    const i = (address & 65535) >>> 2;
+    let found: Earlier | undefined;
+    for (let slot = 0; slot < (writes ? 3 : 1); slot++) {
+      const when = page.when[slot]![i]!;
+      if (when === 0 || page.who[slot]![i]! === who) continue;
+      const before = page.how[slot]![i]!;
+      if ((before & how & 15) === 0) continue;
+      if (this.isOrdered(watch, thread, page.who[slot]![i]!, when, how, before)) continue;
+      found ??= this.earlier(page.who[slot]![i]!, before);
+    }
+    record(page, i, who, this.now, how, writes);
+    return found;
+  }
+
+  private isOrdered(watch: BlockWatch, thread: number, who: number, when: number, how: number, before: number): boolean {
+    const block = who >>> THREAD_BITS;
+    if (block === watch.number) {
+      return (how & before & STRONG) !== 0 || watch.knows(thread, who & (2 ** THREAD_BITS - 1), when);
+    }
+    // Strong accesses that can see each other are never a race.
+    if ((how & before & STRONG) !== 0 && ((how | before) & BLOCK_SCOPE) === 0) return true;
+    if (watch.others.knows(block, when)) return true;
+    const { launch } = watch;
+    if (block >= launch.first && block < launch.first + launch.blocks) return false;
+    return this.follows(launch, this.workOf(block));
+  }
+
+  /** Whether `work` runs after `earlier` by what the program has said. */
+  private follows(work: Work, earlier: Work | undefined): boolean {
+    if (earlier?.stream === undefined || work.stream === undefined) return true;
+    return this.order.knows(work.stream, earlier.stream, earlier.sequence);
+  }
+
+  private workOf(block: number): Work | undefined {
+    let low = 0;
+    let high = this.works.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.works[middle]!.first <= block) low = middle;
+      else high = middle - 1;
+    }
+    return this.works[low];
+  }
+
+  private earlier(who: number, how: number): Earlier | undefined {
+    const block = who >>> THREAD_BITS;
+    const work = this.workOf(block);
+    return work && {
+      work, block, thread: who & (2 ** THREAD_BITS - 1), line: how >>> LINE_SHIFT,
+      action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
+    };
+  }
+
+  /** The host's work reads or writes a range; the first conflict. Its accesses count as strong ones. */
+  hostAccess(work: Work, address: number, bytes: number, writes: boolean): { earlier: Earlier; address: number } | undefined {
+    const who = (work.first << THREAD_BITS) >>> 0;
+    let found: { earlier: Earlier; address: number } | undefined;
+    for (let at = address; at < address + bytes;) {
+      const page = at >>> PAGE_BITS;
+      const end = Math.min(address + bytes, (page + 1) * 65536);
+      let kept = this.pages[page];
+      if (kept === undefined) {
+        kept = this.pages[page] = newPage();
+        at = fillPage(kept, at, end, who, this.now, writes);
+        continue;
+      }
+      for (; at < end; at += 4 - (at & 3)) {
+        const first = at & 3;
+        const how = STRONG | (writes ? WRITE : 0) | ((1 << Math.min(4, first + end - at)) - (1 << first));
+        const i = (at & 65535) >>> 2;
+        for (let slot = 0; slot < (writes ? 3 : 1) && found === undefined; slot++) {
+          const before = kept.how[slot]![i]!;
+          if (kept.when[slot]![i] === 0 || (before & how & 15) === 0 || (before & STRONG) !== 0) continue;
+          const block = kept.who[slot]![i]! >>> THREAD_BITS;
+          if (block === work.first || this.follows(work, this.workOf(block))) continue;
+          const earlier = this.earlier(kept.who[slot]![i]!, before);
+          if (earlier !== undefined) found = { earlier, address: at };
+        }
+        record(kept, i, who, this.now, how, writes);
+      }
+    }
+    return found;
+  }
+
+  /** What a strong access learns and tells. */
+  private synchronise(watch: BlockWatch, thread: number, address: number, flags: number): void {
+    const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
+    const wide = (flags & ACCESS.block) === 0;
+    if (reads) {
+      const inBlock = watch.places.get(address) ?? 0;
+      const elsewhere = wide ? this.places.get(address) : undefined;
+      if ((flags & ACCESS.acquire) !== 0) this.acquire(watch, thread, inBlock, elsewhere);
+      else {
+        if (inBlock > watch.seen[thread]!) watch.seen[thread] = inBlock;
+        if (elsewhere !== undefined) (watch.seenOthers[thread] ??= new Knowledge()).join(elsewhere);
+      }
+      this.learn(watch.launch, address);
+    }
+    if ((flags & (ACCESS.write | ACCESS.atomic)) === 0) return;
+    const releases = (flags & ACCESS.release) !== 0;
+    const time = releases ? this.now : watch.fenced[thread]!;
+    if (time > 0) watch.places.set(address, Math.max(time, watch.places.get(address) ?? 0));
+    const told = releases && wide ? this.tell(watch) : watch.released[thread];
+    if (told !== undefined && wide) {
+      const known = this.places.get(address);
+      if (known === undefined) this.places.set(address, told.copy());
+      else known.join(told);
+    }
+    if (releases) this.now++;
+  }
+
+  /** A strong read of what other work has written: the two talk to each other, and are taken to be in order from here on. */
+  private learn(launch: LaunchWatch, address: number): void {
+    const page = this.pages[address >>> PAGE_BITS];
+    const i = (address & 65535) >>> 2;
+    if (page === undefined || page.when[0][i] === 0) return;
+    const block = page.who[0][i]! >>> THREAD_BITS;
+    if (block >= launch.first && block < launch.first + launch.blocks) return;
+    const work = this.workOf(block);
+    if (work?.stream !== undefined && launch.stream !== undefined && work.stream !== launch.stream) {
+      this.order.waited(launch.stream, work.stream, work.sequence);
+    }
+  }
+
+  private tell(watch: BlockWatch): Knowledge {
+    const told = watch.others.copy();
+    told.add(watch.number, this.now);
+    return told;
+  }
+
+  private acquire(watch: BlockWatch, thread: number, inBlock: number, elsewhere: Knowledge | undefined): void {
+    let floor = inBlock;
+    if (elsewhere !== undefined) {
+      watch.others.join(elsewhere);
+      floor = Math.max(floor, elsewhere.floor, elsewhere.blocks.get(watch.number) ?? 0);
+    }
+    if (floor > watch.threadFloor[thread]!) watch.threadFloor[thread] = floor;
+  }
+
+  fence(watch: BlockWatch, thread: number, blockOnly: boolean): void {
+    this.acquire(watch, thread, watch.seen[thread]!, blockOnly ? undefined : watch.seenOthers[thread]);
+    if (!blockOnly) watch.seenOthers[thread] = undefined;
+    watch.fenced[thread] = this.now;
+    if (!blockOnly) watch.released[thread] = this.tell(watch);
+    this.now++;
+  }
+}
+
+function newPage(): Page {
+  const three = (): [Uint32Array, Uint32Array, Uint32Array] => [new Uint32Array(WORDS), new Uint32Array(WORDS), new Uint32Array(WORDS)];
+  return { who: three(), when: three(), how: three() };
+}
+
+function record(page: Page, i: number, who: number, now: number, how: number, writes: boolean): void {
+  if (writes) {
+    note(page, 0, i, who, now, how);
+    // What was read before is ordered before this, or has been reported.
+    page.when[1][i] = page.when[2][i] = 0;
+    return;
+  }
+  if (page.when[1][i] !== 0 && page.who[1][i] !== who) {
+    page.who[2][i] = page.who[1][i]!;
+    page.when[2][i] = page.when[1][i]!;
+    page.how[2][i] = page.how[1][i]!;
+  }
+  note(page, 1, i, who, now, how);
+}
+
+/** The same thread at the same time has touched the bytes of both accesses. */
+function note(page: Page, slot: 0 | 1, i: number, who: number, now: number, how: number): void {
+  if (page.when[slot][i] === now && page.who[slot][i] === who) how |= page.how[slot][i]! & 15;
+  page.who[slot][i] = who;
+  page.when[slot][i] = now;
+  page.how[slot][i] = how;
+}
+
+/** A page that nobody has touched. Returns where it ends. */
+function fillPage(page: Page, from: number, to: number, who: number, now: number, writes: boolean): number {
+  const slot = writes ? 0 : 1;
+  const first = (from & 65535) >>> 2;
+  const end = ((to - 1) & 65535) + 1;
+  const last = (end + 3) >>> 2;
+  page.who[slot].fill(who, first, last);
+  page.when[slot].fill(now, first, last);
+  page.how[slot].fill(STRONG | (writes ? WRITE : 0) | 15, first, last);
+  return to;
+}
