@@ -128,7 +128,7 @@ export class Checker implements MemoryWatch {
     const end = address + layout.bytes;
     shadow.set(address, layout.bytes, 0);
     this.races.forget(shared, end - shared);
-    shadow.set(address + layout.params, launch.operation.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
+    shadow.set(address + layout.params, launch.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
     const own = BYTE.live | BYTE.shared;
     for (const { offset, size } of check.shared) shadow.set(shared + offset, size, own);
     if (layout.sharedBytes > check.dynamicShared) shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
@@ -159,7 +159,7 @@ export class Checker implements MemoryWatch {
     this.races.end();
     if (kind === FAULT.divergentBarrier) {
       const { words } = this.context.memory;
-      const waits = waitingThreads(words, slot.address, launch.operation.func.kernel.waits);
+      const waits = waitingThreads(words, slot.address, launch.func.kernel.waits);
       const { text, groups } = describeWaits(waits);
       const first = waits.find(({ wait }) => wait !== undefined);
       const place = this.place(watch, first?.thread ?? 0, first?.wait?.line ?? 0, 'wait');
@@ -284,7 +284,7 @@ export class Checker implements MemoryWatch {
 
   /** The frame of a called function begins to live. */
   private frame(watch: BlockWatch, address: number, number: number): void {
-    const frame = watch.launch.operation.func.module.compiled.check!.frames[number]!;
+    const frame = watch.launch.func.module.compiled.check!.frames[number]!;
     const end = watch.stack + watch.launch.check.stackBytes;
     // What lies above belonged to calls that have returned.
     this.shadow.set(address, Math.min(end - address, 4096), 0);
@@ -419,7 +419,7 @@ export class Checker implements MemoryWatch {
   }
 
   private source(launch: LaunchWatch, line: number): SourceLine | undefined {
-    return launch.operation.func.module.compiled.check?.lines.get(line);
+    return launch.func.module.compiled.check?.lines.get(line);
   }
 
   private report(kind: CheckKind, what: string, parts: {

@@ -3,6 +3,7 @@
  */
 import type { KernelCheck } from '../../../ptx/index.js';
 import type { CheckReport } from '../../check-report.js';
+import type { KernelFunction } from '../kernels/kernel-function.js';
 import type { LaunchOperation } from '../kernels/launch-operation.js';
 import type { Stream } from '../streams/stream.js';
 
@@ -24,7 +25,8 @@ export class LaunchWatch implements Work {
   readonly sequence: number;
   readonly name: string;
   readonly launch: LaunchWatch;
-  readonly operation: LaunchOperation;
+  readonly func: KernelFunction;
+  readonly sharedBytes: number;
   readonly check: KernelCheck;
   readonly kernel: string;
   readonly grid: readonly [number, number, number];
@@ -40,7 +42,8 @@ export class LaunchWatch implements Work {
   constructor(operation: LaunchOperation, check: KernelCheck, stream: Stream | undefined, first: number) {
     const [gx = 1, gy = 1, gz = 1] = operation.grid;
     const [bx = 1, by = 1, bz = 1] = operation.block;
-    this.operation = operation;
+    this.func = operation.func;
+    this.sharedBytes = operation.sharedBytes;
     this.check = check;
     this.stream = stream;
     this.sequence = stream === undefined ? 0 : stream.completed + 1;

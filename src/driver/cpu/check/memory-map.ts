@@ -99,8 +99,7 @@ export class MemoryMap {
 }
 
 function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemory | undefined {
-  const { check, operation, threads } = watch.launch;
-  const windowBytes = operation.sharedBytes;
+  const { check, sharedBytes: windowBytes, threads } = watch.launch;
   const named = (list: readonly PlacedVariable[], base: number, space: CheckMemory['space']): Known[] =>
     list.map(({ name, offset, size }) => ({ address: base + offset, bytes: size, space, label: name }));
   if (address >= watch.shared - 128 && address < watch.shared + windowBytes + 128) {

@@ -14,6 +14,7 @@ const WORDS = 2 ** (PAGE_BITS - 2);
 /** The thread's place in a `who`; the rest is the block's number. */
 const THREAD_BITS = 10;
 export const MOST_BLOCKS = 2 ** 22;
+const MOST_WORKS = 65536;
 
 /** Info of an access: bytes of the word in bits 0–3, flags, and the PTX line above. */
 const STRONG = 16;
@@ -56,7 +57,7 @@ export class RaceCheck {
 
   /** Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped. */
   number(blocks: number): number {
-    if (this.nextBlock + blocks > MOST_BLOCKS && this.running === 0) {
+    if ((this.nextBlock + blocks > MOST_BLOCKS || this.works.length > MOST_WORKS) && this.running === 0) {
       this.pages = [];
       this.works = [];
       this.nextBlock = 1;
