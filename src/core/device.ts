@@ -4,6 +4,7 @@
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
+import type { CheckOptions, CheckReport } from '../driver/check-report.js';
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
@@ -47,6 +48,11 @@ export interface OpenOptions {
   thread?: 'worker' | 'inline';
   /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
+  /**
+   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
+   * Ten to a hundred times slower.
+   */
+  check?: boolean | CheckOptions;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -84,7 +90,12 @@ export interface DeviceEvents {
    * written there by the driver.
    */
   print: [text: string];
+  /** The checking CPU device found something: also what fails nothing, leaks and all that `keepGoing` lets pass. */
+  check: [report: CheckReport];
 }
+
+/** Allocations whose place in the program is remembered. */
+const MOST_ORIGINS = 65536;
 
 interface Closable {
   close(): Promise<void>;
@@ -119,6 +130,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
   private warned = false;
+  /** Where memory was allocated, by operation; kept on a device that is checked only. */
+  private readonly origins = new Map<number, { label: string; stack: string }>();
 
   private constructor(shared: SharedDevice) {
     super();
@@ -147,12 +160,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'check']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
-    return new Device(await openShared(name, options.thread === 'inline', options.memoryBytes));
+    const check = checkedCheck(options.check);
+    return new Device(await openShared(name, options.thread === 'inline', { memoryBytes: options.memoryBytes, check }));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
@@ -383,6 +397,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
+    if (runtime.lost === undefined) this.tellLeaks();
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
     this.shared.devices.delete(this);
@@ -416,6 +431,38 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
+  }
+
+  /** What a device that is checked looks for. */
+  private get checks(): CheckOptions | undefined {
+    const { check } = this.runtime.config;
+    return check === false ? undefined : check === true ? {} : check;
+  }
+
+  private noteOrigin(root: number, label: string): void {
+    // The first lines are of the library itself: this one, allocate and alloc.
+    const stack = (new Error().stack ?? '').split('\n').slice(4).join('\n');
+    this.origins.set(root, { label, stack });
+    if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
+  }
+
+  /** What the allocation that operation `root` made is called, and where it was made. @internal */
+  origin(root: number): { label: string; stack: string } | undefined {
+    return this.origins.get(root);
+  }
+
+  /** Tells of what nobody has closed, before it is. */
+  private tellLeaks(): void {
+    const { checks } = this;
+    if (checks === undefined || checks.leaks === false) return;
+    for (const allocation of this.allocations) {
+      const origin = this.origins.get(allocation.root);
+      const report: CheckReport = {
+        kind: 'leak', message: `${allocation.toString()} was not closed before the device${origin === undefined ? '' : `; it was made\n${origin.stack}`}`, count: 1,
+        memory: { space: 'global', address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, offset: 0, ...origin },
+      };
+      if (!this.emit('check', report)) process.emitWarning(report.message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+    }
   }
 
   /** Handles and labels of what is allocated. @internal */
@@ -525,6 +572,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     memory.root = root;
     memory.mark = mark;
     memory.used(stream, 2, mark);
+    if (this.checks !== undefined) this.noteOrigin(root, named());
     this.allocations.add(memory);
     if (pool !== undefined) {
       pool.allocated();
@@ -563,6 +611,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       clearTimeout(timer);
     }
   }
+}
+
+const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+
+function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
+  if (check === undefined || typeof check === 'boolean') return check === false ? undefined : check;
+  checkOptions('options.check', check as CheckOptions, [...CHECKS]);
+  for (const name of CHECKS) {
+    const value = (check as CheckOptions)[name];
+    if (value !== undefined && typeof value !== 'boolean') throw invalid(`options.check.${name}`, 'a boolean', value);
+  }
+  return check as CheckOptions;
 }
 
 function checkPeer(other: unknown): asserts other is Device {

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers';
 
 import { CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
+import type { CheckOptions } from '../driver/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
@@ -118,22 +119,28 @@ export class SharedDevice {
   }
 }
 
-export async function openShared(name: string | undefined, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
+/** What a CPU device can be told when it is opened. */
+export interface CpuSettings {
+  memoryBytes: number | undefined;
+  check: boolean | CheckOptions | undefined;
+}
+
+export async function openShared(name: string | undefined, inline: boolean, settings: CpuSettings): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
   const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
-    return match[2] === 'cpu' ? openCpu(ordinal, inline, memoryBytes) : openCuda(ordinal, inline);
+    return match[2] === 'cpu' ? openCpu(ordinal, inline, settings) : openCuda(ordinal, inline);
   }
   // Fall back only where there is no driver or no GPU, never on a driver's error.
-  if (missingDriver() !== undefined) return openCpu(0, inline, memoryBytes);
+  if (missingDriver() !== undefined) return openCpu(0, inline, settings);
   try {
     return await openCuda(0, inline);
   } catch (error) {
     if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
-      return openCpu(0, inline, memoryBytes);
+      return openCpu(0, inline, settings);
     }
     throw error;
   }
@@ -143,8 +150,9 @@ function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
 }
 
-function openCpu(ordinal: number, inline: boolean, memoryBytes: number | undefined): Promise<SharedDevice> {
-  return openOnce(`cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}`, { provider: 'cpu', ordinal, memoryBytes }, inline);
+function openCpu(ordinal: number, inline: boolean, { memoryBytes, check }: CpuSettings): Promise<SharedDevice> {
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${check === undefined ? '' : JSON.stringify(check)}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, check }, inline);
 }
 
 async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
@@ -189,6 +197,16 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         if (!heard) process.stdout.write(text);
       },
       labels: () => new Map([...devices].flatMap((device) => device.labels())),
+      check: (report) => {
+        for (const device of devices) guarded(() => device.emit('check', report));
+      },
+      origin: (root) => {
+        for (const device of devices) {
+          const origin = device.origin(root);
+          if (origin !== undefined) return origin;
+        }
+        return undefined;
+      },
       lost: (error) => {
         opened.shared?.lost();
         for (const device of devices) guarded(() => device.emit('lost', error));

@@ -3,6 +3,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 
+import type { CheckOptions, CheckReport } from '../driver/check-report.js';
 import type { RoomStep } from './decoder.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
@@ -19,6 +20,8 @@ export interface ProviderConfig {
   koffiPath?: string | undefined;
   /** bytes of the CPU device's memory */
   memoryBytes?: number | undefined;
+  /** what a CPU device looks for */
+  check?: boolean | CheckOptions | undefined;
   /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
   without?: readonly string[];
   /** memory of an earlier open that lies ready for slots and staging: its address */
@@ -96,4 +99,5 @@ export type FromThread =
   | { kind: 'short'; step: RoomStep; stream: number }
   | { kind: 'idle' }
   | { kind: 'enumerated'; devices: EnumeratedDevice[] }
-  | { kind: 'print'; text: string };
+  | { kind: 'print'; text: string }
+  | { kind: 'check'; report: CheckReport };

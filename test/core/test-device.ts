@@ -13,7 +13,9 @@ export type Mode = NonNullable<OpenOptions['thread']>;
 export const allModes: readonly Mode[] = onCpu ? ['worker', 'inline'] : ['worker'];
 
 export function openTestDevice(options: OpenOptions = {}, name: DeviceName = testDevice): Promise<Device> {
-  return Device.open(name, options);
+  // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a report.
+  const check = process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu') ? { check: true } : {};
+  return Device.open(name, { ...check, ...options });
 }
 
 /** One open device for all tests of a `describe`, and its modules. */

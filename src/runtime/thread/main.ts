@@ -54,7 +54,7 @@ function runtimeThread(): void {
   let loop: ThreadLoop;
   try {
     let tell = post;
-    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }));
+    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }), (report) => tell({ kind: 'check', report }));
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.

@@ -1,6 +1,7 @@
 /**
  * Opens a provider and makes its device's primary context current on the calling thread.
  */
+import type { CheckReport } from '../../driver/check-report.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
 import { openLibcuda } from '../../driver/libcuda/open.js';
@@ -11,15 +12,18 @@ import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
 import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
 
-export function openDriver(config: ProviderConfig, print: (text: string) => void): Driver {
+export function openDriver(config: ProviderConfig, print: (text: string) => void, report: (report: CheckReport) => void = () => undefined): Driver {
   const older = config.without?.includes('paraminfo') === true;
-  const driver = openProvider(config, print, older);
+  const driver = openProvider(config, print, report, older);
   return older ? withoutParamInfo(driver) : driver;
 }
 
-function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean): Driver {
+function openProvider(config: ProviderConfig, print: (text: string) => void, report: (report: CheckReport) => void, older: boolean): Driver {
   if (config.provider === 'cpu') {
-    return openCpu({ print, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }) });
+    return openCpu({
+      print, report, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
+      ...(config.check === undefined ? {} : { check: config.check }),
+    });
   }
   return openLibcuda({
     ...(older ? { launchParams: 'buffer' } : {}),

@@ -87,6 +87,9 @@ export function memoryCalls(machine: Machine) {
   }
 
   return {
+    nameAllocation(dptr, root) {
+      machine.current?.checker?.map.name(dptr, root);
+    },
     cuMemGetInfo() {
       const { memory } = machine.context('cuMemGetInfo');
       return { free: memory.freeBytes, total: memory.capacity };

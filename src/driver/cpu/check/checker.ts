@@ -193,6 +193,13 @@ export class Checker implements MemoryWatch {
     return true;
   }
 
+  /** The stream's first operation has ended. */
+  completes(stream: Stream): void {
+    const { meets } = stream.head!;
+    if (meets === 'host') this.order.observed(stream, stream.completed + 1);
+    else if (meets === 'anybody') this.order.waitedForValue(stream, this.context.streams);
+  }
+
   // What kernels do
 
   private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {

@@ -69,6 +69,7 @@ export class Scheduler {
         case STEP.done:
           fruitless = 0;
           this.completions++;
+          stream.context.checker?.completes(stream);
           stream.advance();
           if (stream.idle) {
             this.retire(stream);

@@ -28,6 +28,10 @@ export class WriteValueOperation extends Operation {
     return STEP.done;
   }
 
+  override get meets(): 'host' | undefined {
+    return this.space!.kind === 'host' ? 'host' : undefined;
+  }
+
   copy(): Operation {
     return WriteValueOperation.take(this.space!, this.index, this.value);
   }
@@ -76,6 +80,10 @@ export class WaitValueOperation extends Operation {
     }
   }
 
+  override get meets(): 'anybody' {
+    return 'anybody';
+  }
+
   copy(): Operation {
     return new WaitValueOperation(this.space, this.index, this.value, this.condition);
   }
@@ -112,6 +120,10 @@ export class WriteWideValueOperation extends Operation {
     this.space.watch?.wrote(this.index * 8, 8);
     Atomics.store(wideWords(this.space), this.index, this.value);
     return STEP.done;
+  }
+
+  override get meets(): 'host' | undefined {
+    return this.space.kind === 'host' ? 'host' : undefined;
   }
 
   copy(): Operation {
@@ -154,6 +166,10 @@ export class WaitWideValueOperation extends Operation {
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND: return (have & this.value) !== 0n;
       default: return ~(have | this.value) !== 0n;
     }
+  }
+
+  override get meets(): 'anybody' {
+    return 'anybody';
   }
 
   copy(): Operation {

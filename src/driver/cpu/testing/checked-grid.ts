@@ -11,11 +11,13 @@ import { openCpu } from '../open.js';
 
 type Elements = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
 
+/** All that was found in any grid. */
+export const reports: CheckReport[] = [];
+
 export class Grid {
   readonly module: CompiledModule;
   readonly printed: { format: string; args: number }[] = [];
   readonly asserts: string[] = [];
-  readonly reports: CheckReport[] = [];
   private readonly cu: PolledDriver;
   private readonly loaded: number;
   private readonly buffer: ArrayBufferLike;
@@ -23,8 +25,8 @@ export class Grid {
   constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
     this.module = compilePtx(source, options);
     this.cu = openCpu({
-      memoryBytes: (options.pages ?? 1024) * 65536, multiprocessors: 512, check: true,
-      report: (report) => this.reports.push(report), print: (text) => this.printed.push({ format: text, args: 0 }),
+      memoryBytes: (options.pages ?? 1024) * 65536, multiprocessors: 512, check: { keepGoing: true },
+      report: (report) => reports.push(report),
     });
     this.cu.cuInit(0);
     this.cu.cuCtxSetCurrent(this.cu.cuDevicePrimaryCtxRetain(0));
