@@ -53,6 +53,11 @@ export interface OpenOptions {
    * Ten to a hundred times slower.
    */
   check?: boolean | CheckOptions;
+  /**
+   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among those that a GPU may choose.
+   * Errors name it.
+   */
+  schedule?: { seed: number };
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -160,13 +165,17 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'check']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'check', 'schedule']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
+    if (options.schedule !== undefined) {
+      checkOptions('options.schedule', options.schedule, ['seed']);
+      checkInteger('options.schedule.seed', options.schedule.seed, 0, 0xffffffff);
+    }
     const check = checkedCheck(options.check);
-    return new Device(await openShared(name, options.thread === 'inline', { memoryBytes: options.memoryBytes, check }));
+    return new Device(await openShared(name, options.thread === 'inline', { memoryBytes: options.memoryBytes, check, schedule: options.schedule }));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */

@@ -123,6 +123,7 @@ export class SharedDevice {
 export interface CpuSettings {
   memoryBytes: number | undefined;
   check: boolean | CheckOptions | undefined;
+  schedule: { seed: number } | undefined;
 }
 
 export async function openShared(name: string | undefined, inline: boolean, settings: CpuSettings): Promise<SharedDevice> {
@@ -150,9 +151,9 @@ function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
 }
 
-function openCpu(ordinal: number, inline: boolean, { memoryBytes, check }: CpuSettings): Promise<SharedDevice> {
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${check === undefined ? '' : JSON.stringify(check)}`;
-  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, check }, inline);
+function openCpu(ordinal: number, inline: boolean, { memoryBytes, check, schedule }: CpuSettings): Promise<SharedDevice> {
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${JSON.stringify([check, schedule])}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, check, schedule }, inline);
 }
 
 async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {

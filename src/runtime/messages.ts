@@ -22,6 +22,8 @@ export interface ProviderConfig {
   memoryBytes?: number | undefined;
   /** what a CPU device looks for */
   check?: boolean | CheckOptions | undefined;
+  /** the order of a CPU device's work */
+  schedule?: { seed: number } | undefined;
   /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
   without?: readonly string[];
   /** memory of an earlier open that lies ready for slots and staging: its address */

@@ -120,6 +120,8 @@ export class CpuContext {
 
   /** A kernel faulted: the context is lost, and all its queued work with it. */
   raise(result: CUresult, detail: string, reports?: readonly CheckReport[]): void {
+    const { seed } = this.machine.services;
+    if (seed !== undefined && reports === undefined) detail += ` (schedule: { seed: ${seed} })`;
     this.fault = { result, detail, ...(reports === undefined ? {} : { reports }) };
     this.dropWork();
   }

@@ -39,6 +39,8 @@ export interface CpuOptions {
   writeText?: (path: string, text: string) => void;
   /** Watches kernels and the host's work, and fails what is wrong. */
   check?: boolean | CheckOptions;
+  /** Explores the orders in which streams and blocks may run: the same seed, the same order. */
+  schedule?: { seed: number };
   /** Takes every report, also of what fails nothing. */
   report?: (report: CheckReport) => void;
 }
@@ -58,7 +60,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     writeText: options.writeText ?? writeTextOfNode,
     check: checkSettings(options.check),
     report: options.report ?? (() => undefined),
-    seed: undefined,
+    seed: options.schedule?.seed,
   });
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {

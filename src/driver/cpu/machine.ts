@@ -20,6 +20,7 @@ import { HOST_BASE, HostMemory } from './memory/host-memory.js';
 import { PEER_BASE } from './memory/peer-memory.js';
 import type { PeerMemory } from './memory/peer-memory.js';
 import type { MemoryPool } from './memory/pool.js';
+import { Schedule } from './schedule.js';
 import type { CpuEvent } from './streams/event.js';
 import { Scheduler } from './streams/scheduler.js';
 import type { Stream } from './streams/stream.js';
@@ -43,6 +44,7 @@ export interface MachineServices {
 export class Machine {
   readonly services: MachineServices;
   readonly devices: CpuDevice[] = [];
+  readonly schedule: Schedule | undefined;
   readonly scheduler: Scheduler;
   readonly host = new HostMemory();
   readonly streams = new Map<number, Stream>();
@@ -65,7 +67,8 @@ export class Machine {
 
   constructor(services: MachineServices) {
     this.services = services;
-    this.scheduler = new Scheduler(services.now);
+    this.schedule = services.seed === undefined ? undefined : new Schedule(services.seed);
+    this.scheduler = new Scheduler(services.now, this.schedule);
   }
 
   newHandle(): number {

@@ -23,6 +23,7 @@ function openProvider(config: ProviderConfig, print: (text: string) => void, rep
     return openCpu({
       print, report, ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
       ...(config.check === undefined ? {} : { check: config.check }),
+      ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
     });
   }
   return openLibcuda({

@@ -48,6 +48,8 @@ export class LaunchOperation extends Operation {
   private readonly resident: BlockSlot[] = [];
   private barrier: BlockSlot | undefined;
   private gridId = 0;
+  /** The order in which blocks begin, where it is not their own. */
+  private order: ((position: number) => number) | undefined;
   private blocksThisStep = 0;
 
   private static readonly spare: LaunchOperation[] = [];
@@ -145,6 +147,7 @@ export class LaunchOperation extends Operation {
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.gridId = ++context.launches;
+    this.order = context.machine.schedule?.order(this.gridId, total);
     this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
     if (this.cooperative) {
       this.barrier = this.slot(256);
@@ -203,6 +206,7 @@ export class LaunchOperation extends Operation {
     const { memory } = func.context;
     const words = memory.words;
     const at = slot.address >>> 2;
+    if (this.order !== undefined) this.choose(this.order(this.started));
     words[at + (CTX.ctaid >> 2)] = this.nextX;
     words[at + (CTX.ctaid >> 2) + 1] = this.nextY;
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
@@ -218,6 +222,13 @@ export class LaunchOperation extends Operation {
         this.nextZ++;
       }
     }
+  }
+
+  private choose(index: number): void {
+    const [gx = 1, gy = 1] = this.grid;
+    this.nextX = index % gx;
+    this.nextY = Math.floor(index / gx) % gy;
+    this.nextZ = Math.floor(index / (gx * gy));
   }
 
   /** Bytes of a block's shared memory. */

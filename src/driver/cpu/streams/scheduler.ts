@@ -6,11 +6,13 @@
  * work, not in time, and a step that time cut short is taken up where it was: the order of things depends on the calls
  * that were made, not on how much time `poll` was given.
  */
+import type { Schedule } from '../schedule.js';
 import { Slice, STEP } from './operation.js';
 import type { Stream } from './stream.js';
 
 export class Scheduler {
   readonly slice: Slice;
+  private readonly schedule: Schedule | undefined;
   /** Streams that have work, by priority. */
   private busy: Stream[] = [];
   /** Whose turn it is, and how many steps of it are left (0: not begun). */
@@ -21,8 +23,9 @@ export class Scheduler {
   /** Operations that have ended so far. */
   completions = 0;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, schedule: Schedule | undefined) {
     this.slice = new Slice(now);
+    this.schedule = schedule;
   }
 
   /** The streams that have work now. */
@@ -60,6 +63,7 @@ export class Scheduler {
     let fruitless = 0;
     for (;;) {
       if (this.turn >= this.busy.length) this.turn = 0;
+      if (this.stepsLeft === 0 && this.schedule !== undefined && fruitless === 0) this.turn = this.schedule.next(this.busy.length);
       const stream = this.busy[this.turn]!;
       if (this.stepsLeft === 0) this.stepsLeft = 1 << -stream.priority;
       this.current = stream;

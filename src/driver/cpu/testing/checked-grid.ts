@@ -23,7 +23,7 @@ export class Grid {
   private readonly buffer: ArrayBufferLike;
 
   constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
-    this.module = compilePtx(source, options);
+    this.module = compilePtx(source, { ...options, check: true });
     this.cu = openCpu({
       memoryBytes: (options.pages ?? 1024) * 65536, multiprocessors: 512, check: { keepGoing: true },
       report: (report) => reports.push(report),
@@ -32,6 +32,15 @@ export class Grid {
     this.cu.cuCtxSetCurrent(this.cu.cuDevicePrimaryCtxRetain(0));
     this.loaded = this.cu.cuModuleLoadDataEx(source, {});
     this.buffer = this.cu.hostView(this.cu.cuMemAllocManaged(64, 1), 64).buffer;
+  }
+
+  get memory(): { buffer: ArrayBufferLike } {
+    return { buffer: this.buffer };
+  }
+
+  get dataBase(): number {
+    const { name, offset } = this.module.variables.find(({ visible }) => visible)!;
+    return this.cu.cuModuleGetGlobal(this.loaded, name).dptr - offset;
   }
 
   bytes(): Uint8Array {
