@@ -4,7 +4,7 @@
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
-import type { CheckOptions, CheckReport } from '../driver/check-report.js';
+import type { CheckOptions, CheckReport } from '../runtime/check-report.js';
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';

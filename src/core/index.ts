@@ -38,5 +38,5 @@ export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
-export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../driver/check-report.js';
+export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';
 export type { InFlight } from '../runtime/in-flight.js';

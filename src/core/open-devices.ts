@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers';
 
 import { CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
-import type { CheckOptions } from '../driver/check-report.js';
+import type { CheckOptions } from '../runtime/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
