@@ -50,7 +50,7 @@ export interface OpenOptions {
   memoryBytes?: number;
   /**
    * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
-   * Ten to a hundred times slower.
+   * Thirty to a hundred times slower: docs/checking.md.
    */
   check?: boolean | CheckOptions;
   /**

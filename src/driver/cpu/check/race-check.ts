@@ -23,12 +23,16 @@ const ATOMIC = 64;
 const WRITE = 128;
 const LINE_SHIFT = 8;
 
-/** For each word: who, when and how, of the writer and the readers; `when` 0 stands for nobody. */
-interface Page {
-  who: [Uint32Array, Uint32Array, Uint32Array];
-  when: [Uint32Array, Uint32Array, Uint32Array];
-  how: [Uint32Array, Uint32Array, Uint32Array];
-}
+/**
+ * For each word nine numbers, so that a look at it touches one cache line: who, when and how, of the writer and of two
+ * readers. A `when` of 0 stands for nobody.
+ */
+type Page = Uint32Array;
+const FIELDS = 9;
+const READER = 3;
+const WHO = 0;
+const WHEN = 1;
+const HOW = 2;
 
 /** An earlier access that a race was found with. */
 export interface Earlier {
@@ -84,7 +88,7 @@ export class RaceCheck {
       const from = Math.max(0, address - page * 65536) >> 2;
       const to = Math.min(65536, address + bytes - page * 65536 + 3) >> 2;
       if (from === 0 && to === WORDS) this.pages[page] = undefined;
-      else for (const when of kept.when) when.fill(0, from, to);
+      else kept.fill(0, from * FIELDS, to * FIELDS);
     }
   }
 
@@ -107,18 +111,18 @@ export class RaceCheck {
   }
 
   private word(watch: BlockWatch, thread: number, address: number, who: number, how: number, writes: boolean): Earlier | undefined {
-    const page = (this.pages[address >>> PAGE_BITS] ??= newPage());
-    const i = (address & 65535) >>> 2;
+    const page = (this.pages[address >>> PAGE_BITS] ??= new Uint32Array(WORDS * FIELDS));
+    const at = ((address & 65535) >>> 2) * FIELDS;
     let found: Earlier | undefined;
-    for (let slot = 0; slot < (writes ? 3 : 1); slot++) {
-      const when = page.when[slot]![i]!;
-      if (when === 0 || page.who[slot]![i]! === who) continue;
-      const before = page.how[slot]![i]!;
+    for (let slot = at; slot < at + (writes ? FIELDS : READER); slot += READER) {
+      const when = page[slot + WHEN]!;
+      if (when === 0 || page[slot + WHO] === who) continue;
+      const before = page[slot + HOW]!;
       if ((before & how & 15) === 0) continue;
-      if (this.isOrdered(watch, thread, page.who[slot]![i]!, when, how, before)) continue;
-      found ??= this.earlier(page.who[slot]![i]!, before);
+      if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
+      found ??= this.earlier(page[slot + WHO]!, before);
     }
-    record(page, i, who, this.now, how, writes);
+    record(page, at, who, this.now, how, writes);
     return found;
   }
 
@@ -170,20 +174,20 @@ export class RaceCheck {
       const end = Math.min(address + bytes, (page + 1) * 65536);
       let kept = this.pages[page];
       if (kept === undefined) {
-        kept = this.pages[page] = newPage();
+        kept = this.pages[page] = new Uint32Array(WORDS * FIELDS);
         at = fillPage(kept, at, end, who, this.now, writes);
         continue;
       }
       for (; at < end; at += 4 - (at & 3)) {
         const first = at & 3;
         const how = STRONG | (writes ? WRITE : 0) | ((1 << Math.min(4, first + end - at)) - (1 << first));
-        const i = (at & 65535) >>> 2;
-        for (let slot = 0; slot < (writes ? 3 : 1) && found === undefined; slot++) {
-          const before = kept.how[slot]![i]!;
-          if (kept.when[slot]![i] === 0 || (before & how & 15) === 0 || (before & STRONG) !== 0) continue;
-          const block = kept.who[slot]![i]! >>> THREAD_BITS;
+        const i = ((at & 65535) >>> 2) * FIELDS;
+        for (let slot = i; slot < i + (writes ? FIELDS : READER) && found === undefined; slot += READER) {
+          const before = kept[slot + HOW]!;
+          if (kept[slot + WHEN] === 0 || (before & how & 15) === 0 || (before & STRONG) !== 0) continue;
+          const block = kept[slot + WHO]! >>> THREAD_BITS;
           if (block === work.first || this.follows(work, this.workOf(block))) continue;
-          const earlier = this.earlier(kept.who[slot]![i]!, before);
+          const earlier = this.earlier(kept[slot + WHO]!, before);
           if (earlier !== undefined) found = { earlier, address: at };
         }
         record(kept, i, who, this.now, how, writes);
@@ -222,9 +226,9 @@ export class RaceCheck {
   /** A strong read of what other work has written: the two talk to each other, and are taken to be in order from here on. */
   private learn(launch: LaunchWatch, address: number): void {
     const page = this.pages[address >>> PAGE_BITS];
-    const i = (address & 65535) >>> 2;
-    if (page === undefined || page.when[0][i] === 0) return;
-    const block = page.who[0][i]! >>> THREAD_BITS;
+    const at = ((address & 65535) >>> 2) * FIELDS;
+    if (page === undefined || page[at + WHEN] === 0) return;
+    const block = page[at + WHO]! >>> THREAD_BITS;
     if (block >= launch.first && block < launch.first + launch.blocks) return;
     const work = this.workOf(block);
     if (work?.stream !== undefined && launch.stream !== undefined && work.stream !== launch.stream) {
@@ -256,42 +260,34 @@ export class RaceCheck {
   }
 }
 
-function newPage(): Page {
-  const three = (): [Uint32Array, Uint32Array, Uint32Array] => [new Uint32Array(WORDS), new Uint32Array(WORDS), new Uint32Array(WORDS)];
-  return { who: three(), when: three(), how: three() };
-}
-
-function record(page: Page, i: number, who: number, now: number, how: number, writes: boolean): void {
+function record(page: Page, at: number, who: number, now: number, how: number, writes: boolean): void {
   if (writes) {
-    note(page, 0, i, who, now, how);
+    note(page, at, who, now, how);
     // What was read before is ordered before this, or has been reported.
-    page.when[1][i] = page.when[2][i] = 0;
+    page[at + READER + WHEN] = page[at + 2 * READER + WHEN] = 0;
     return;
   }
-  if (page.when[1][i] !== 0 && page.who[1][i] !== who) {
-    page.who[2][i] = page.who[1][i]!;
-    page.when[2][i] = page.when[1][i]!;
-    page.how[2][i] = page.how[1][i]!;
+  const reader = at + READER;
+  if (page[reader + WHEN] !== 0 && page[reader + WHO] !== who) {
+    page[reader + READER + WHO] = page[reader + WHO]!;
+    page[reader + READER + WHEN] = page[reader + WHEN]!;
+    page[reader + READER + HOW] = page[reader + HOW]!;
   }
-  note(page, 1, i, who, now, how);
+  note(page, reader, who, now, how);
 }
 
 /** The same thread at the same time has touched the bytes of both accesses. */
-function note(page: Page, slot: 0 | 1, i: number, who: number, now: number, how: number): void {
-  if (page.when[slot][i] === now && page.who[slot][i] === who) how |= page.how[slot][i]! & 15;
-  page.who[slot][i] = who;
-  page.when[slot][i] = now;
-  page.how[slot][i] = how;
+function note(page: Page, slot: number, who: number, now: number, how: number): void {
+  if (page[slot + WHEN] === now && page[slot + WHO] === who) how |= page[slot + HOW]! & 15;
+  page[slot + WHO] = who;
+  page[slot + WHEN] = now;
+  page[slot + HOW] = how;
 }
 
 /** A page that nobody has touched. Returns where it ends. */
 function fillPage(page: Page, from: number, to: number, who: number, now: number, writes: boolean): number {
-  const slot = writes ? 0 : 1;
-  const first = (from & 65535) >>> 2;
-  const end = ((to - 1) & 65535) + 1;
-  const last = (end + 3) >>> 2;
-  page.who[slot].fill(who, first, last);
-  page.when[slot].fill(now, first, last);
-  page.how[slot].fill(STRONG | (writes ? WRITE : 0) | 15, first, last);
+  const how = STRONG | (writes ? WRITE : 0) | 15;
+  const end = (((to - 1) & 65535) + 4) >>> 2;
+  for (let word = (from & 65535) >>> 2; word < end; word++) note(page, word * FIELDS + (writes ? 0 : READER), who, now, how);
   return to;
 }
