@@ -626,12 +626,13 @@ const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'
 
 function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
   if (check === undefined || typeof check === 'boolean') return check === false ? undefined : check;
-  checkOptions('options.check', check as CheckOptions, [...CHECKS]);
+  const options = check as CheckOptions;
+  checkOptions('options.check', options, [...CHECKS]);
   for (const name of CHECKS) {
-    const value = (check as CheckOptions)[name];
+    const value = options[name];
     if (value !== undefined && typeof value !== 'boolean') throw invalid(`options.check.${name}`, 'a boolean', value);
   }
-  return check as CheckOptions;
+  return options;
 }
 
 function checkPeer(other: unknown): asserts other is Device {

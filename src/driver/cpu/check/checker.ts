@@ -84,7 +84,7 @@ export class Checker implements MemoryWatch {
       check_released: (ctx = 0, first = 0, end = 0) => {
         sync.released(this.watch(ctx), first, end, this.context.memory.words);
       },
-      check_frame: (ctx = 0, thread = 0, address = 0, number = 0) => {
+      check_frame: (ctx = 0, _thread = 0, address = 0, number = 0) => {
         this.frame(this.watch(ctx), address >>> 0, number);
       },
       check_host: (ctx = 0, thread = 0, line = 0) => {

@@ -5,7 +5,8 @@
  * holds the two threads.
  */
 import { ACCESS } from '../../../ptx/index.js';
-import { BlockWatch, Knowledge } from './block-watch.js';
+import { Knowledge } from './block-watch.js';
+import type { BlockWatch } from './block-watch.js';
 import type { LaunchWatch, Work } from './launch-watch.js';
 import type { StreamOrder } from './stream-order.js';
 

@@ -22,7 +22,9 @@ export class Grid {
   private readonly loaded: number;
   private readonly buffer: ArrayBufferLike;
 
-  constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
+  constructor(text: string, options: CompileOptions & { pages?: number } = {}) {
+    // The driver tells the addresses of visible variables only.
+    const source = text.replace(/^\.const /gm, '.visible .const ');
     this.module = compilePtx(source, { ...options, check: true });
     this.cu = openCpu({
       memoryBytes: (options.pages ?? 1024) * 65536, multiprocessors: 512, check: { keepGoing: true },
