@@ -232,7 +232,7 @@ export class RaceCheck {
     const block = page[at + WHO]! >>> THREAD_BITS;
     if (block >= launch.first && block < launch.first + launch.blocks) return;
     const work = this.workOf(block);
-    if (work?.stream !== undefined && launch.stream !== undefined && work.stream !== launch.stream) {
+    if (work?.stream !== undefined && launch.stream !== undefined && !this.order.knows(launch.stream, work.stream, work.sequence)) {
       this.order.waited(launch.stream, work.stream, work.sequence);
     }
   }
