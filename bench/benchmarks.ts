@@ -1,8 +1,11 @@
 /** All benchmarks, in the order in which they run. */
 import type { Benchmark } from './benchmark.js';
+import { compileTimes } from './cpu-device/compile-time.js';
 import { cpuCopies } from './cpu-device/copy.js';
 import { firstResult } from './cpu-device/first-result.js';
+import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
+import { cpuWorkers } from './cpu-device/workers.js';
 import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
 import { copiesPlain } from './runtime/copy-plain.js';
@@ -30,6 +33,9 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,
+  ...compileTimes,
+  ...cpuKernels,
+  ...cpuWorkers,
 ];
 
 /** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */

@@ -27,7 +27,7 @@ async function run(options: Options): Promise<Report> {
 
   const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);
   const needed = chosen.flatMap(({ peers }) => peers.flatMap((peer) => ('program' in peer ? [peer.program] : [])));
-  if (programs.possible) for (const line of await programs.start([...new Set(needed)])) console.log(`peer ${line}`);
+  for (const line of await programs.start([...new Set(needed)].filter((name) => programs.possible(name)))) console.log(`peer ${line}`);
   const setup = { device, quick: options.quick, programs, count: (full: number) => (options.quick ? Math.ceil(full / 5) : full) };
 
   const rows: DetailedRow[] = [];

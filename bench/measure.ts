@@ -63,7 +63,7 @@ class Entrant {
 export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
   const count = Math.min(benchmark.rounds ?? 5, setup.quick ? 2 : Infinity);
   const rounds: Round[] = [];
-  const possible = benchmark.peers.filter((peer) => setup.programs.possible || !('program' in peer));
+  const possible = benchmark.peers.filter((peer) => !('program' in peer) || setup.programs.possible(peer.program));
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
   const close = (): Promise<unknown> => {

@@ -36,7 +36,8 @@ export async function readReport(path: string): Promise<Report> {
 export async function record(report: Report): Promise<string> {
   if (report.quick) throw new Error('a run with --quick is not for the record: run it again without');
   const device = (report.machine.gpu ?? 'cpu').toLowerCase().replace(/[^a-z0-9]+/g, '-');
-  const path = fileURLToPath(new URL(`${report.date.slice(0, 10)}-${device}.json`, RESULTS));
+  // To the minute: a day's later runs may measure other rows.
+  const path = fileURLToPath(new URL(`${report.date.slice(0, 16).toLowerCase().replace(':', '')}-${device}.json`, RESULTS));
   await writeReport(path, report);
   await writeFile(SUMMARY, json(merge(await readSummary(), report.rows)));
   return path;

@@ -16,8 +16,9 @@ import { build } from 'esbuild';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 
-/** Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. */
+/** Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. In order: the second holds the first. */
 const workerScripts = [
+  { name: 'crewSource', entry: 'src/runtime/thread/crew-member.ts', output: 'src/runtime/thread/crew-source.ts' },
   { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts' },
 ];
 

@@ -1,4 +1,4 @@
-/** Compiles a C peer on the spot: gcc and the toolkit's cuda.h; libcuda itself is loaded by the program. */
+/** Compiles a C peer on the spot: with gcc, and for a GPU the toolkit's cuda.h; libcuda itself is loaded by the program. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,15 +10,24 @@ import { PeerAbsent } from './program.js';
 
 const run = promisify(execFile);
 
+/** The command of the compiled `peers/c/NAME.c`, which needs no GPU and takes all that this machine has. @throws PeerAbsent without gcc */
+export function compileForThisMachine(name: string): Promise<string[]> {
+  return compile(name, ['-O3', '-march=native', '-fopenmp'], ['-lm']);
+}
+
 /** The command of the compiled `peers/c/NAME.c`. @throws PeerAbsent without gcc or cuda.h */
 export async function compileC(name: string): Promise<string[]> {
   const toolkits = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined);
   const include = toolkits.map((folder) => join(folder, 'include')).find((folder) => existsSync(join(folder, 'cuda.h')));
   if (include === undefined) throw new PeerAbsent(`no include/cuda.h in ${toolkits.join(', ')}; set CUDA_HOME`);
+  return compile(name, ['-O2', `-I${include}`], ['-ldl']);
+}
+
+async function compile(name: string, options: readonly string[], libraries: readonly string[]): Promise<string[]> {
   const program = join(scratchFolder(), name);
   const source = fileURLToPath(new URL(`c/${name}.c`, import.meta.url));
   try {
-    await run('gcc', ['-O2', '-Wall', `-I${include}`, '-o', program, source, '-ldl']);
+    await run('gcc', [...options, '-Wall', '-o', program, source, ...libraries]);
   } catch (error) {
     throw new PeerAbsent(error instanceof Error ? error.message.split('\n').slice(0, 3).join(' ') : String(error));
   }

@@ -1,7 +1,7 @@
 /** The peer programs: what there is, how each is started, and those that run. */
 import { fileURLToPath } from 'node:url';
 
-import { compileC } from './compile.js';
+import { compileC, compileForThisMachine } from './compile.js';
 import { PeerAbsent, Program } from './program.js';
 
 export const KERNELS = fileURLToPath(new URL('../kernels/', import.meta.url));
@@ -15,9 +15,13 @@ const COMMANDS = {
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
+  kernels: () => compileForThisMachine('kernels'),
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
 export type ProgramName = keyof typeof COMMANDS;
+
+/** Programs that run on the machine's cores and need no GPU. */
+const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels']);
 
 function here(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
@@ -32,9 +36,9 @@ export class Programs {
     this.ordinal = ordinal;
   }
 
-  /** Whether any can run here at all. */
-  get possible(): boolean {
-    return this.ordinal !== undefined;
+  /** Whether a program can run here at all. */
+  possible(name: ProgramName): boolean {
+    return this.ordinal !== undefined || ON_CORES.has(name);
   }
 
   /**
@@ -67,8 +71,8 @@ export class Programs {
   }
 
   private async launch(name: ProgramName): Promise<Program> {
-    if (this.ordinal === undefined) throw new PeerAbsent('it needs a GPU');
+    if (!this.possible(name)) throw new PeerAbsent('it needs a GPU');
     const [command, ...args] = await COMMANDS[name]();
-    return Program.start(name, command!, [...args, String(this.ordinal), KERNELS]);
+    return Program.start(name, command!, [...args, String(this.ordinal ?? 0), KERNELS]);
   }
 }

@@ -4,14 +4,13 @@
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkInteger, checkOptions, invalid } from './arguments.js';
 import type { DeviceBuffer } from './buffer.js';
 import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS } from './dtype.js';
-import type { DType, DTypeName, HostArray, HostView } from './dtype.js';
+import type { DType, DTypeName, HostArray } from './dtype.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
-import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import { encoderFor, readTarget } from './host-codec.js';
 import type { Allocation } from './memory.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
@@ -119,16 +118,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     this.check(stream);
     if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
     checkOptions('options', target, ['into']);
-    const into: unknown = target.into;
-    let array: HostView;
-    if (into === undefined) array = hostArray(this.dtype.name, this.length, false);
-    else {
-      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${HOST_ARRAYS[this.dtype.name].name}`, into);
-      checkArray(this.dtype, into, false, 'into');
-      if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', this.count(), into);
-      array = into;
-    }
-    const decoder = decoderFor(this.dtype, array, false, 'into', into === undefined);
+    const { target: array, decoder } = readTarget(this.dtype, this.length, target.into, { count: this.count() });
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.toString()}.read`, () => array as HostArray<D>);
   }
 
@@ -201,10 +191,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
   private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
     const argument = toDevice ? 'source' : 'target';
-    host.checkAlive();
-    if (host.device.runtime !== this.device.runtime) throw invalid(argument, `a pinned buffer of ${this.device.name}`, show(host));
-    if (host.dtype.name !== this.dtype.name) throw invalid(argument, `dtype ${this.dtype.name}`, host.dtype.name);
-    if (host.length !== this.length) throw invalid(argument, this.count(), host.length, 'Use slice(from, to) on a longer one.');
+    host.checkCopy(argument, this, this.count(), 'Use slice(from, to) on a longer one.');
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     const access = toDevice ? this.wholeAccess() : ACCESS_READ;

@@ -8,10 +8,9 @@ import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
 import { DeviceBox, copyBox } from './box.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS } from './dtype.js';
-import type { DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
+import type { DType, DTypeName, HostArray, Scalar } from './dtype.js';
 import { fillPattern } from './fill-pattern.js';
-import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import { encoderFor, readTarget } from './host-codec.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
@@ -124,16 +123,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
-    const into: unknown = options.into;
-    let target: HostView;
-    if (into === undefined) target = hostArray(this.dtype.name, this.length, false);
-    else {
-      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${HOST_ARRAYS[this.dtype.name].name}`, into);
-      checkArray(this.dtype, into, false, 'into');
-      if (elementsOf(this.dtype, into, false) !== this.length) throw invalid('into', `${this.length} elements`, into);
-      target = into;
-    }
-    const decoder = decoderFor(this.dtype, target, false, 'into', into === undefined);
+    const { target, decoder } = readTarget(this.dtype, this.length, options.into);
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as HostArray<D>);
   }
 

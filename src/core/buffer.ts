@@ -6,14 +6,14 @@ import {
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkDType, checkInteger, checkOptions, checkSignal, invalid, show } from './arguments.js';
+import { checkDType, checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
-import type { BitArray, DType, DTypeName, HostArray, HostView, Scalar } from './dtype.js';
-import { checkArray, decoderFor, elementsOf, encoderFor, hostArray } from './host-codec.js';
+import { HOST_ARRAYS } from './dtype.js';
+import type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
+import { elementsOf, encoderFor, readTarget } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { leaks } from './memory.js';
@@ -398,27 +398,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   private readArray<A>(stream: Stream, into: unknown, raw: boolean): Pending<A> {
-    let target: HostView;
-    if (into === undefined) target = hostArray(this.dtype.name, this.length, raw);
-    else {
-      const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[this.dtype.name].name;
-      if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${expected}`, into);
-      checkArray(this.dtype, into, raw, 'into');
-      if (elementsOf(this.dtype, into, raw) !== this.length) {
-        throw invalid('into', `${this.length} elements`, into, 'Read part of the buffer with slice(from, to).');
-      }
-      target = into;
-    }
-    const decoder = decoderFor(this.dtype, target, raw, 'into', into === undefined);
+    const { target, decoder } = readTarget(this.dtype, this.length, into, { raw, fix: 'Read part of the buffer with slice(from, to).' });
     return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as A);
   }
 
   private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
     const argument = toDevice ? 'source' : 'target';
-    host.checkAlive();
-    if (host.device.runtime !== this.device.runtime) throw invalid(argument, `a pinned buffer of ${this.device.name}`, show(host));
-    if (host.dtype.name !== this.dtype.name) throw invalid(argument, `dtype ${this.dtype.name}`, host.dtype.name);
-    if (host.length !== this.length) throw invalid(argument, `${this.length} elements`, host.length, 'Use slice(from, to) on the longer one.');
+    host.checkCopy(argument, this, `${this.length} elements`, 'Use slice(from, to) on the longer one.');
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     const access = toDevice ? this.wholeAccess() : ACCESS_READ;

@@ -20,13 +20,15 @@ import { Event } from './event.js';
 import type { EventOptions } from './event.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
+import { createArray } from './array.js';
+import type { ArraySize, DeviceArray } from './array.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
-import { openShared } from './open-devices.js';
+import { MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -38,6 +40,8 @@ import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
 import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
+import { createSurface, createTexture } from './texture.js';
+import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
@@ -48,6 +52,17 @@ export interface OpenOptions {
   thread?: 'worker' | 'inline';
   /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
+  /**
+   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
+   * of all effects is the same in every run; so it is with `check` and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
+   */
+  workers?: number;
+  /**
+   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other and with no other work
+   * queued that could release them: the error says where each block waits. Infinity: never, for kernels that wait for the
+   * host. Default 10,000.
+   */
+  stallLimit?: number;
   /**
    * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
    * Thirty to a hundred times slower: docs/checking.md.
@@ -165,17 +180,25 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'check', 'schedule']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
+    if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+    if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
     if (options.schedule !== undefined) {
       checkOptions('options.schedule', options.schedule, ['seed']);
       checkInteger('options.schedule.seed', options.schedule.seed, 0, 0xffffffff);
     }
     const check = checkedCheck(options.check);
-    return new Device(await openShared(name, options.thread === 'inline', { memoryBytes: options.memoryBytes, check, schedule: options.schedule }));
+    const inline = options.thread === 'inline';
+    if (options.workers !== undefined && options.workers > 1) {
+      if (inline) throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
+      const alone = check !== undefined && check !== false ? 'check' : options.schedule !== undefined ? 'schedule' : undefined;
+      if (alone !== undefined) throw invalid('options.workers', `1, or left out, with '${alone}', which one thread follows`, options.workers);
+    }
+    return new Device(await openShared(name, inline, { ...options, check }));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
@@ -302,6 +325,38 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
+  }
+
+  /**
+   * Makes an array of texels: memory in an order of the device's own, for textures with filtering in two or three
+   * dimensions, layers, cubes and surfaces. cuArray3DCreate
+   *
+   * @throws CudaArgumentError for a dtype that no texel has, or sizes that do not go together; CudaOutOfMemoryError
+   */
+  async allocArray<D extends DTypeName>(dtype: DType<D>, size: ArraySize): Promise<DeviceArray<D>> {
+    this.check();
+    return createArray(this, dtype, size);
+  }
+
+  /**
+   * Makes a texture: a way for kernels to read an array, an image or a buffer by coordinates, to be passed to them as a
+   * 64-bit argument (`cudaTextureObject_t`). Kernels that are given it count as users of what it reads.
+   * cuTexObjectCreate
+   *
+   * @throws CudaArgumentError for options that do not go together
+   */
+  async createTexture<D extends DTypeName>(source: TextureSource<D>, options: TextureOptions = {}): Promise<Texture<D>> {
+    this.check();
+    return createTexture(this, source, options);
+  }
+
+  /**
+   * Makes a surface: a way for kernels to read and write an array that was made with `surface: true`.
+   * cuSurfObjectCreate
+   */
+  async createSurface<D extends DTypeName>(array: DeviceArray<D>): Promise<Surface<D>> {
+    this.check();
+    return createSurface(this, array);
   }
 
   /** The pool that allocations come from where none is named. cuDeviceGetDefaultMemPool */
@@ -539,9 +594,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     else process.emitWarning(`${shown.message} (nobody awaited it; listen with device.on('error', …))`, { type: 'CudaWarning', code: shown.code });
   }
 
-  /** Something was collected without being closed. @internal */
+  /** Something was collected without being closed; that of a device that is closed is closed with it. @internal */
   leaked(what: string): void {
-    if (this.warned) return;
+    if (this.warned || this.closing) return;
     this.warned = true;
     process.emitWarning(`${what} was garbage-collected without being closed; it is freed now. Declare it with 'using', or call close(). Further leaks are not reported.`, {
       type: 'CudaWarning', code: 'CUDA_LEAK',

@@ -147,6 +147,24 @@ export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostV
   return allocateHost(`a ${constructor.name} to read into`, length * constructor.BYTES_PER_ELEMENT, fix, () => new constructor(length));
 }
 
+/**
+ * Where a read goes: the caller's array `into`, which has to be the dtype's own and as long as what is read (`count` says
+ * in words how long), or a new one.
+ */
+export function readTarget(
+  dtype: DType, length: number, into: unknown, { raw = false, count = `${length} elements`, fix = '' } = {},
+): { target: HostView; decoder: Decoder } {
+  let target: HostView;
+  if (into === undefined) target = hostArray(dtype.name, length, raw);
+  else {
+    if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${(raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name}`, into);
+    checkArray(dtype, into, raw, 'into');
+    if (elementsOf(dtype, into, raw) !== length) throw invalid('into', count, into, fix);
+    target = into;
+  }
+  return { target, decoder: decoderFor(dtype, target, raw, 'into', into === undefined) };
+}
+
 /** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];

@@ -20,6 +20,8 @@ import type { Resource } from './resource.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
+import { TexelObject } from './texture.js';
+import type { Surface, Texture } from './texture.js';
 
 /** One number for x, or up to three for x, y and z. */
 export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
@@ -42,8 +44,8 @@ export interface LaunchOptions {
   priority?: number;
 }
 
-/** Memory whose address a kernel can be given. */
-export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
+/** Memory whose address a kernel can be given, or a texture or surface of it. */
+export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
 /** What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. */
 export type KernelArgument = KernelMemory | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
 
@@ -97,12 +99,13 @@ interface LaunchShape {
   readonly blockZ: number;
   readonly sharedBytes: number;
   readonly extended: boolean;
-  /** Whether OP.launchLine can say it. */
+  /** Whether OP.launchLine can say it, or OP.launchGrid. */
   readonly line: boolean;
+  readonly simple: boolean;
 }
 
 const NO_SHAPE: LaunchShape = {
-  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false,
+  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false, simple: false,
 };
 
 const scratch = new ArrayBuffer(8);
@@ -218,7 +221,8 @@ export class Kernel {
         if (resource === undefined) continue;
         memory[params++] = resource.handle | pointers[i]!.lineBits;
       }
-    } else params = this.beginWide(stream, options, shape, references, root);
+    } else if (shape.simple) params = this.beginGrid(stream, shape, references, root);
+    else params = this.beginWide(stream, options, shape, references, root);
     const { memory, floats } = ring;
     if (this.clears) for (let i = 0; i < paramWords; i++) memory[params + i] = 0;
     const { ways } = this;
@@ -232,7 +236,8 @@ export class Kernel {
             // It was found to be memory above. The decoder adds the address to the offset.
             const offset = (arg as KernelMemory).byteOffset;
             memory[at] = offset | 0;
-            memory[at + 1] = offset < TWO32 ? 0 : offset / TWO32;
+            // What leads from a texture's texels to the object may be negative.
+            memory[at + 1] = offset >= 0 && offset < TWO32 ? 0 : Math.floor(offset / TWO32);
             continue;
           }
           break;
@@ -321,29 +326,38 @@ export class Kernel {
       blockX === last.blockX && blockY === last.blockY && blockZ === last.blockZ && sharedBytes === last.sharedBytes
     ) return last;
     this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes);
+    const simple = !extended && this.paramWords <= LINE_MAX_WORD;
     const shape: LaunchShape = {
       grid: usual ? grid : NaN, block: usual ? block : NaN, shared, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
-      line: gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1 && !extended && this.paramWords <= LINE_MAX_WORD,
+      simple, line: simple && gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1,
     };
     if (usual) this.shape = shape;
     else this.wideShape = shape;
     return shape;
   }
 
-  /** Begins a launch that OP.launchLine cannot say. Returns where its parameters go. */
+  /** Begins a launch of more than one dimension. Returns where its parameters go. */
+  private beginGrid(stream: Stream, shape: LaunchShape, references: number, root: number): number {
+    const { pointers, memories } = this;
+    const body = stream.begin(OP.launchGrid, 13 + references + this.paramWords, root);
+    const { memory } = this.runtime.ring;
+    putShape(memory, body, this.handle, shape);
+    memory[body + 8] = references | (this.paramBytes << 16);
+    let at = body + 9;
+    for (let i = 0; i < pointers.length; i++) {
+      const resource = memories[i];
+      if (resource !== undefined) memory[at++] = resource.handle | pointers[i]!.lineBits;
+    }
+    return at;
+  }
+
+  /** Begins a launch that neither OP.launchLine nor OP.launchGrid can say. Returns where its parameters go. */
   private beginWide(stream: Stream, options: LaunchOptions, shape: LaunchShape, references: number, root: number): number {
     const { pointers, memories, paramWords } = this;
     const { extended } = shape;
     const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
     const { memory } = this.runtime.ring;
-    memory[body] = this.handle;
-    memory[body + 1] = shape.gridX;
-    memory[body + 2] = shape.gridY;
-    memory[body + 3] = shape.gridZ;
-    memory[body + 4] = shape.blockX;
-    memory[body + 5] = shape.blockY;
-    memory[body + 6] = shape.blockZ;
-    memory[body + 7] = shape.sharedBytes;
+    putShape(memory, body, this.handle, shape);
     let at = body + 8;
     if (extended) {
       putAttributes(memory, at, options);
@@ -380,8 +394,9 @@ export class Kernel {
   }
 
   private memoryOfAny(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
-    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer) {
+    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer || arg instanceof TexelObject) {
       const { memory } = arg;
+      if (arg instanceof TexelObject) arg.checkArgument(`args[${param.index}]`, this.name);
       if (memory.disposed) {
         throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
       }
@@ -483,6 +498,18 @@ function usualWay(param: ParamLayout): number {
   return param.scalar === 'i32' || param.scalar === 'u32' ? WAY_I32 : WAY_OTHER;
 }
 
+/** The first eight words of a launch that names all dimensions. */
+function putShape(memory: Int32Array, at: number, handle: number, shape: LaunchShape): void {
+  memory[at] = handle;
+  memory[at + 1] = shape.gridX;
+  memory[at + 2] = shape.gridY;
+  memory[at + 3] = shape.gridZ;
+  memory[at + 4] = shape.blockX;
+  memory[at + 5] = shape.blockY;
+  memory[at + 6] = shape.blockZ;
+  memory[at + 7] = shape.sharedBytes;
+}
+
 function extent(memory: KernelMemory): readonly [number, number] {
   return [memory.byteOffset, memory.byteOffset + memory.byteLength];
 }
@@ -532,7 +559,7 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
     }
     const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, 0, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
     memory[at] = offset | 0;
-    memory[at + 1] = (offset / TWO32) | 0;
+    memory[at + 1] = Math.floor(offset / TWO32);
     return;
   }
   if (param.kind === 'struct') {

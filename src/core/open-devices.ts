@@ -18,6 +18,9 @@ import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
+/** Threads that a CPU device can be given. */
+export const MAX_WORKERS = 256;
+
 const open = new Map<string, Promise<SharedDevice>>();
 
 /** What all Devices that are open on one runtime share. */
@@ -119,29 +122,22 @@ export class SharedDevice {
   }
 }
 
-/** What a CPU device can be told when it is opened. */
-export interface CpuSettings {
-  memoryBytes: number | undefined;
-  check: boolean | CheckOptions | undefined;
-  schedule: { seed: number } | undefined;
-}
-
-export async function openShared(name: string | undefined, inline: boolean, settings: CpuSettings): Promise<SharedDevice> {
+export async function openShared(name: string | undefined, inline: boolean, options: CpuDeviceOptions): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
   const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
   const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
-    return match[2] === 'cpu' ? openCpu(ordinal, inline, settings) : openCuda(ordinal, inline);
+    return match[2] === 'cpu' ? openCpu(ordinal, inline, options) : openCuda(ordinal, inline);
   }
   // Fall back only where there is no driver or no GPU, never on a driver's error.
-  if (missingDriver() !== undefined) return openCpu(0, inline, settings);
+  if (missingDriver() !== undefined) return openCpu(0, inline, options);
   try {
     return await openCuda(0, inline);
   } catch (error) {
     if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
-      return openCpu(0, inline, settings);
+      return openCpu(0, inline, options);
     }
     throw error;
   }
@@ -151,9 +147,30 @@ function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
 }
 
-function openCpu(ordinal: number, inline: boolean, { memoryBytes, check, schedule }: CpuSettings): Promise<SharedDevice> {
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${JSON.stringify([check, schedule])}`;
-  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, check, schedule }, inline);
+/** What a CPU device is given beside its number: devices that differ in it are different devices. */
+interface CpuDeviceOptions {
+  memoryBytes?: number | undefined;
+  workers?: number | undefined;
+  stallLimit?: number | undefined;
+  check?: boolean | CheckOptions | undefined;
+  schedule?: { seed: number } | undefined;
+}
+
+function openCpu(ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit, check, schedule }: CpuDeviceOptions): Promise<SharedDevice> {
+  // One thread follows what kernels do, and the order that a seed decides is one thread's.
+  const alone = inline || schedule !== undefined || (check !== undefined && check !== false);
+  const workers = alone ? 1 : asked ?? workersOfEnvironment();
+  const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${own}:${JSON.stringify([check, schedule])}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule }, inline);
+}
+
+function workersOfEnvironment(): number | undefined {
+  const text = process.env['ASYNC_CUDA_WORKERS'];
+  if (text === undefined || text === '') return undefined;
+  const workers = Number(text);
+  if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS) throw invalid('ASYNC_CUDA_WORKERS', `1 to ${MAX_WORKERS}`, text);
+  return workers;
 }
 
 async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {

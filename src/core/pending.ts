@@ -49,10 +49,12 @@ export class Pending<T = void> implements PromiseLike<T> {
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     this.claim();
-    if (this.promise === undefined && this.finish === undefined && this.stream.passesSoon(this.mark)) {
-      const failure = this.stream.runtime.failureOf(this.root);
-      this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
-    }
+    if (this.promise === undefined) {
+      if (this.finish === undefined && this.stream.passesSoon(this.mark)) {
+        const failure = this.stream.runtime.failureOf(this.root);
+        this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
+      }
+    } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
     this.promise ??= this.settle();
     if (typeof onRejected === 'function') return this.promise.then(onFulfilled, onRejected);
     const chained: Promise<A | B> = this.promise.then(onFulfilled, (error: unknown) => {
@@ -150,8 +152,8 @@ export class Pending<T = void> implements PromiseLike<T> {
  *
  * @internal
  */
-export function pendingOf<T>(stream: Stream, promise: Promise<T>): Pending<T> {
-  const pending = new Pending<T>(stream, 0, 0);
+export function pendingOf<T>(stream: Stream, promise: Promise<T>, mark = 0): Pending<T> {
+  const pending = new Pending<T>(stream, 0, mark);
   pending.follow(promise, (error) => stream.device.unclaimed(error));
   return pending;
 }

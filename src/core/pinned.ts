@@ -6,7 +6,7 @@
  */
 import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, invalid } from './arguments.js';
+import { checkInteger, invalid, show } from './arguments.js';
 import type { Device } from './device.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
@@ -143,6 +143,14 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
       throw new CudaDisposedError('pinned buffer: used after it was closed. Make another with await device.pinned(dtype, length).');
     }
     this.device.check();
+  }
+
+  /** What a copy between it and memory on the device needs: the same device, dtype and length, `count` in words. @internal */
+  checkCopy(argument: string, other: { device: Device; dtype: DType<D>; length: number }, count: string, fix: string): void {
+    this.checkAlive();
+    if (this.device.runtime !== other.device.runtime) throw invalid(argument, `a pinned buffer of ${other.device.name}`, show(this));
+    if (this.dtype.name !== other.dtype.name) throw invalid(argument, `dtype ${other.dtype.name}`, this.dtype.name);
+    if (this.length !== other.length) throw invalid(argument, count, this.length, fix);
   }
 
   /** Access of a command that writes all of this view. @internal */

@@ -448,6 +448,12 @@ export class Stream implements Disposable {
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index);
   }
 
+  /** As {@link passed}, for what nobody may ever await: does not look for the end at once. @internal */
+  passedLater(mark: number): Promise<void> {
+    if (this.hasPassed(mark)) return this.runtime.completion.end();
+    return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, false);
+  }
+
   /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
@@ -463,6 +469,12 @@ export class Stream implements Disposable {
       return false;
     }
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
+  }
+
+  /** Somebody awaits what waits for `mark` already: looks for a few microseconds whether it ends. @internal */
+  lookFor(mark: number): void {
+    if (this.hasPassed(mark) || this.capturing !== undefined || this.runtime.lost !== undefined) return;
+    this.runtime.completion.spinFor(this.slot, this.fenceAt(mark, true));
   }
 
   /** The fence behind operation `mark`; writes one where there is none yet. @internal */

@@ -4,7 +4,7 @@
  * A small one is copied at the call. A large one holds its stream, goes through staging slice by slice (each short
  * enough for the event loop), and then lets the stream go on; so the order of the calls is the order on the device.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_FROM_ARRAY, COPY_HOST_TO_DEVICE, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaError } from '../runtime/errors.js';
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
@@ -48,6 +48,8 @@ export interface Region {
   readonly slicePitch?: number;
   /** Whether the region is all of its resource. */
   readonly whole: boolean;
+  /** Whether the resource is an array, which is reached by coordinates: offsets then count as if it were dense. */
+  readonly array?: boolean;
 }
 
 interface Slice {
@@ -104,11 +106,12 @@ function putCopy(
 ): void {
   const { ring } = stream.runtime;
   const device = region.resource.handle | (access << ACCESS_SHIFT);
-  if (slice.depth > 1) {
+  if (slice.depth > 1 || region.array === true) {
     const body = bypass ? stream.beginBypass(OP.copy3D, 18, root) : stream.begin(OP.copy3D, 18, root);
     const dense = { handle: staging.handle, offset: stagingOffset, pitch: slice.line, rows: slice.rows };
     const there = { handle: device, offset: slice.device, pitch: region.pitch, rows: region.slicePitch! / region.pitch };
-    const kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+    let kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
+    if (region.array === true) kind |= toDevice ? COPY_TO_ARRAY : COPY_FROM_ARRAY;
     putBox(ring.memory, body, toDevice ? there : dense, toDevice ? dense : there, slice.line, slice.rows, slice.depth, kind);
   } else if (slice.rows === 1) {
     const body = bypass ? stream.beginBypass(OP.copy, 13, root) : stream.begin(OP.copy, 13, root);
@@ -304,7 +307,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
     segment.uses.set(stream, mark);
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
-    const copied = stream.passed(mark).then(
+    const copied = stream.passedLater(mark).then(
       async () => {
         const failure = runtime.failureOf(root);
         try {
@@ -320,7 +323,7 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
         return finish();
       },
     );
-    return pendingOf(stream, copied);
+    return pendingOf(stream, copied, mark);
   }
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);

@@ -28,6 +28,9 @@ export type CUgraph = number;
 export type CUgraphNode = number;
 export type CUgraphExec = number;
 export type CUmemoryPool = number;
+export type CUarray = number;
+export type CUtexObject = number;
+export type CUsurfObject = number;
 /** A device address in bytes. */
 export type CUdeviceptr = number;
 /** A host address in bytes that the driver knows (registered or allocated by it). */
@@ -41,12 +44,15 @@ export interface CUDA_MEMCPY2D {
   srcHost: HostAddress;
   srcDevice: CUdeviceptr;
   srcPitch: number;
+  /** For CU_MEMORYTYPE_ARRAY, as `dstArray`. */
+  srcArray?: CUarray;
   dstXInBytes: number;
   dstY: number;
   dstMemoryType: number;
   dstHost: HostAddress;
   dstDevice: CUdeviceptr;
   dstPitch: number;
+  dstArray?: CUarray;
   WidthInBytes: number;
   Height: number;
 }
@@ -61,6 +67,8 @@ export interface CUDA_MEMCPY3D {
   srcDevice: CUdeviceptr;
   srcPitch: number;
   srcHeight: number;
+  /** For CU_MEMORYTYPE_ARRAY, as `dstArray`. */
+  srcArray?: CUarray;
   dstXInBytes: number;
   dstY: number;
   dstZ: number;
@@ -69,9 +77,52 @@ export interface CUDA_MEMCPY3D {
   dstDevice: CUdeviceptr;
   dstPitch: number;
   dstHeight: number;
+  dstArray?: CUarray;
   WidthInBytes: number;
   Height: number;
   Depth: number;
+}
+
+/** An array of one or two dimensions; a height of 0 is one. */
+export interface CUDA_ARRAY_DESCRIPTOR {
+  /** texels */
+  Width: number;
+  Height: number;
+  /** a value of CUarray_format */
+  Format: number;
+  /** 1, 2 or 4 */
+  NumChannels: number;
+}
+
+/** An array of up to three dimensions, or of layers: `Depth` then counts them. Dimensions that are not there are 0. */
+export interface CUDA_ARRAY3D_DESCRIPTOR extends CUDA_ARRAY_DESCRIPTOR {
+  Depth: number;
+  /** CUDA_ARRAY3D_* */
+  Flags: number;
+}
+
+/** What a texture or surface reads: the fields of the union's part that `resType` (CUresourcetype) names. */
+export interface CUDA_RESOURCE_DESC {
+  resType: number;
+  array?: { hArray: CUarray };
+  linear?: { devPtr: CUdeviceptr; format: number; numChannels: number; sizeInBytes: number };
+  pitch2D?: { devPtr: CUdeviceptr; format: number; numChannels: number; width: number; height: number; pitchInBytes: number };
+}
+
+/** How a texture reads. */
+export interface CUDA_TEXTURE_DESC {
+  /** CUaddress_mode of each dimension */
+  addressMode: readonly [number, number, number];
+  /** CUfilter_mode */
+  filterMode: number;
+  /** CU_TRSF_* */
+  flags: number;
+  maxAnisotropy?: number;
+  mipmapFilterMode?: number;
+  mipmapLevelBias?: number;
+  minMipmapLevelClamp?: number;
+  maxMipmapLevelClamp?: number;
+  borderColor?: readonly [number, number, number, number];
 }
 
 /** A 3-D copy between two contexts. */
@@ -296,6 +347,15 @@ export interface Driver {
   cuMemsetD2D8Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
   cuMemsetD2D16Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
   cuMemsetD2D32Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
+
+  // Arrays, textures and surfaces
+  cuArrayCreate(desc: CUDA_ARRAY_DESCRIPTOR): CUarray;
+  cuArray3DCreate(desc: CUDA_ARRAY3D_DESCRIPTOR): CUarray;
+  cuArrayDestroy(hArray: CUarray): void;
+  cuTexObjectCreate(resDesc: CUDA_RESOURCE_DESC, texDesc: CUDA_TEXTURE_DESC): CUtexObject;
+  cuTexObjectDestroy(texObject: CUtexObject): void;
+  cuSurfObjectCreate(resDesc: CUDA_RESOURCE_DESC): CUsurfObject;
+  cuSurfObjectDestroy(surfObject: CUsurfObject): void;
 
   // Modules, libraries, linker. `image` is PTX text (no terminating zero needed), cubin or fatbin bytes.
   cuModuleLoadDataEx(image: string | Uint8Array, options: JitOptions): CUmodule;

@@ -109,6 +109,62 @@ export const CUmemorytype = {
 } as const;
 export type CUmemorytype = (typeof CUmemorytype)[keyof typeof CUmemorytype];
 
+/** Type of an element of an array. */
+export const CUarray_format = {
+  CU_AD_FORMAT_UNSIGNED_INT8: 1,
+  CU_AD_FORMAT_UNSIGNED_INT16: 2,
+  CU_AD_FORMAT_UNSIGNED_INT32: 3,
+  CU_AD_FORMAT_SIGNED_INT8: 8,
+  CU_AD_FORMAT_SIGNED_INT16: 9,
+  CU_AD_FORMAT_SIGNED_INT32: 10,
+  CU_AD_FORMAT_HALF: 16,
+  CU_AD_FORMAT_FLOAT: 32,
+} as const;
+export type CUarray_format = (typeof CUarray_format)[keyof typeof CUarray_format];
+
+/** cuArray3DCreate. */
+export const CUDA_ARRAY3D = {
+  CUDA_ARRAY3D_LAYERED: 1,
+  CUDA_ARRAY3D_SURFACE_LDST: 2,
+  CUDA_ARRAY3D_CUBEMAP: 4,
+  CUDA_ARRAY3D_TEXTURE_GATHER: 8,
+} as const;
+export type CUDA_ARRAY3D = (typeof CUDA_ARRAY3D)[keyof typeof CUDA_ARRAY3D];
+
+/** What cuTexObjectCreate and cuSurfObjectCreate are given. */
+export const CUresourcetype = {
+  CU_RESOURCE_TYPE_ARRAY: 0,
+  CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: 1,
+  CU_RESOURCE_TYPE_LINEAR: 2,
+  CU_RESOURCE_TYPE_PITCH2D: 3,
+} as const;
+export type CUresourcetype = (typeof CUresourcetype)[keyof typeof CUresourcetype];
+
+/** What a texture gives outside itself. */
+export const CUaddress_mode = {
+  CU_TR_ADDRESS_MODE_WRAP: 0,
+  CU_TR_ADDRESS_MODE_CLAMP: 1,
+  CU_TR_ADDRESS_MODE_MIRROR: 2,
+  CU_TR_ADDRESS_MODE_BORDER: 3,
+} as const;
+export type CUaddress_mode = (typeof CUaddress_mode)[keyof typeof CUaddress_mode];
+
+export const CUfilter_mode = {
+  CU_TR_FILTER_MODE_POINT: 0,
+  CU_TR_FILTER_MODE_LINEAR: 1,
+} as const;
+export type CUfilter_mode = (typeof CUfilter_mode)[keyof typeof CUfilter_mode];
+
+/** Flags of CUDA_TEXTURE_DESC. */
+export const CU_TRSF = {
+  CU_TRSF_READ_AS_INTEGER: 0x01,
+  CU_TRSF_NORMALIZED_COORDINATES: 0x02,
+  CU_TRSF_SRGB: 0x10,
+  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION: 0x20,
+  CU_TRSF_SEAMLESS_CUBEMAP: 0x40,
+} as const;
+export type CU_TRSF = (typeof CU_TRSF)[keyof typeof CU_TRSF];
+
 /** cuMemAdvise. */
 export const CUmem_advise = {
   CU_MEM_ADVISE_SET_READ_MOSTLY: 1,

@@ -5,7 +5,7 @@
  */
 import type { CUfunction, CUstream, Driver } from './driver.js';
 
-/** One-dimensional launches without attributes. */
+/** Launches without attributes. */
 export interface LaunchBatch {
   /** How many can be prepared at once. */
   readonly capacity: number;
@@ -17,7 +17,10 @@ export interface LaunchBatch {
    * `paramBytes` says where the last parameter ends. Returns false where this launch has to go another way, by
    * cuLaunchKernel, which says what is wrong with it.
    */
-  prepare(i: number, func: CUfunction, gridDimX: number, blockDimX: number, sharedMemBytes: number, stream: CUstream, paramBytes: number): boolean;
+  prepare(
+    i: number, func: CUfunction, gridDimX: number, gridDimY: number, gridDimZ: number, blockDimX: number, blockDimY: number,
+    blockDimZ: number, sharedMemBytes: number, stream: CUstream, paramBytes: number,
+  ): boolean;
   /** @throws {DriverError} */
   run(i: number): void;
 }
@@ -35,17 +38,24 @@ export class PlainBatch implements LaunchBatch {
   readonly stride = BATCH_STRIDE;
   readonly words = new Int32Array(BATCH_CAPACITY * BATCH_STRIDE);
   private readonly driver: Driver;
-  private readonly launches = Array.from({ length: BATCH_CAPACITY }, () => ({ func: 0, grid: 0, block: 0, shared: 0, stream: 0, bytes: 0 }));
+  private readonly launches = Array.from({ length: BATCH_CAPACITY }, () => ({ func: 0, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, shared: 0, stream: 0, bytes: 0 }));
 
   constructor(driver: Driver) {
     this.driver = driver;
   }
 
-  prepare(i: number, func: CUfunction, grid: number, block: number, shared: number, stream: CUstream, bytes: number): boolean {
+  prepare(
+    i: number, func: CUfunction, gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number,
+    shared: number, stream: CUstream, bytes: number,
+  ): boolean {
     const launch = this.launches[i]!;
     launch.func = func;
-    launch.grid = grid;
-    launch.block = block;
+    launch.gridX = gridX;
+    launch.gridY = gridY;
+    launch.gridZ = gridZ;
+    launch.blockX = blockX;
+    launch.blockY = blockY;
+    launch.blockZ = blockZ;
     launch.shared = shared;
     launch.stream = stream;
     launch.bytes = bytes;
@@ -53,7 +63,7 @@ export class PlainBatch implements LaunchBatch {
   }
 
   run(i: number): void {
-    const { func, grid, block, shared, stream, bytes } = this.launches[i]!;
-    this.driver.cuLaunchKernel(func, grid, 1, 1, block, 1, 1, shared, stream, this.words, i * BATCH_STRIDE, bytes);
+    const { func, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, bytes } = this.launches[i]!;
+    this.driver.cuLaunchKernel(func, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, this.words, i * BATCH_STRIDE, bytes);
   }
 }

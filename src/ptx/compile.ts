@@ -5,6 +5,7 @@ import { buildBlocks } from './analysis/blocks.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable } from './analysis/data-layout.js';
+import { checkForms } from './analysis/instruction-forms.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
@@ -16,22 +17,27 @@ import type { Surroundings } from './emit/emitter.js';
 import { localsOffset, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
+import { waitingThreads } from './emit/waiting.js';
+import type { Waiting } from './emit/waiting.js';
 import { FAULT } from './context.js';
 import { sourceLines } from './analysis/source-lines.js';
 import type { KernelCheck, ModuleCheck, PlacedVariable } from './check.js';
 import { CHECK_FUNCTIONS, gapOf } from './emit/check.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
+import { LaneKernelEmitter, laneScratchBytes } from './lanes/lane-kernel.js';
+import { planLanes } from './lanes/plan.js';
+import { LANE_RULES } from './lanes/rules.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
-import { schedulerText } from './runtime/scheduler.js';
+import { LANES_OR_THREADS, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
 import type { FrameLayout } from './emit/frame-layout.js';
-import type { WaitPlaces } from './waiting.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
+import type { LocalType } from './scalar-types.js';
 import type { Signature } from './wasm/module.js';
 
 /** What WebAssembly engines accept in one function. */
@@ -41,10 +47,18 @@ const MOST_LOCALS = 49_000;
 export interface CompileOptions {
   /** name shown in errors */
   fileName?: string;
+  /** Run four threads at once in vector lanes, where a kernel allows it. Off by default: younger than the scalar back end, and tested less. */
+  simd?: boolean;
   /** The code tells of what it does through the functions that check.ts names, and stops where they say so. */
   check?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
+  /**
+   * Arithmetic gives PTX's canonical NaN (0x7fffffff in f32, 0x7ff8000000000000 in f64) as a GPU does, instead of the
+   * machine's. Off by default, because each result is tested for it: it costs float-heavy kernels up to a third.
+   * Halves always have theirs (0x7fff).
+   */
+  canonicalNaN?: boolean;
 }
 
 export interface CompiledKernel extends KernelSignature {
@@ -65,8 +79,11 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
-  /** For describing threads that wait for ever. */
-  waits: WaitPlaces;
+  /** Threads that run at once: 4, or 1 with the reason. */
+  lanes: number;
+  whyNoLanes?: string;
+  /** Where the threads of a block are that has been run; nothing for a kernel that never yields. */
+  waiting(words: Int32Array, scratch: number, threads: number): Waiting[];
   /** Of code compiled with `check`. */
   check?: KernelCheck;
 }
@@ -94,6 +111,7 @@ export interface CompiledModule {
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
+  checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
   const check: ModuleCheck | undefined = options.check ? { frames: [], lines: sourceLines(module) } : undefined;
@@ -122,15 +140,16 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   // Functions that stay functions: called ones, and those whose address is taken.
   const real = new Map<PtxFunction, LoweredFunction>();
   const pending: PtxFunction[] = [];
-  const want = (target: PtxFunction): void => {
-    if (real.has(target)) return;
-    const lowered = lowerFunction(target, context);
-    real.set(target, lowered);
-    pending.push(target);
-    for (const callee of lowered.calls) want(callee);
-    for (const pointed of addressesIn(lowered)) {
-      functionAddress(pointed, taken);
-      want(pointed);
+  const want = (first: PtxFunction): void => {
+    const queue = [first];
+    for (let target = queue.pop(); target; target = queue.pop()) {
+      if (real.has(target)) continue;
+      const lowered = lowerFunction(target, context);
+      real.set(target, lowered);
+      pending.push(target);
+      const pointed = addressesIn(lowered);
+      for (const each of pointed) functionAddress(each, taken);
+      queue.push(...lowered.calls, ...pointed);
     }
   };
   for (const { lowered } of kernels) {
@@ -174,7 +193,9 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       return index;
     },
     check,
+    data,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
+    canonicalNaN: options.canonicalNaN === true,
   });
 
   for (const target of real.keys()) indices.set(target, linker.module.reserve(target.name, callSignature(target)));
@@ -196,21 +217,31 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
-    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes), callsFunctions);
+    const around = surroundings(shared, staticBytes);
+    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, around, callsFunctions);
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
-    const { layout } = emitter;
+    const { layout, entryPlaces: places } = emitter;
+    const lanes = options.simd !== true ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
+    const links: Record<string, number> = {};
+    const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+    const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;
+    links['body'] = linker.module.reserve(exported ?? `${fn.name} threads`, { params: threads, results: ['i32'] }, exported);
+    linker.define(links['body'], locals, code);
+    if (typeof lanes !== 'string') {
+      links['lanes'] = linker.module.reserve(`${fn.name} lanes`, { params: threads, results: ['i32'] });
+      linker.define(links['lanes'], lanes.locals, lanes.code);
+    }
     if (layout.stateful) {
-      const body = linker.module.reserve(`${fn.name} threads`, { params: ['i32', 'i32', 'i32'], results: ['i32'] });
-      linker.define(body, locals, code);
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
-        warps: cuts.some(cut => cut.cut === 'warp'), barriers: emitter.barriers, check: check !== undefined,
-      }), { body }, fn.name);
-    } else {
-      linker.define(linker.module.reserve(fn.name, { params: ['i32', 'i32'], results: ['i32'] }, fn.name), locals, code);
+        warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
+        lanes: typeof lanes !== 'string', check: check !== undefined,
+      }), links, fn.name);
+    } else if (typeof lanes !== 'string') {
+      linker.addText(LANES_OR_THREADS, links, fn.name);
     }
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
@@ -223,9 +254,10 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       localBytes: lowered.frameBytes,
       registers: liveness.pressure,
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
-      blockBytes: threads => scratchBytes(layout, threads),
+      blockBytes: count => Math.max(scratchBytes(layout, count), typeof lanes === 'string' ? 0 : laneScratchBytes(layout, lanes.groupBytes, count)),
       yields: layout.stateful,
-      waits: emitter.waits(),
+      ...(typeof lanes === 'string' ? { lanes: 1, whyNoLanes: lanes } : { lanes: 4 }),
+      waiting: (words, scratch, count) => layout.stateful ? waitingThreads(places, layout.mail, words, scratch, count) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
     if (check) watchable(kernel, shared, staticBytes, lowered, layout);
@@ -274,6 +306,17 @@ function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, n
   };
 }
 
+/** The kernel in groups of four threads, or why not. */
+function inLanes(emitter: KernelEmitter, around: Surroundings): string | { locals: readonly LocalType[]; code: Uint8Array; groupBytes: number } {
+  const plan = planLanes(emitter.blocks, emitter.shape, emitter.liveness, emitter.lowered.registers);
+  if (typeof plan === 'string') return plan;
+  const lanes = new LaneKernelEmitter(around, plan, RULES, LANE_RULES, emitter);
+  const { locals, code } = lanes.emit();
+  if (lanes.effort.threads > lanes.effort.lanes) return 'most of it has no vector form';
+  if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
+  return { locals, code, groupBytes: lanes.groupBytes };
+}
+
 /** Finds the function that an address names and calls it; an address that names none of this shape is a fault. */
 function indirectCallCode(signature: Signature, taken: readonly PtxFunction[], indices: ReadonlyMap<PtxFunction, number>, linker: Linker): Uint8Array {
   const code = new Code();
@@ -310,7 +353,7 @@ function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
         for (const operand of statement.operands) {
-          if (operand.kind === 'name' && operand.name in HOST_FUNCTIONS && !functions.get(operand.name)?.body) called.add(operand.name);
+          if (operand.kind === 'name' && Object.hasOwn(HOST_FUNCTIONS, operand.name) && !functions.get(operand.name)?.body) called.add(operand.name);
         }
       }
     }

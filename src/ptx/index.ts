@@ -4,12 +4,13 @@
 export { CTX, FAULT, STATUS } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
-export { SCRATCH_STATES, THREAD_EXITED, waitingThreads } from './waiting.js';
-export type { Wait, WaitPlaces, WaitingThread } from './waiting.js';
 export { compilePtx } from './compile.js';
 export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export { SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
+export type { Waiting } from './emit/waiting.js';
 export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { KernelParam, KernelSignature } from './signatures.js';
+export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
 export { parsePtx } from './syntax/parser.js';
 export type { PtxModule } from './syntax/ast.js';

@@ -2,6 +2,8 @@
 // Half-precision values live in i32 as bits; values narrower than 32 bits are kept zero-extended in their i32.
 
 export type WasmType = 'i32' | 'i64' | 'f32' | 'f64';
+/** What a local or a run-time function's value may be: the scalars, and four lanes. */
+export type LocalType = WasmType | 'v128';
 export type TypeClass = 'bits' | 'signed' | 'unsigned' | 'float' | 'predicate';
 
 export interface ScalarType {
@@ -26,13 +28,19 @@ export const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map([
   row('tf32', 32, 'float', 'i32'), row('u16x2', 32, 'unsigned', 'i32'), row('s16x2', 32, 'signed', 'i32'),
   row('e4m3', 8, 'float', 'i32'), row('e5m2', 8, 'float', 'i32'),
   row('e4m3x2', 16, 'float', 'i32'), row('e5m2x2', 16, 'float', 'i32'),
+  row('e3m2x2', 16, 'float', 'i32'), row('e2m3x2', 16, 'float', 'i32'), row('e2m1x2', 8, 'float', 'i32'), row('ue8m0x2', 16, 'float', 'i32'),
+  row('e4m3x4', 32, 'float', 'i32'), row('e5m2x4', 32, 'float', 'i32'), row('e3m2x4', 32, 'float', 'i32'), row('e2m3x4', 32, 'float', 'i32'),
+  row('e2m1x4', 16, 'float', 'i32'), row('f32x2', 64, 'float', 'i64'),
   row('b128', 128, 'bits', 'i64'), row('u128', 128, 'unsigned', 'i64'), row('s128', 128, 'signed', 'i64'),
   row('texref', 64, 'bits', 'i64'), row('samplerref', 64, 'bits', 'i64'), row('surfref', 64, 'bits', 'i64'),
 ]);
 
+/** Thrown where a rule makes the name of a type that PTX does not have, as in the type twice as wide as .u128. */
+export class NoSuchType extends RangeError {}
+
 export function scalarType(name: string): ScalarType {
   const type = SCALAR_TYPES.get(name);
-  if (!type) throw new RangeError(`no PTX type '${name}'`);
+  if (!type) throw new NoSuchType(`no PTX type '${name}'`);
   return type;
 }
 

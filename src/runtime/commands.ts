@@ -34,6 +34,8 @@ export const OP = {
    * bytes << 16; then one word for each reference (handle | access << 20 | parameter word << 23); then parameters.
    */
   launchLine: 1,
+  /** As launchLine, with grid x, y, z and block x, y, z. */
+  launchGrid: 35,
   /** function, grid×3, block×3, shared bytes, references | parameter bytes << 16; then (handle | access, parameter word) pairs; then parameters. */
   launch: 26,
   /** Fills the end of the ring; nothing to do. Not zero: a header of zero is a record that is not there yet. */
@@ -94,7 +96,10 @@ export const OP = {
   announce: 34,
 } as const;
 
-/** In a {@link OP.launchLine} reference: bits of the handle, of the access, and of the parameter's word. */
+/** Of the words before the references of {@link OP.launchLine} and {@link OP.launchGrid} the last: references | parameter bytes << 16. */
+export const LINE_PACKED = 4;
+export const GRID_PACKED = 8;
+/** In their references: bits of the handle, of the access, and of the parameter's word. */
 export const LINE_ACCESS_SHIFT = 20;
 export const LINE_WORD_SHIFT = 23;
 export const LINE_HANDLE_MASK = 0xfffff;
@@ -112,10 +117,14 @@ export const COPY_DEVICE_TO_HOST = 1;
 export const COPY_DEVICE_TO_DEVICE = 2;
 /** Between two contexts. */
 export const COPY_PEER = 3;
+/** Added to the kind of a {@link OP.copy3D}: that end is an array, whose offset counts as if it were dense. */
+export const COPY_TO_ARRAY = 4;
+export const COPY_FROM_ARRAY = 8;
 
 /** Names of the driver calls, for errors. */
 export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.launchLine]: 'cuLaunchKernel',
+  [OP.launchGrid]: 'cuLaunchKernel',
   [OP.launch]: 'cuLaunchKernel',
   [OP.launchEx]: 'cuLaunchKernelEx',
   [OP.fence]: 'cuStreamWriteValue32',

@@ -100,10 +100,24 @@ export class Completion {
   private turnStart = 0;
   private turnWaits = 0;
   private turnOver = false;
+  /** Awaits that have ended and go on with the next turn. */
+  private deferred: (() => void)[] = [];
+  /**
+   * The slot whose awaits end while this thread looks at it. Where several loops await at once it is one of them: looking
+   * for the others would hold it up, and it sees to them on its way.
+   */
+  private owner: CompletionSlot | undefined;
+  private ownerSeen = false;
   private readonly newTurn = (): void => {
     this.turnMarked = false;
     this.turnOver = false;
     this.turnWaits = 0;
+    this.renewOwner();
+    // All of them at once: whoever went first would take the whole turn.
+    const { deferred } = this;
+    if (deferred.length === 0) return;
+    this.deferred = [];
+    for (const resolve of deferred) resolve();
   };
 
   constructor(shared: SharedState, host: CompletionHost) {
@@ -125,11 +139,23 @@ export class Completion {
   spin(slot: CompletionSlot, seq: number): boolean {
     if (this.passed(slot, seq)) return true;
     this.spun = 0;
+    return slot.waiters.length === 0 && this.lookAt(slot, seq);
+  }
+
+  /** As {@link spin}, for the only wait of its slot, which is awaited now: ends it where it ends soon. */
+  spinFor(slot: CompletionSlot, seq: number): void {
+    const { waiters } = slot;
+    if (this.turnOver || waiters.length !== 1 || waiters[0]!.seq !== seq || !this.lookAt(slot, seq)) return;
+    // Sees to everybody who waits, as to this one.
+    this.mayEndNow();
+  }
+
+  private lookAt(slot: CompletionSlot, seq: number): boolean {
+    if (this.owner !== undefined && this.owner !== slot) return false;
     if (this.spinPause > 0) {
       this.spinPause--;
       return false;
     }
-    if (slot.waiters.length !== 0) return false;
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
     let passed = false;
@@ -143,9 +169,12 @@ export class Completion {
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
       this.spun = now - start;
+      this.owner = undefined;
       return false;
     }
     slot.seen = Atomics.load(slots, at);
+    this.owner = slot;
+    this.ownerSeen = true;
     return true;
   }
 
@@ -172,7 +201,7 @@ export class Completion {
     this.readMessages();
     if (this.mayEndNow()) return Promise.resolve();
     return new Promise((resolve) => {
-      setImmediate(resolve);
+      this.deferred.push(resolve);
     });
   }
 
@@ -181,11 +210,12 @@ export class Completion {
     this.readMessages();
   }
 
-  /** Resolves when the device has passed fence `seq`, which `stream` writes. */
-  wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+  /** Resolves when the device has passed fence `seq`, which `stream` writes; looks for it at once, or not (`spin`). */
+  wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     const last = slot.waiters[slot.waiters.length - 1];
     if (last !== undefined && last.seq === seq) return last.promise;
-    if (this.spin(slot, seq)) {
+    this.spun = 0;
+    if (spin ? this.spin(slot, seq) : this.passed(slot, seq)) {
       this.readMessages();
       return this.end();
     }
@@ -272,12 +302,17 @@ export class Completion {
     setImmediate(this.tickBound);
   }
 
+  /** Nobody owns the looking for longer than a turn in which he did not need it. */
+  private renewOwner(): void {
+    if (!this.ownerSeen) this.owner = undefined;
+    this.ownerSeen = false;
+  }
+
   /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
   private settleOthers(): void {
     for (const slot of this.active) {
       const first = slot.waiters[0];
       if (first === undefined || !this.passed(slot, first.seq)) continue;
-      this.readMessages();
       if (this.settle(slot)) this.lastMove = performance.now();
     }
   }
@@ -299,6 +334,9 @@ export class Completion {
     const { waiters } = slot;
     const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     slot.seen = value;
+    if (waiters.length === 0 || ((value - waiters[0]!.seq) | 0) < 0) return false;
+    // What was posted before the fence was written: failures, and what kernels have printed.
+    this.readMessages();
     let done = 0;
     while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0) waiters[done++]!.resolve();
     if (done === 0) return false;
@@ -316,9 +354,9 @@ export class Completion {
 
   private tick(): void {
     this.scheduled = false;
+    if (!this.turnMarked) this.renewOwner();
     let busy = false;
     if (this.host.turn !== undefined && !this.pumping) busy = this.host.turn();
-    // Before the slots: a failure is posted before the fence after it is written.
     this.readMessages();
     const flushed = this.host.flush();
     let moved = false;

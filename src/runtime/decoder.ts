@@ -13,9 +13,10 @@ import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../driver/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, HANDLE_MASK,
-  LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_HANDLE_MASK,
-  LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM,
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS,
+  GRID_PACKED, HANDLE_MASK, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC,
+  LINE_ACCESS_SHIFT, LINE_HANDLE_MASK, LINE_PACKED, LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
+  RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
 import { Announcements } from './announcements.js';
 import { copy2D, copy3D, int64 } from './copy-shapes.js';
@@ -181,7 +182,7 @@ export class Decoder {
       if (this.visiting && !this.mayRunHere(ring, at)) break;
       if (this.lazySlot !== -1) this.writeFence();
       const before = tail;
-      if ((header & 0xffff) === OP.launchLine) tail = this.launchLines(tail);
+      if (isLine(header)) tail = this.launchLines(tail);
       if (tail === before) {
         this.dispatch(ring, at, header >>> 16);
         tail = (tail + (header >>> 16)) | 0;
@@ -271,10 +272,13 @@ export class Decoder {
       if (parked.size !== 0 && parked.has(stream)) break;
       if (failedRoots.size !== 0 && failedRoots.has(ring[at + RECORD_ROOT]!)) break;
       if (this.visiting && this.markersOutstanding(stream) >= MARKERS_OUTSTANDING) break;
-      const packed = ring[at + RECORD_BODY + 4]!;
+      const body = at + RECORD_BODY;
+      const grid = (header & 0xff) === OP.launchGrid;
+      const head = body + (grid ? GRID_PACKED : LINE_PACKED);
+      const packed = ring[head]!;
       const paramBytes = packed >>> 16;
       const paramWords = (paramBytes + 3) >>> 2;
-      const refs = at + RECORD_BODY + 5;
+      const refs = head + 1;
       const params = refs + (packed & 0xffff);
       const target = count * stride;
       for (let i = 0; i < paramWords; i++) words[target + i] = ring[params + i]!;
@@ -289,15 +293,22 @@ export class Decoder {
         words[place + 1] = (address / TWO32) | 0;
       }
       if (ref !== params) break;
-      const body = at + RECORD_BODY;
-      if (!batch.prepare(count, values[ring[body]!]!, ring[body + 1]!, ring[body + 2]!, ring[body + 3]!, streams[stream]!, paramBytes)) break;
+      const func = values[ring[body]!]!;
+      const shared = ring[head - 1]!;
+      const ready = grid
+        ? batch.prepare(
+            count, func, ring[body + 1]!, ring[body + 2]!, ring[body + 3]!, ring[body + 4]!, ring[body + 5]!, ring[body + 6]!, shared,
+            streams[stream]!, paramBytes,
+          )
+        : batch.prepare(count, func, ring[body + 1]!, 1, 1, ring[body + 2]!, 1, 1, shared, streams[stream]!, paramBytes);
+      if (!ready) break;
       issued[base] = launches + 1;
       batchAt[count++] = at;
       position = (position + (header >>> 16)) | 0;
       at = position & RING_MASK;
       if (count === capacity) break;
       header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
-    } while ((header & 0xffff) === OP.launchLine);
+    } while (isLine(header));
 
     for (let i = 0; i < count; i++) {
       // The lines of the next records come over from the other core while the driver works.
@@ -307,7 +318,7 @@ export class Decoder {
       } catch (error) {
         at = batchAt[i]!;
         const stream = ring[at + RECORD_STREAM]!;
-        this.fail(error, OP.launchLine, ring, at, stream, ring[at + RECORD_ROOT]!);
+        this.fail(error, ring[at]! & 0xff, ring, at, stream, ring[at + RECORD_ROOT]!);
         // What follows may use what this one would have written.
         const event = ring[at + RECORD_EVENT]!;
         if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
@@ -366,7 +377,7 @@ export class Decoder {
   /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
   private mayRunHere(memory: Int32Array, at: number): boolean {
     const op = memory[at]! & 0xff;
-    if (op === OP.launchLine || op === OP.launch) {
+    if (op === OP.launchLine || op === OP.launchGrid || op === OP.launch) {
       return this.markersOutstanding(memory[at + RECORD_STREAM]!) < MARKERS_OUTSTANDING;
     }
     return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
@@ -556,7 +567,10 @@ export class Decoder {
   /** What this command has to wait for; undefined where it may be carried out. */
   private mustWait(op: number, memory: Int32Array, at: number, stream: number, resumed: boolean): Wait | undefined {
     // Stream memory operations take their place in the stream's queue as launches do.
-    if (op === OP.launchLine || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue || op === OP.writeValue) {
+    if (
+      op === OP.launchLine || op === OP.launchGrid || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue ||
+      op === OP.writeValue
+    ) {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const launches = issued[base + ISSUED_LAUNCHES]!;
@@ -622,6 +636,18 @@ export class Decoder {
     this.driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + stream * SLOT_WORDS * 4 + SLOT_MARKER * 4, marker >>> 0, 0);
   }
 
+  /** As {@link resolveParams}, for references of one word each behind `packed`. */
+  private resolveLine(memory: Int32Array, packed: number): number {
+    const refs = packed + 1;
+    const params = refs + (memory[packed]! & 0xffff);
+    for (let ref = refs; ref < params; ref++) {
+      const word = memory[ref]!;
+      const access = (word >>> LINE_ACCESS_SHIFT) & 7;
+      this.resolve(memory, params + (word >>> LINE_WORD_SHIFT), (word & LINE_HANDLE_MASK) | (access << ACCESS_SHIFT));
+    }
+    return params;
+  }
+
   /** Turns the operands of a launch into addresses, in place. Returns the index of the first parameter word. */
   private resolveParams(memory: Int32Array, refs: number, count: number): number {
     const params = refs + count * 2;
@@ -644,17 +670,20 @@ export class Decoder {
     const body = at + RECORD_BODY;
     switch (op) {
       case OP.launchLine: {
-        const packed = memory[body + 4]!;
-        const refs = body + 5;
-        const params = refs + (packed & 0xffff);
-        for (let ref = refs; ref < params; ref++) {
-          const word = memory[ref]!;
-          const access = (word >>> LINE_ACCESS_SHIFT) & 7;
-          this.resolve(memory, params + (word >>> LINE_WORD_SHIFT), (word & LINE_HANDLE_MASK) | (access << ACCESS_SHIFT));
-        }
+        const params = this.resolveLine(memory, body + LINE_PACKED);
         driver.cuLaunchKernel(
           values[memory[body]!]!, memory[body + 1]!, 1, 1, memory[body + 2]!, 1, 1, memory[body + 3]!, streams[stream]!,
-          memory, params, packed >>> 16,
+          memory, params, memory[body + LINE_PACKED]! >>> 16,
+        );
+        this.countLaunch(stream);
+        return;
+      }
+      case OP.launchGrid: {
+        const params = this.resolveLine(memory, body + GRID_PACKED);
+        driver.cuLaunchKernel(
+          values[memory[body]!]!,
+          memory[body + 1]!, memory[body + 2]!, memory[body + 3]!, memory[body + 4]!, memory[body + 5]!, memory[body + 6]!,
+          memory[body + 7]!, streams[stream]!, memory, params, memory[body + GRID_PACKED]! >>> 16,
         );
         this.countLaunch(stream);
         return;
@@ -1017,6 +1046,12 @@ export class Decoder {
   }
 }
 
+/** Whether it is a launch that {@link Decoder.launchLines} can make. */
+function isLine(header: number): boolean {
+  const word = header & 0xffff;
+  return word === OP.launchLine || word === OP.launchGrid;
+}
+
 /** The handles of what a command writes. */
 function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
   const body = at + RECORD_BODY;
@@ -1024,10 +1059,11 @@ function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
   const operand = (word: number): void => {
     if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & HANDLE_MASK);
   };
-  if (op === OP.launchLine) {
-    const count = memory[body + 4]! & 0xffff;
+  if (op === OP.launchLine || op === OP.launchGrid) {
+    const packed = body + (op === OP.launchLine ? LINE_PACKED : GRID_PACKED);
+    const count = memory[packed]! & 0xffff;
     for (let i = 0; i < count; i++) {
-      const word = memory[body + 5 + i]!;
+      const word = memory[packed + 1 + i]!;
       if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & LINE_HANDLE_MASK);
     }
   } else if (op === OP.launch || op === OP.launchEx) {

@@ -4,7 +4,7 @@
  * for this while all is well.
  */
 import {
-  HANDLE_MASK, LAUNCH_EX, LINE_HANDLE_MASK, OP, RECORD_BODY, RECORD_ROOT, RECORD_STREAM,
+  GRID_PACKED, HANDLE_MASK, LAUNCH_EX, LINE_HANDLE_MASK, LINE_PACKED, OP, RECORD_BODY, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
 import { MAX_SLOTS, RING_WORDS, SLOT_FENCE, SLOT_WORDS, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
@@ -34,10 +34,8 @@ const TOLD = 6;
 
 /** Commands that occupy the device, and how each is described. */
 const WORK: Readonly<Record<number, (ring: Int32Array, body: number, names: Names) => string>> = {
-  [OP.launchLine]: (ring, body, names) => {
-    const count = ring[body + 4]! & 0xffff;
-    return kernel(ring[body]!, names, Array.from({ length: count }, (_, i) => ring[body + 5 + i]! & LINE_HANDLE_MASK));
-  },
+  [OP.launchLine]: (ring, body, names) => kernel(ring[body]!, names, lineReferences(ring, body + LINE_PACKED)),
+  [OP.launchGrid]: (ring, body, names) => kernel(ring[body]!, names, lineReferences(ring, body + GRID_PACKED)),
   [OP.launch]: (ring, body, names) => kernel(ring[body]!, names, references(ring, body + 8)),
   [OP.launchEx]: (ring, body, names) => kernel(ring[body]!, names, references(ring, body + 8 + LAUNCH_EX.words)),
   [OP.copy]: (ring, body, names) => on('copy', names, [ring[body + 3]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
@@ -49,6 +47,10 @@ const WORK: Readonly<Record<number, (ring: Int32Array, body: number, names: Name
   [OP.prefetch]: (ring, body, names) => on('prefetch', names, [ring[body]! & HANDLE_MASK]),
   [OP.graphLaunch]: (ring, body, names) => on('graph', names, Array.from({ length: ring[body + 1]! }, (_, i) => ring[body + 2 + i]! & HANDLE_MASK)),
 };
+
+function lineReferences(ring: Int32Array, packed: number): number[] {
+  return Array.from({ length: ring[packed]! & 0xffff }, (_, i) => ring[packed + 1 + i]! & LINE_HANDLE_MASK);
+}
 
 function references(ring: Int32Array, head: number): number[] {
   return Array.from({ length: ring[head]! & 0xffff }, (_, i) => ring[head + 1 + 2 * i]! & HANDLE_MASK);

@@ -20,6 +20,10 @@ export interface ProviderConfig {
   koffiPath?: string | undefined;
   /** bytes of the CPU device's memory */
   memoryBytes?: number | undefined;
+  /** threads that run a CPU device's blocks; by default one per core */
+  workers?: number | undefined;
+  /** milliseconds after which a CPU device ends a grid that hangs */
+  stallLimit?: number | undefined;
   /** what a CPU device looks for */
   check?: boolean | CheckOptions | undefined;
   /** the order of a CPU device's work */

@@ -3,7 +3,7 @@
  * a row with plain data in and out. On a GPU they run on the second worker, on the CPU device in the runtime thread
  * (where its state lives), in inline mode where they are called.
  */
-import type { Driver } from '../driver/driver.js';
+import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import { asOutOfMemory } from './host-allocation.js';
@@ -141,6 +141,13 @@ export const PROCEDURES = {
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),
+
+  createArray: (driver: Driver, description: CUDA_ARRAY3D_DESCRIPTOR) => driver.cuArray3DCreate(description),
+  destroyArray: (driver: Driver, array: number) => driver.cuArrayDestroy(array),
+  createTexture: (driver: Driver, resource: CUDA_RESOURCE_DESC, description: CUDA_TEXTURE_DESC) => driver.cuTexObjectCreate(resource, description),
+  destroyTexture: (driver: Driver, texture: number) => driver.cuTexObjectDestroy(texture),
+  createSurface: (driver: Driver, resource: CUDA_RESOURCE_DESC) => driver.cuSurfObjectCreate(resource),
+  destroySurface: (driver: Driver, surface: number) => driver.cuSurfObjectDestroy(surface),
 
   instantiate: (driver: Driver, graph: number) => driver.cuGraphInstantiate(graph, 0),
   updateGraph: (driver: Driver, exec: number, graph: number) => driver.cuGraphExecUpdate(exec, graph),

@@ -159,7 +159,7 @@ export class Runtime {
     if (inline) {
       let runtime: Runtime | undefined;
       try {
-        const bare = openDriver(config, (text) => runtime?.events.print(text), (report) => runtime?.onReport(report));
+        const bare = openDriver(config, { print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report) });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
         const host: DecoderHost = {
@@ -205,7 +205,7 @@ export class Runtime {
     thread.ref();
     try {
       const reply = await info;
-      const driver = config.provider === 'libcuda' ? openDriver(config, (text) => runtime?.events.print(text)) : undefined;
+      const driver = config.provider === 'libcuda' ? openDriver(config, { print: (text) => runtime?.events.print(text) }) : undefined;
       const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
       const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
@@ -289,10 +289,10 @@ export class Runtime {
   }
 
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
-  wait(slot: CompletionSlot, seq: number, stream: number): Promise<void> {
+  wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     this.visited = false;
     this.takeOver();
-    return this.completion.wait(slot, seq, stream);
+    return this.completion.wait(slot, seq, stream, spin);
   }
 
   /**

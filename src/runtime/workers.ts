@@ -30,8 +30,13 @@ export class ThreadWorker {
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });
-    this.worker.on('error', (error) => onDeath(error));
-    this.worker.on('exit', (code) => onDeath(new Error(`the ${start.role} thread ended with code ${code}`)));
+    // Its last words first: why it could not go on, for one.
+    const died = (reason: Error): void => {
+      this.drain();
+      onDeath(reason);
+    };
+    this.worker.on('error', died);
+    this.worker.on('exit', (code) => died(new Error(`the ${start.role} thread ended with code ${code}`)));
     this.worker.unref();
     port1.on('message', (message: FromThread) => onMessage(message));
     port1.unref();

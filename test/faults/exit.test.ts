@@ -6,9 +6,9 @@ import { describe, expect, test } from 'vitest';
 
 import { runProgram } from './program.js';
 
-const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 11);
+const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 12);
 const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
-const POINTS = ['opening', 'idle', 'long-kernel', 'endless-kernel', 'launches', 'copies', 'loading', 'allocating', 'closing', 'call', 'closed'];
+const POINTS = ['opening', 'idle', 'long-kernel', 'many-blocks', 'endless-kernel', 'launches', 'copies', 'loading', 'allocating', 'closing', 'call', 'closed'];
 const seed = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
 
 describe('process.exit', () => {

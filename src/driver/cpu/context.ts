@@ -7,6 +7,7 @@ import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
 import { Checker } from './check/checker.js';
 import type { CheckReport } from '../check-report.js';
+import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
 import type { Capture } from './graphs/capture.js';
@@ -29,6 +30,8 @@ export class CpuContext {
   readonly machine: Machine;
   readonly memory: DeviceMemory;
   readonly slots: BlockSlots;
+  /** The threads that run blocks beside this one, once a grid has run long enough to want them. */
+  crew: Crew | undefined;
   /** What cuCtxGetLimit answers, by limit; others are unsupported. */
   readonly limits = new Map<number, number>([
     [CUlimit.CU_LIMIT_STACK_SIZE, 1024],
@@ -123,12 +126,26 @@ export class CpuContext {
     const { seed } = this.machine.services;
     if (seed !== undefined && reports === undefined) detail += ` (schedule: { seed: ${seed} })`;
     this.fault = { result, detail, ...(reports === undefined ? {} : { reports }) };
+    // What was printed before the fault is not lost with it.
+    this.crew?.readAllTexts();
+    this.crew?.end();
     this.dropWork();
   }
 
   dropWork(): void {
     for (const stream of this.streams) stream.drop();
     this.machine.scheduler.sweep();
+  }
+
+  /** Gives out what a kernel printed. What the callback throws is its own affair, not the kernel's. */
+  print(text: string): void {
+    try {
+      this.machine.services.print(text);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 
   checkFault(call: string): void {
@@ -138,6 +155,7 @@ export class CpuContext {
   destroy(): void {
     this.destroyed = true;
     if (this.fault === undefined) this.checker?.leaks();
+    this.crew?.end();
     this.dropWork();
     for (const capture of this.captures) capture.invalidate();
   }

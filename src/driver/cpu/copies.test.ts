@@ -142,7 +142,7 @@ test('a 2-D copy checks pitches and ranges at the call', () => {
   cu.cuMemcpy2DAsync(copy, stream);
   expect(resultOf(() => cu.cuMemcpy2DAsync({ ...copy, dstY: 1 }, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuMemcpy2DAsync({ ...copy, srcPitch: 15 }, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
-  expect(resultOf(() => cu.cuMemcpy2DAsync({ ...copy, srcMemoryType: 3 }, stream))).toBe('CUDA_ERROR_NOT_SUPPORTED');
+  expect(resultOf(() => cu.cuMemcpy2DAsync({ ...copy, srcMemoryType: 3 }, stream))).toBe('CUDA_ERROR_INVALID_HANDLE');
 });
 
 test('peer copies go between the devices of one driver', () => {

@@ -13,8 +13,11 @@ import { launchCalls } from './calls/launch-calls.js';
 import { memoryCalls } from './calls/memory-calls.js';
 import { moduleCalls } from './calls/module-calls.js';
 import { eventCalls, streamCalls } from './calls/stream-calls.js';
+import { textureCalls } from './calls/texture-calls.js';
+import type { CrewOptions } from './crew/crew.js';
 import { CpuDevice } from './device.js';
 import type { Compile } from './kernels/compile.js';
+import { STALL_LIMIT } from './kernels/stall.js';
 import { Machine } from './machine.js';
 import { GRANULE } from './memory/arena.js';
 import { ADDRESS_END, WASM_PAGE } from './memory/device-memory.js';
@@ -33,6 +36,13 @@ export interface CpuOptions {
   compile?: Compile;
   /** The device's clock, in milliseconds. Default: `performance.now`. */
   now?: () => number;
+  /**
+   * Milliseconds after which a grid whose blocks all wait, with nothing else at work, ends in CUDA_ERROR_LAUNCH_TIMEOUT.
+   * Infinity for kernels that wait for the host for as long as it takes. Default 10,000.
+   */
+  stallLimit?: number;
+  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. @internal */
+  crew?: CrewOptions;
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
@@ -53,12 +63,16 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   if (!(memoryBytes >= WASM_PAGE && memoryBytes <= span)) {
     throw new RangeError(`memoryBytes is ${options.memoryBytes}; ${count} device${count === 1 ? '' : 's'} can have ${WASM_PAGE} to ${span} bytes each`);
   }
+  const check = checkSettings(options.check);
   const machine = new Machine({
     print: options.print ?? printLines(),
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
+    stallLimit: options.stallLimit ?? STALL_LIMIT,
+    // One thread follows what kernels do, and the order that a seed decides is one thread's.
+    crew: check === undefined && options.schedule === undefined ? options.crew : undefined,
     writeText: options.writeText ?? writeTextOfNode,
-    check: checkSettings(options.check),
+    check,
     report: options.report ?? (() => undefined),
     seed: options.schedule?.seed,
   });
@@ -75,6 +89,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     ...memoryCalls(machine),
     ...hostMemoryCalls(machine),
     ...copyCalls(machine),
+    ...textureCalls(machine),
     ...moduleCalls(machine),
     ...launchCalls(machine),
     ...graphCalls(machine),

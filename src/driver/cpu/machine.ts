@@ -8,6 +8,7 @@ import { CUresult } from '../result.js';
 import type { CheckReport } from '../check-report.js';
 import type { CheckSettings } from './check/checker.js';
 import type { CpuContext } from './context.js';
+import type { CrewOptions } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail, hex, invalidHandle, invalidValue } from './failure.js';
 import type { Graph, GraphExec, GraphNode } from './graphs/graph.js';
@@ -15,7 +16,9 @@ import type { Compile } from './kernels/compile.js';
 import type { CpuModule } from './kernels/module.js';
 import type { KernelFunction } from './kernels/kernel-function.js';
 import type { CpuKernel, CpuLibrary } from './kernels/library.js';
+import type { CpuArray } from './memory/array.js';
 import type { ByteSpace } from './memory/byte-space.js';
+import type { Allocation } from './memory/device-memory.js';
 import { HOST_BASE, HostMemory } from './memory/host-memory.js';
 import { PEER_BASE } from './memory/peer-memory.js';
 import type { PeerMemory } from './memory/peer-memory.js';
@@ -33,6 +36,10 @@ export interface MachineServices {
   compile: Compile;
   /** Milliseconds. */
   now: () => number;
+  /** Milliseconds without any progress after which a grid hangs. */
+  stallLimit: number;
+  /** Threads that run blocks; without them the device's own does it alone. */
+  crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;
   /** What to look for, on a device that is checked, and who is told. */
   check: CheckSettings | undefined;
@@ -56,6 +63,9 @@ export class Machine {
   readonly functions = new Map<number, KernelFunction>();
   readonly libraries = new Map<number, CpuLibrary>();
   readonly kernels = new Map<number, CpuKernel>();
+  readonly arrays = new Map<number, CpuArray>();
+  /** Texture and surface objects, by their descriptors' addresses. */
+  readonly textures = new Map<number, { context: CpuContext; allocation: Allocation }>();
   readonly pools = new Map<number, MemoryPool>();
   readonly graphs = new Map<number, Graph>();
   readonly graphNodes = new Map<number, GraphNode>();
@@ -153,7 +163,7 @@ export class Machine {
   /** Drops every handle that belonged to a context. */
   forgetContext(context: CpuContext): void {
     const tables: Map<number, { context: CpuContext | undefined }>[] =
-      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs];
+      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs, this.arrays, this.textures];
     for (const table of tables) {
       for (const [handle, object] of table) if (object.context === context) table.delete(handle);
     }

@@ -54,7 +54,7 @@ test('a kernel or variable that a module lacks is NOT_FOUND', () => {
   expect(cu.cuModuleGetFunction(module, 'empty')).toBe(cu.cuModuleGetFunction(module, 'empty'));
 });
 
-test('variables are placed, initialised and relocated; hidden ones cannot be found', () => {
+test('variables are placed, initialised and relocated; those that are not visible to a linker are found too', () => {
   const { cu, read } = openFake();
   const module = cu.cuModuleLoadDataEx('$a $b $_hidden empty', {});
   const a = cu.cuModuleGetGlobal(module, 'a');
@@ -62,7 +62,7 @@ test('variables are placed, initialised and relocated; hidden ones cannot be fou
   expect(a.bytes).toBe(64);
   expect(b.dptr - a.dptr).toBe(64);
   expect(read(a.dptr, 4)).toEqual([0x03020100, 0x07060504, a.dptr + 64, 0]);
-  expect(resultOf(() => cu.cuModuleGetGlobal(module, '_hidden'))).toBe('CUDA_ERROR_NOT_FOUND');
+  expect(cu.cuModuleGetGlobal(module, '_hidden')).toEqual({ dptr: b.dptr + 64, bytes: 64 });
   expect(resultOf(() => cu.cuMemFree(a.dptr))).toBe('CUDA_ERROR_INVALID_VALUE');
   const second = cu.cuModuleLoadDataEx('$a $b $_hidden empty', {});
   expect(cu.cuModuleGetGlobal(second, 'a').dptr).not.toBe(a.dptr);

@@ -16,7 +16,7 @@ function open(sample: string) {
     const { buffer, byteOffset } = cu.hostView(at, length * bytes);
     return { at, view: new View(buffer, byteOffset, length) };
   };
-  return { cu, stream, printed, kernel: (name: string) => cu.cuModuleGetFunction(module, name), managed };
+  return { cu, module, stream, printed, kernel: (name: string) => cu.cuModuleGetFunction(module, name), managed };
 }
 
 const floatBits = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0]!;
@@ -98,6 +98,12 @@ test('a cooperative grid synchronises, directly and in a graph', () => {
     cu.cuStreamSynchronize(stream);
     expect(new Set(a.view)).toEqual(new Set([1.875]));
   }
+});
+
+test('a variable without .visible, as nvcc writes those of a program of one file, is found by its name', () => {
+  const { cu, module } = open('k11_resize');
+  expect(cu.cuModuleGetGlobal(module, 'cf')).toMatchObject({ bytes: 256 });
+  expect(messageOf(() => cu.cuModuleGetGlobal(module, 'cg'))).toMatch(/NOT_FOUND \(500\): there is no variable 'cg'; there is cf/);
 });
 
 test('PTX with an error is INVALID_PTX, with its place', () => {

@@ -227,6 +227,18 @@ export const CALLS = {
     args: ['uintptr_t dstDevice', 'size_t dstPitch', 'uint32_t ui', 'size_t Width', 'size_t Height', 'uintptr_t hStream'],
   },
 
+  // Arrays, textures and surfaces
+  cuArrayCreate: { since: '3.2', symbols: ['cuArrayCreate_v2'], args: ['uintptr_t pHandle', 'uintptr_t pAllocateArray'] },
+  cuArray3DCreate: { since: '3.2', symbols: ['cuArray3DCreate_v2'], args: ['uintptr_t pHandle', 'uintptr_t pAllocateArray'] },
+  cuArrayDestroy: { since: '2.0', symbols: ['cuArrayDestroy'], args: ['uintptr_t hArray'] },
+  cuTexObjectCreate: {
+    since: '5.0', symbols: ['cuTexObjectCreate'],
+    args: ['uintptr_t pTexObject', 'uintptr_t pResDesc', 'uintptr_t pTexDesc', 'uintptr_t pResViewDesc'],
+  },
+  cuTexObjectDestroy: { since: '5.0', symbols: ['cuTexObjectDestroy'], args: ['uint64_t texObject'] },
+  cuSurfObjectCreate: { since: '5.0', symbols: ['cuSurfObjectCreate'], args: ['uintptr_t pSurfObject', 'uintptr_t pResDesc'] },
+  cuSurfObjectDestroy: { since: '5.0', symbols: ['cuSurfObjectDestroy'], args: ['uint64_t surfObject'] },
+
   // Modules, libraries, linker
   cuModuleLoadDataEx: {
     since: '2.1', symbols: ['cuModuleLoadDataEx'],

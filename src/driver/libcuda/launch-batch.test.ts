@@ -26,7 +26,7 @@ describe.each([['koffi', false], ['node:ffi', true]] as const)('a batch of launc
     const { prepare, run, words, stride, capacity } = batch();
     for (let i = 0; i < capacity; i++) {
       words.set([i, 0, 100 + i, 200 + i], i * stride);
-      expect(prepare(i, FUNC + 256 * (i % 2), i + 1, 32 * (i + 1), i * 4, STREAM + i, 16)).toBe(true);
+      expect(prepare(i, FUNC + 256 * (i % 2), i + 1, 7 - i % 3, 3, 32 * (i + 1), 2, i % 2 + 1, i * 4, STREAM + i, 16)).toBe(true);
     }
     for (let i = 0; i < capacity; i++) run(i);
     const lines = launches();
@@ -34,19 +34,19 @@ describe.each([['koffi', false], ['node:ffi', true]] as const)('a batch of launc
     const hex = (value: number): string => Buffer.from(new Int32Array([value]).buffer).toString('hex');
     lines.forEach((line, i) => {
       expect(line).toContain((FUNC + 256 * (i % 2)).toString(16));
-      expect(line).toContain(`config ${[i + 1, 1, 1, 32 * (i + 1), 1, 1, i * 4].map(hex).join('')} stream ${(STREAM + i).toString(16)}`);
+      expect(line).toContain(`config ${[i + 1, 7 - i % 3, 3, 32 * (i + 1), 2, i % 2 + 1, i * 4].map(hex).join('')} stream ${(STREAM + i).toString(16)}`);
       for (const word of [i, 100 + i, 200 + i]) expect(line).toContain(hex(word));
     });
   });
 
   test('refuses what has too few bytes, which cuLaunchKernel can explain', () => {
-    expect(batch().prepare(0, FUNC, 1, 1, 0, STREAM, 15)).toBe(false);
+    expect(batch().prepare(0, FUNC, 1, 1, 1, 1, 1, 1, 0, STREAM, 15)).toBe(false);
   });
 
   test('tells which launch failed', () => {
     const { prepare, run } = batch();
-    prepare(0, FUNC, 3, 64, 16, STREAM, 16);
+    prepare(0, FUNC, 3, 2, 1, 64, 1, 4, 16, STREAM, 16);
     standIn.returns('cuLaunchKernelEx', 701);
-    expect(() => run(0)).toThrow('CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): grid 3×1×1, block 64×1×1, 16 bytes of dynamic shared memory');
+    expect(() => run(0)).toThrow('CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): grid 3×2×1, block 64×1×4, 16 bytes of dynamic shared memory');
   });
 });

@@ -26,8 +26,6 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
   if (!layouts.available) return undefined;
 
   const configs = memory.i32.subarray(0, PARAMS >> 2);
-  // Dimensions of y and z; there are no attributes.
-  for (const i of launches) configs.set([0, 1, 1, 0, 1, 1], i * CONFIG_WORDS);
   const configAddresses = launches.map((i) => memory.address + i * CONFIG_WORDS * 4);
   const configPointers = configAddresses.map(BigInt);
   const funcs = launches.map(() => 0);
@@ -40,7 +38,7 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
     if (r === 0) return;
     const at = i * CONFIG_WORDS;
     throw cuLaunchKernel.failure(
-      r, `grid ${configs[at]!}×1×1, block ${configs[at + 3]!}×1×1, ${configs[at + 6]!} bytes of dynamic shared memory`,
+      r, `grid ${configs.subarray(at, at + 3).join('×')}, block ${configs.subarray(at + 3, at + 6).join('×')}, ${configs[at + 6]!} bytes of dynamic shared memory`,
     );
   };
 
@@ -48,7 +46,7 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
     capacity: BATCH_CAPACITY,
     stride: BATCH_STRIDE,
     words: memory.i32.subarray(PARAMS >> 2),
-    prepare(i, func, gridDimX, blockDimX, sharedMemBytes, stream, paramBytes) {
+    prepare(i, func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, paramBytes) {
       let layout;
       try {
         layout = layouts.find(func);
@@ -58,7 +56,11 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
       if (paramBytes < layout.bytes) return false;
       const at = i * CONFIG_WORDS;
       configs[at] = gridDimX;
+      configs[at + 1] = gridDimY;
+      configs[at + 2] = gridDimZ;
       configs[at + 3] = blockDimX;
+      configs[at + 4] = blockDimY;
+      configs[at + 5] = blockDimZ;
       configs[at + 6] = sharedMemBytes;
       configs[at + STREAM_WORD] = stream;
       configs[at + STREAM_WORD + 1] = stream / TWO_32;

@@ -146,7 +146,7 @@ describe('launches', () => {
   test.each([true, false])('a batch launches what was prepared, in turn, with node:ffi allowed: %s', (nodeFfi) => {
     const batch = open({ nodeFfi }).launchBatch!()!;
     for (const i of [0, 1]) batch.words.set([0x1000 + i, 0x7f, 0x40000000, 0, 0x22222222, 0x33333333, 5], i * batch.stride);
-    expect([0, 1].map((i) => batch.prepare(i, FUNC, 1 + i, 64, 7, STREAM, 28))).toEqual([true, true]);
+    expect([0, 1].map((i) => batch.prepare(i, FUNC, 1 + i, 1, 1, 64, 1, 1, 7, STREAM, 28))).toEqual([true, true]);
     expect(launches()).toEqual([]);
     batch.run(0);
     batch.run(1);
@@ -158,9 +158,9 @@ describe('launches', () => {
   test('a batch refuses a launch with too few bytes of parameters, or of a function that the driver does not know', () => {
     standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 1 });
     const batch = open().launchBatch!()!;
-    expect([8, 9, 12].map((bytes) => batch.prepare(0, FUNC, 1, 1, 0, STREAM, bytes))).toEqual([false, true, true]);
+    expect([8, 9, 12].map((bytes) => batch.prepare(0, FUNC, 1, 1, 1, 1, 1, 1, 0, STREAM, bytes))).toEqual([false, true, true]);
     standIn.returns('cuFuncGetParamInfo', CUresult.CUDA_ERROR_INVALID_HANDLE);
-    expect(batch.prepare(0, FUNC + 16, 1, 1, 0, STREAM, 9)).toBe(false);
+    expect(batch.prepare(0, FUNC + 16, 1, 1, 1, 1, 1, 1, 0, STREAM, 9)).toBe(false);
   });
 
   test('a driver without cuFuncGetParamInfo gets buffers, one without cuLaunchKernelEx the older call', () => {

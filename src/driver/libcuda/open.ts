@@ -26,6 +26,7 @@ import { NativeMemory, SCRATCH_SIZE } from './native-memory.js';
 import { pointerCalls } from './node-ffi.js';
 import { poolCalls } from './pool-calls.js';
 import { streamCalls } from './stream-calls.js';
+import { textureCalls } from './texture-calls.js';
 
 export { koffiPath } from './koffi.js';
 export type { LaunchOptions } from './launch-calls.js';
@@ -68,6 +69,7 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     ...memoryCalls(binding),
     ...poolCalls(binding),
     ...copyCalls(binding),
+    ...textureCalls(binding),
     ...codeCalls(binding),
     ...launchCalls(binding, options),
     ...graphCalls(binding),

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 
+import type { CUDA_RESOURCE_DESC } from '../driver.js';
 import { loadKoffi } from './koffi.js';
 import { NativeMemory } from './native-memory.js';
 import {
+  ARRAY3D_DESCRIPTOR, ARRAY_DESCRIPTOR, RESOURCE_DESC, TEXTURE_DESC, writeArray3DDescriptor, writeArrayDescriptor, writeResourceDesc, writeTextureDesc,
   EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEMCPY3D_PEER, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
   writeLaunchConfig, writeMemAccessDesc, writeMemPoolProps, writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer,
 } from './structures.js';
@@ -32,6 +34,15 @@ const LAYOUTS = {
     dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144, dstContext: 152, dstPitch: 160, dstHeight: 168,
     WidthInBytes: 176, Height: 184, Depth: 192,
   }],
+  CUDA_ARRAY_DESCRIPTOR: [ARRAY_DESCRIPTOR, { size: 24, Width: 0, Height: 8, Format: 16, NumChannels: 20 }],
+  CUDA_ARRAY3D_DESCRIPTOR: [ARRAY3D_DESCRIPTOR, { size: 40, Width: 0, Height: 8, Depth: 16, Format: 24, NumChannels: 28, Flags: 32 }],
+  CUDA_RESOURCE_DESC: [RESOURCE_DESC, {
+    size: 144, resType: 0, hArray: 8, devPtr: 8, format: 16, numChannels: 20, sizeInBytes: 24, width: 24, height: 32, pitchInBytes: 40, flags: 136,
+  }],
+  CUDA_TEXTURE_DESC: [TEXTURE_DESC, {
+    size: 104, addressMode: 0, filterMode: 12, flags: 16, maxAnisotropy: 20, mipmapFilterMode: 24, mipmapLevelBias: 28,
+    minMipmapLevelClamp: 32, maxMipmapLevelClamp: 36, borderColor: 40,
+  }],
   CUmemPoolProps: [MEM_POOL_PROPS, {
     size: 88, allocType: 0, handleTypes: 4, locationType: 8, locationId: 12, win32SecurityAttributes: 16, maxSize: 24, usage: 32,
   }],
@@ -60,7 +71,7 @@ function dirty(size: number): NativeMemory {
 const copy2D = {
   srcXInBytes: 0x1_0000_0001, srcY: 0x1_0000_0002, srcMemoryType: 1, srcHost: 0x7f00_0000_0003, srcDevice: 0x7f00_0000_0004,
   srcPitch: 0x1_0000_0005, dstXInBytes: 0x1_0000_0006, dstY: 0x1_0000_0007, dstMemoryType: 2, dstHost: 0x7f00_0000_0008,
-  dstDevice: 0x7f00_0000_0009, dstPitch: 0x1_0000_000a, WidthInBytes: 0x1_0000_000b, Height: 0x1_0000_000c,
+  dstDevice: 0x7f00_0000_0009, srcArray: 0x7f00_0000_0014, dstArray: 0x7f00_0000_0015, dstPitch: 0x1_0000_000a, WidthInBytes: 0x1_0000_000b, Height: 0x1_0000_000c,
 };
 const copy3D = { ...copy2D, srcZ: 0x1_0000_000d, srcHeight: 0x1_0000_000e, dstZ: 0x1_0000_000f, dstHeight: 0x1_0000_0010, Depth: 0x1_0000_0011 };
 
@@ -79,6 +90,38 @@ test.each([
   }
   expect(memory.bytes[at - 1]).toBe(0xff);
   expect(memory.bytes[at + size]).toBe(0xff);
+});
+
+test('descriptions of arrays', () => {
+  const memory = dirty(256);
+  writeArrayDescriptor(memory, 0, { Width: 0x1_0000_0001, Height: 2, Format: 32, NumChannels: 4 });
+  expect([...memory.u32.subarray(0, 7)]).toEqual([1, 1, 2, 0, 32, 4, 0xffffffff]);
+  writeArray3DDescriptor(memory, 64, { Width: 1, Height: 0x1_0000_0002, Depth: 3, Format: 16, NumChannels: 2, Flags: 5 });
+  expect([...memory.u32.subarray(16, 27)]).toEqual([1, 0, 2, 1, 3, 0, 16, 2, 5, 0, 0xffffffff]);
+});
+
+test('CUDA_RESOURCE_DESC holds the part that its type names, zero elsewhere', () => {
+  const words = (desc: CUDA_RESOURCE_DESC): number[] => {
+    const memory = dirty(256);
+    writeResourceDesc(memory, 0, desc);
+    expect(memory.u32[36]).toBe(0xffffffff);
+    expect([...memory.u32.subarray(12, 36)]).toEqual(Array<number>(24).fill(0));
+    return [...memory.u32.subarray(0, 12)];
+  };
+  expect(words({ resType: 0, array: { hArray: 0x7f00_0000_0001 } })).toEqual([0, 0, 1, 0x7f00, 0, 0, 0, 0, 0, 0, 0, 0]);
+  expect(words({ resType: 2, linear: { devPtr: 0x7f00_0000_0002, format: 32, numChannels: 4, sizeInBytes: 0x1_0000_0003 } })).toEqual([2, 0, 2, 0x7f00, 32, 4, 3, 1, 0, 0, 0, 0]);
+  expect(words({ resType: 3, pitch2D: { devPtr: 1, format: 8, numChannels: 2, width: 7, height: 8, pitchInBytes: 512 } })).toEqual([3, 0, 1, 0, 8, 2, 7, 0, 8, 0, 512, 0]);
+});
+
+test('CUDA_TEXTURE_DESC: modes, filter, flags and the border', () => {
+  const memory = dirty(256);
+  writeTextureDesc(memory, 0, {
+    addressMode: [1, 2, 3], filterMode: 1, flags: 0x12, maxAnisotropy: 4, mipmapFilterMode: 1, mipmapLevelBias: 0.5, minMipmapLevelClamp: 1, maxMipmapLevelClamp: 2,
+    borderColor: [0.25, 0.5, 0.75, 1],
+  });
+  expect([...memory.u32.subarray(0, 7)]).toEqual([1, 2, 3, 1, 0x12, 4, 1]);
+  expect([...memory.f32.subarray(7, 14)]).toEqual([0.5, 1, 2, 0.25, 0.5, 0.75, 1]);
+  expect([...memory.u32.subarray(14, 27)]).toEqual([...Array<number>(12).fill(0), 0xffffffff]);
 });
 
 test('CUmemPoolProps asks for pinned memory on one device', () => {

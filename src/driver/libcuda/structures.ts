@@ -2,11 +2,14 @@
  * The structures that the driver takes by pointer, written by hand into native memory. The offsets are those of cuda.h
  * as a 64-bit compiler lays them out (LP64 and LLP64 agree); the test beside this file pins them.
  */
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemPoolProps, LaunchAttributes, LaunchConfig } from '../driver.js';
+import type {
+  CUDA_ARRAY3D_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC,
+  CUmemPoolProps, LaunchAttributes, LaunchConfig,
+} from '../driver.js';
 import { CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
 import type { NativeMemory } from './native-memory.js';
 
-/** CUDA_MEMCPY2D_v2. The CUarray fields stay zero: arrays are not offered. */
+/** CUDA_MEMCPY2D_v2. */
 export const MEMCPY2D = {
   size: 128,
   srcXInBytes: 0, srcY: 8, srcMemoryType: 16, srcHost: 24, srcDevice: 32, srcArray: 40, srcPitch: 48,
@@ -14,7 +17,7 @@ export const MEMCPY2D = {
   WidthInBytes: 112, Height: 120,
 } as const;
 
-/** CUDA_MEMCPY3D_v2. The CUarray fields and the levels of detail stay zero. */
+/** CUDA_MEMCPY3D_v2. The levels of detail stay zero. */
 export const MEMCPY3D = {
   size: 200,
   srcXInBytes: 0, srcY: 8, srcZ: 16, srcLOD: 24, srcMemoryType: 32, srcHost: 40, srcDevice: 48, srcArray: 56,
@@ -32,6 +35,23 @@ export const MEMCPY3D_PEER = {
   dstXInBytes: 88, dstY: 96, dstZ: 104, dstLOD: 112, dstMemoryType: 120, dstHost: 128, dstDevice: 136, dstArray: 144,
   dstContext: 152, dstPitch: 160, dstHeight: 168,
   WidthInBytes: 176, Height: 184, Depth: 192,
+} as const;
+
+/** CUDA_ARRAY_DESCRIPTOR_v2. */
+export const ARRAY_DESCRIPTOR = { size: 24, Width: 0, Height: 8, Format: 16, NumChannels: 20 } as const;
+
+/** CUDA_ARRAY3D_DESCRIPTOR_v2. */
+export const ARRAY3D_DESCRIPTOR = { size: 40, Width: 0, Height: 8, Depth: 16, Format: 24, NumChannels: 28, Flags: 32 } as const;
+
+/** CUDA_RESOURCE_DESC_v1: the parts of its union begin at 8, where the array's handle and the others' addresses are. */
+export const RESOURCE_DESC = {
+  size: 144, resType: 0, hArray: 8, devPtr: 8, format: 16, numChannels: 20, sizeInBytes: 24, width: 24, height: 32, pitchInBytes: 40, flags: 136,
+} as const;
+
+/** CUDA_TEXTURE_DESC_v1. */
+export const TEXTURE_DESC = {
+  size: 104, addressMode: 0, filterMode: 12, flags: 16, maxAnisotropy: 20, mipmapFilterMode: 24, mipmapLevelBias: 28,
+  minMipmapLevelClamp: 32, maxMipmapLevelClamp: 36, borderColor: 40,
 } as const;
 
 /** CUmemPoolProps_v1; `location` is a CUmemLocation of two 32-bit words. */
@@ -66,12 +86,14 @@ export function writeMemcpy2D(memory: NativeMemory, at: number, copy: CUDA_MEMCP
   memory.u32[(at + MEMCPY2D.srcMemoryType) >> 2] = copy.srcMemoryType;
   memory.setU64(at + MEMCPY2D.srcHost, copy.srcHost);
   memory.setU64(at + MEMCPY2D.srcDevice, copy.srcDevice);
+  memory.setU64(at + MEMCPY2D.srcArray, copy.srcArray ?? 0);
   memory.setU64(at + MEMCPY2D.srcPitch, copy.srcPitch);
   memory.setU64(at + MEMCPY2D.dstXInBytes, copy.dstXInBytes);
   memory.setU64(at + MEMCPY2D.dstY, copy.dstY);
   memory.u32[(at + MEMCPY2D.dstMemoryType) >> 2] = copy.dstMemoryType;
   memory.setU64(at + MEMCPY2D.dstHost, copy.dstHost);
   memory.setU64(at + MEMCPY2D.dstDevice, copy.dstDevice);
+  memory.setU64(at + MEMCPY2D.dstArray, copy.dstArray ?? 0);
   memory.setU64(at + MEMCPY2D.dstPitch, copy.dstPitch);
   memory.setU64(at + MEMCPY2D.WidthInBytes, copy.WidthInBytes);
   memory.setU64(at + MEMCPY2D.Height, copy.Height);
@@ -86,6 +108,7 @@ export function writeMemcpy3D(memory: NativeMemory, at: number, copy: CUDA_MEMCP
   memory.u32[(at + MEMCPY3D.srcMemoryType) >> 2] = copy.srcMemoryType;
   memory.setU64(at + MEMCPY3D.srcHost, copy.srcHost);
   memory.setU64(at + MEMCPY3D.srcDevice, copy.srcDevice);
+  memory.setU64(at + MEMCPY3D.srcArray, copy.srcArray ?? 0);
   memory.setU64(at + MEMCPY3D.srcPitch, copy.srcPitch);
   memory.setU64(at + MEMCPY3D.srcHeight, copy.srcHeight);
   memory.setU64(at + MEMCPY3D.dstXInBytes, copy.dstXInBytes);
@@ -94,6 +117,7 @@ export function writeMemcpy3D(memory: NativeMemory, at: number, copy: CUDA_MEMCP
   memory.u32[(at + MEMCPY3D.dstMemoryType) >> 2] = copy.dstMemoryType;
   memory.setU64(at + MEMCPY3D.dstHost, copy.dstHost);
   memory.setU64(at + MEMCPY3D.dstDevice, copy.dstDevice);
+  memory.setU64(at + MEMCPY3D.dstArray, copy.dstArray ?? 0);
   memory.setU64(at + MEMCPY3D.dstPitch, copy.dstPitch);
   memory.setU64(at + MEMCPY3D.dstHeight, copy.dstHeight);
   memory.setU64(at + MEMCPY3D.WidthInBytes, copy.WidthInBytes);
@@ -106,6 +130,60 @@ export function writeMemcpy3DPeer(memory: NativeMemory, at: number, copy: CUDA_M
   writeMemcpy3D(memory, at, copy);
   memory.setU64(at + MEMCPY3D_PEER.srcContext, copy.srcContext);
   memory.setU64(at + MEMCPY3D_PEER.dstContext, copy.dstContext);
+}
+
+/** Writes CUDA_ARRAY_DESCRIPTOR at byte `at`. */
+export function writeArrayDescriptor(memory: NativeMemory, at: number, desc: CUDA_ARRAY_DESCRIPTOR): void {
+  memory.bytes.fill(0, at, at + ARRAY_DESCRIPTOR.size);
+  memory.setU64(at + ARRAY_DESCRIPTOR.Width, desc.Width);
+  memory.setU64(at + ARRAY_DESCRIPTOR.Height, desc.Height);
+  memory.u32[(at + ARRAY_DESCRIPTOR.Format) >> 2] = desc.Format;
+  memory.u32[(at + ARRAY_DESCRIPTOR.NumChannels) >> 2] = desc.NumChannels;
+}
+
+/** Writes CUDA_ARRAY3D_DESCRIPTOR at byte `at`. */
+export function writeArray3DDescriptor(memory: NativeMemory, at: number, desc: CUDA_ARRAY3D_DESCRIPTOR): void {
+  memory.bytes.fill(0, at, at + ARRAY3D_DESCRIPTOR.size);
+  memory.setU64(at + ARRAY3D_DESCRIPTOR.Width, desc.Width);
+  memory.setU64(at + ARRAY3D_DESCRIPTOR.Height, desc.Height);
+  memory.setU64(at + ARRAY3D_DESCRIPTOR.Depth, desc.Depth);
+  memory.u32[(at + ARRAY3D_DESCRIPTOR.Format) >> 2] = desc.Format;
+  memory.u32[(at + ARRAY3D_DESCRIPTOR.NumChannels) >> 2] = desc.NumChannels;
+  memory.u32[(at + ARRAY3D_DESCRIPTOR.Flags) >> 2] = desc.Flags;
+}
+
+/** Writes CUDA_RESOURCE_DESC at byte `at`. */
+export function writeResourceDesc(memory: NativeMemory, at: number, { resType, array, linear, pitch2D }: CUDA_RESOURCE_DESC): void {
+  memory.bytes.fill(0, at, at + RESOURCE_DESC.size);
+  memory.u32[(at + RESOURCE_DESC.resType) >> 2] = resType;
+  if (array !== undefined) memory.setU64(at + RESOURCE_DESC.hArray, array.hArray);
+  const texels = linear ?? pitch2D;
+  if (texels !== undefined) {
+    memory.setU64(at + RESOURCE_DESC.devPtr, texels.devPtr);
+    memory.u32[(at + RESOURCE_DESC.format) >> 2] = texels.format;
+    memory.u32[(at + RESOURCE_DESC.numChannels) >> 2] = texels.numChannels;
+  }
+  if (linear !== undefined) memory.setU64(at + RESOURCE_DESC.sizeInBytes, linear.sizeInBytes);
+  if (pitch2D !== undefined) {
+    memory.setU64(at + RESOURCE_DESC.width, pitch2D.width);
+    memory.setU64(at + RESOURCE_DESC.height, pitch2D.height);
+    memory.setU64(at + RESOURCE_DESC.pitchInBytes, pitch2D.pitchInBytes);
+  }
+}
+
+/** Writes CUDA_TEXTURE_DESC at byte `at`. */
+export function writeTextureDesc(memory: NativeMemory, at: number, desc: CUDA_TEXTURE_DESC): void {
+  memory.bytes.fill(0, at, at + TEXTURE_DESC.size);
+  const word = (offset: number): number => (at + offset) >> 2;
+  desc.addressMode.forEach((mode, axis) => { memory.u32[word(TEXTURE_DESC.addressMode) + axis] = mode; });
+  memory.u32[word(TEXTURE_DESC.filterMode)] = desc.filterMode;
+  memory.u32[word(TEXTURE_DESC.flags)] = desc.flags;
+  memory.u32[word(TEXTURE_DESC.maxAnisotropy)] = desc.maxAnisotropy ?? 0;
+  memory.u32[word(TEXTURE_DESC.mipmapFilterMode)] = desc.mipmapFilterMode ?? 0;
+  memory.f32[word(TEXTURE_DESC.mipmapLevelBias)] = desc.mipmapLevelBias ?? 0;
+  memory.f32[word(TEXTURE_DESC.minMipmapLevelClamp)] = desc.minMipmapLevelClamp ?? 0;
+  memory.f32[word(TEXTURE_DESC.maxMipmapLevelClamp)] = desc.maxMipmapLevelClamp ?? 0;
+  desc.borderColor?.forEach((value, channel) => { memory.f32[word(TEXTURE_DESC.borderColor) + channel] = value; });
 }
 
 /** Writes CUmemPoolProps at byte `at`: pinned device memory, not exportable. */

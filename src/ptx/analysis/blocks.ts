@@ -1,7 +1,7 @@
 // Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut, because a thread can
 // be resumed only at the start of a block.
 
-import { cutKind } from './cuts.js';
+import { cutKind, meetsFirst } from './cuts.js';
 import type { CutKind } from './cuts.js';
 import { assignRoles } from './operand-roles.js';
 import { isLabel } from './program.js';
@@ -70,6 +70,12 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
       continue;
     }
     const leaves = mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap';
+    if (meetsFirst(mnemonic, modifiers)) {
+      const meeting: Inst = { ...inst, mnemonic: 'bar', modifiers: ['warp', 'sync'], args: [{ kind: 'integer', value: -1n, at: inst.source.start }], predicate: undefined, defs: [], uses: [] };
+      // All threads of the warp execute it or none does, so the predicate need not be looked at twice.
+      close({ kind: 'cut', inst: meeting, cut: 'warp', to: next() });
+      current = open();
+    }
     const cut = cutKind(mnemonic, modifiers);
     if (!leaves && cut === undefined) {
       current.insts.push(inst);

@@ -61,24 +61,61 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
 export function functionTraits(module: PtxModule, functions: Map<string, PtxFunction>): Map<PtxFunction, FunctionTraits> {
   const facts = new Map<PtxFunction, Facts>();
   for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions));
-  const reach = (from: PtxFunction): Set<PtxFunction> => {
-    const reached = new Set<PtxFunction>();
-    const queue = [...facts.get(from)!.callees];
-    for (let next = queue.pop(); next; next = queue.pop()) {
-      if (reached.has(next)) continue;
-      reached.add(next);
-      queue.push(...facts.get(next)!.callees);
-    }
-    return reached;
-  };
   const traits = new Map<PtxFunction, FunctionTraits>();
-  for (const [fn, own] of facts) {
-    const reached = reach(fn);
-    const recursive = reached.has(fn);
-    const all = [own, ...[...reached].map(other => facts.get(other)!)];
-    const waits = all.some(one => one.waits);
-    const loops = all.some(one => one.loops);
-    traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loops || own.size <= SMALL) });
+  const loops = new Map<PtxFunction, boolean>();
+  for (const group of cycles([...facts.keys()], fn => facts.get(fn)!.callees)) {
+    // Functions of one cycle reach each other, and all callees beyond are done.
+    const members = new Set(group);
+    const all = group.map(fn => facts.get(fn)!);
+    const beyond = all.flatMap(one => [...one.callees]).filter(callee => !members.has(callee));
+    const recursive = group.length > 1 || all[0]!.callees.has(group[0]!);
+    const waits = all.some(one => one.waits) || beyond.some(callee => traits.get(callee)!.waits);
+    const loop = all.some(one => one.loops) || beyond.some(callee => loops.get(callee)!);
+    for (const fn of group) {
+      loops.set(fn, loop);
+      traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || facts.get(fn)!.size <= SMALL) });
+    }
   }
   return traits;
+}
+
+/**
+ * The strongly connected components of the call graph, callees first (Tarjan). Without recursion: chains of calls may
+ * be as long as the text.
+ */
+function cycles<T>(nodes: readonly T[], next: (node: T) => Iterable<T>): T[][] {
+  const found: T[][] = [];
+  const order = new Map<T, number>();
+  const low = new Map<T, number>();
+  const open: T[] = [];
+  const isOpen = new Set<T>();
+  for (const root of nodes) {
+    if (order.has(root)) continue;
+    const path: { node: T; rest: Iterator<T> }[] = [];
+    const enter = (node: T): void => {
+      low.set(node, order.size);
+      order.set(node, order.size);
+      open.push(node);
+      isOpen.add(node);
+      path.push({ node, rest: next(node)[Symbol.iterator]() });
+    };
+    enter(root);
+    for (let top = path.at(-1); top; top = path.at(-1)) {
+      const { node, rest } = top;
+      const step = rest.next();
+      if (!step.done) {
+        if (!order.has(step.value)) enter(step.value);
+        else if (isOpen.has(step.value)) low.set(node, Math.min(low.get(node)!, order.get(step.value)!));
+        continue;
+      }
+      path.pop();
+      const caller = path.at(-1)?.node;
+      if (caller !== undefined) low.set(caller, Math.min(low.get(caller)!, low.get(node)!));
+      if (low.get(node) !== order.get(node)) continue;
+      const group = open.splice(open.indexOf(node));
+      for (const member of group) isOpen.delete(member);
+      found.push(group);
+    }
+  }
+  return found;
 }

@@ -11,15 +11,17 @@ export const WARP_OPERATIONS: Readonly<Record<string, number>> = {
   'redux.add': 11, 'redux.min.s32': 12, 'redux.max.s32': 13, 'redux.min.u32': 14, 'redux.max.u32': 15,
   'redux.and': 16, 'redux.or': 17, 'redux.xor': 18,
   'bar.warp': 19, 'activemask': 20, 'elect': 21,
+  'mma': 22, 'ldmatrix': 23, 'stmatrix': 24, 'movmatrix': 25,
 };
 
 export function cutKind(mnemonic: string, modifiers: readonly string[]): CutKind | undefined {
   switch (mnemonic) {
     case 'bar': case 'barrier':
       if (modifiers.includes('warp')) return 'warp';
-      if (modifiers.includes('cluster')) return 'barrier';
       return modifiers.includes('arrive') ? undefined : 'barrier';
     case 'shfl': case 'vote': case 'match': case 'redux': case 'activemask': case 'elect': return 'warp';
+    case 'mma': case 'ldmatrix': case 'stmatrix': case 'movmatrix': return 'warp';
+    case 'wmma': return modifiers[0] === 'mma' ? 'warp' : undefined;
     case 'nanosleep': return 'sleep';
     // A wait on an mbarrier gives way, so that the threads that will arrive can run.
     case 'mbarrier': return modifiers[0] === 'test_wait' || modifiers[0] === 'try_wait' ? 'sleep' : undefined;
@@ -27,4 +29,8 @@ export function cutKind(mnemonic: string, modifiers: readonly string[]): CutKind
   return undefined;
 }
 
-export const isCut = (mnemonic: string, modifiers: readonly string[]): boolean => cutKind(mnemonic, modifiers) !== undefined;
+/** Instructions that the threads of a warp begin together, each then doing its own part. */
+export const meetsFirst = (mnemonic: string, modifiers: readonly string[]): boolean =>
+  mnemonic === 'wmma' && (modifiers[0] === 'load' || modifiers[0] === 'store');
+
+export const isCut = (mnemonic: string, modifiers: readonly string[]): boolean => cutKind(mnemonic, modifiers) !== undefined || meetsFirst(mnemonic, modifiers);

@@ -23,6 +23,10 @@ export interface DataLayout {
   relocations: { offset: number; addend: number }[];
   variables: DataVariable[];
   symbols: Map<string, Symbol>;
+  /** Where the .const variables are: after the .global ones. */
+  constants: { from: number; to: number };
+  /** A word that 128-bit atomics take turns by, in a module that mentions such values. */
+  lock: number;
 }
 
 export const alignUp = (value: number, align: number): number => Math.ceil(value / align) * align;
@@ -54,7 +58,10 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
   const variables: DataVariable[] = [];
   const placed: { variable: Variable; offset: number }[] = [];
   let end = 0;
-  for (const variable of module.variables) {
+  const isConstant = (variable: Variable): boolean => variable.space === 'const';
+  let firstConstant = -1;
+  for (const variable of [...module.variables.filter(variable => !isConstant(variable)), ...module.variables.filter(isConstant)]) {
+    if (isConstant(variable) && firstConstant < 0) firstConstant = end;
     if (variable.space === 'shared') {
       if (!symbols.has(variable.name)) symbols.set(variable.name, { kind: 'shared', variable: sharedVariable(variable) });
       continue;
@@ -81,6 +88,9 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
     placed.push({ variable, offset });
   }
 
+  const constants = { from: firstConstant < 0 ? end : firstConstant, to: end };
+  const lock = alignUp(end, 16);
+  if (source.text.includes('.b128')) end = lock + 16;
   const image = new Uint8Array(alignUp(end, 16));
   const view = new DataView(image.buffer);
   const relocations: { offset: number; addend: number }[] = [];
@@ -144,5 +154,5 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
     });
   };
   for (const { variable, offset } of placed) if (variable.initializer) write(variable, offset, variable.dimensions, variable.initializer);
-  return { image, relocations, variables, symbols };
+  return { image, relocations, variables, symbols, constants, lock };
 }

@@ -45,9 +45,14 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
   const members: Register[] = [];
   for (const register of registers) if (crossing[register.id]) index[register.id] = members.push(register) - 1;
   const words = (members.length + 31) >> 5;
-  const liveIn = blocks.map(() => new Uint32Array(words));
-  const generated = blocks.map(() => new Uint32Array(words));
-  const killed = blocks.map(() => new Uint32Array(words));
+  // One allocation per kind of set: thousands of small ones cost more than all the rest.
+  const sets = (): Uint32Array[] => {
+    const all = new Uint32Array(words * blocks.length);
+    return blocks.map((_, at) => all.subarray(at * words, (at + 1) * words));
+  };
+  const liveIn = sets();
+  const generated = sets();
+  const killed = sets();
   for (const block of blocks) {
     const gen = generated[block.index]!;
     const kill = killed[block.index]!;

@@ -3,6 +3,7 @@
 
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { formComplaint } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
@@ -12,6 +13,14 @@ import { Scope } from './scopes.js';
 import { isSpecialRegister } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
+/** Bytes per thread and function that alloca can give. */
+export const ALLOCA_BYTES = 4096;
+const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
+/** Calls within calls that are inlined. */
+const DEEPEST_INLINING = 200;
+/** What an inlined call costs by itself, in instructions. */
+const INLINING = 8;
+const NOWHERE: readonly Label[] = [];
 
 export interface LoweringContext {
   module: PtxModule;
@@ -42,7 +51,10 @@ class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
+  private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
+  private alloca: { top: Register; symbol: Symbol } | undefined;
+  private inlining = 0;
 
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
@@ -124,7 +136,7 @@ class Lowering {
         case 'registers': {
           const type = scalarType(statement.type);
           for (const { name, count, at } of statement.names) {
-            if (type.bits > 64) throw this.context.module.source.error('unsupported', `.${type.name} registers are not covered yet`, at);
+            if (type.bits > 64 && type.kind !== 'bits') throw this.context.module.source.error('semantic', `.${type.name} is no type of registers`, at);
             if (statement.vector === 1) scope.declare(name, type, count);
             else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(`${name}.${part}`, type, count);
           }
@@ -192,6 +204,11 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
+    const complaint = formComplaint(mnemonic, modifiers);
+    if (complaint) {
+      const { source: text } = this.context.module;
+      throw text.error(complaint.code, complaint.message, source.start, text.text.slice(source.start, source.end));
+    }
     if (mnemonic === 'bra') {
       const [target] = source.operands;
       if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
@@ -206,7 +223,7 @@ class Lowering {
       this.call(source, scope, predicate);
       return;
     }
-    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: [], call: undefined };
+    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list] = source.operands;
       const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
@@ -216,8 +233,16 @@ class Lowering {
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
     }
+    if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
     this.push(inst);
+  }
+
+  /** How much of the function's alloca stack is in use, and the stack's address. */
+  private allocaStack(source: Instruction): Arg[] {
+    this.alloca ??= { top: this.newRegister('(alloca)', scalarType('b32')), symbol: { kind: 'frame', offset: this.frame('alloca', ALLOCA_BYTES, 16) } };
+    const { top, symbol } = this.alloca;
+    return [{ kind: 'register', register: top, at: source.start }, { kind: 'symbol', symbol, offset: 0, at: source.start }];
   }
 
   private operand(operand: Operand, scope: Scope, source: Instruction): Arg {
@@ -229,6 +254,7 @@ class Lowering {
       case 'list': throw this.fail(source, 'unexpected list', at);
       case 'pair':
         return { kind: 'pair', first: this.operand(operand.first, scope, source), second: this.operand(operand.second, scope, source), at };
+      case 'negated': return { kind: 'negated', operand: this.operand(operand.operand, scope, source), at };
       case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
         const extra = operand.extra.map(part => this.operand(part, scope, source));
@@ -246,19 +272,27 @@ class Lowering {
     if (operand.name === '_') return { kind: 'sink', at };
     const full = operand.selector === undefined ? operand.name : `${operand.name}.${operand.selector}`;
     const register = scope.register(full);
-    if (register) return { kind: 'register', register, at };
+    if (register) return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
     if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
     if (operand.selector !== undefined) {
-      if (scope.register(operand.name)) {
-        const { source: text } = this.context.module;
-        throw text.error('unsupported', `operand selector '.${operand.selector}' is not covered yet`, at, text.text.slice(source.start, source.end));
-      }
+      const whole = scope.register(operand.name);
+      if (whole) return { kind: 'selected', operand: { kind: 'register', register: whole, at }, selector: operand.selector, at };
       throw this.fail(source, `undefined register '${full}'`, at);
     }
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */
+  private halves(register: Register, at: number): Arg {
+    let parts = this.wideRegisters.get(register);
+    if (!parts) {
+      parts = ['low', 'high'].map(half => this.newRegister(`${register.name}.${half}`, scalarType('b64')));
+      this.wideRegisters.set(register, parts);
+    }
+    return { kind: 'vector', elements: parts.map(part => ({ kind: 'register', register: part, at })), at };
   }
 
   private symbol(name: string, scope: Scope, source: Instruction, at: number): Symbol {
@@ -344,6 +378,11 @@ class Lowering {
 
   private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    // Empty functions that call each other twice are few in the text and more than any memory here.
+    this.instructions += INLINING;
+    if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {
+      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+    }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope();
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
@@ -372,6 +411,7 @@ class Lowering {
     fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
     fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
     this.body(fn.body!, this.newScope(scope), after);
+    this.inlining--;
     this.out.code.push(after);
   }
 }

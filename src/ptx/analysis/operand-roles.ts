@@ -29,7 +29,7 @@ export function registersIn(arg: Arg, out: Register[]): void {
       return;
     case 'vector': arg.elements.forEach(element => registersIn(element, out)); return;
     case 'pair': registersIn(arg.first, out); registersIn(arg.second, out); return;
-    case 'not': registersIn(arg.operand, out); return;
+    case 'not': case 'negated': case 'selected': registersIn(arg.operand, out); return;
   }
 }
 
@@ -46,6 +46,8 @@ export function assignRoles(inst: Inst): void {
       (inst.mnemonic === 'ld' ? inst.uses : inst.defs).push(address.symbol.register);
     }
   }
+  // alloca and stackrestore move the top of their stack, which the lowering has put before the last operand.
+  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore') registersIn(inst.args.at(-2)!, inst.defs);
   // What a predicated instruction leaves alone stays live.
   if (inst.predicate) inst.uses.push(inst.predicate.register, ...inst.defs);
 }

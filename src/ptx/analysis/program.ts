@@ -48,6 +48,9 @@ export type Arg =
   | { kind: 'vector'; elements: Arg[]; at: number }
   | { kind: 'pair'; first: Arg; second: Arg; at: number }
   | { kind: 'not'; operand: Arg; at: number }
+  | { kind: 'negated'; operand: Arg; at: number }
+  /** Bytes or halves of a register, as in `%r1.b3210`. */
+  | { kind: 'selected'; operand: Arg; selector: string; at: number }
   | { kind: 'label'; label: Label; at: number }
   /** `_`: a result nobody wants. */
   | { kind: 'sink'; at: number };
@@ -64,14 +67,14 @@ export type CallValue = { kind: 'register'; register: Register } | { kind: 'fram
 
 export interface Inst {
   mnemonic: string;
-  modifiers: string[];
+  modifiers: readonly string[];
   args: Arg[];
   predicate: { register: Register; negated: boolean } | undefined;
   source: Instruction;
   defs: Register[];
   uses: Register[];
   /** Where a branch goes; several for brx.idx. */
-  targets: Label[];
+  targets: readonly Label[];
   call: CallSite | undefined;
 }
 

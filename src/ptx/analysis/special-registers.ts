@@ -9,6 +9,7 @@ const NAMES = new Set<string>([
   'clock', 'clock_hi', 'clock64', 'globaltimer', 'globaltimer_lo', 'globaltimer_hi',
   'dynamic_smem_size', 'total_smem_size', 'aggr_smem_size', 'reserved_smem_offset_begin', 'reserved_smem_offset_end',
   'reserved_smem_offset_cap', 'reserved_smem_offset_0', 'reserved_smem_offset_1', 'current_graph_exec',
+  ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat(),
   ...Array.from({ length: 32 }, (_, index) => `envreg${index}`),
 ]);
 

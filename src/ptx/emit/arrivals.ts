@@ -4,16 +4,21 @@
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
-import { MAIL } from './frame-layout.js';
-import type { KernelEmitter } from './kernel.js';
+import type { Emitter } from './emitter.js';
+import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
+import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
+const F32 = scalarType('f32');
+
+/** Writes code for one thread that has a mailbox, and whose warp has room for matrices. */
+export type MailEmitter = Emitter & { pushMailbox(): void; pushMatrixArea(): void };
 
 /** Offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];
 
-function store(emitter: KernelEmitter, fields: readonly Field[]): void {
+function store(emitter: MailEmitter, fields: readonly Field[]): void {
   for (const [offset, push, instruction] of fields) {
     emitter.pushMailbox();
     push();
@@ -21,9 +26,13 @@ function store(emitter: KernelEmitter, fields: readonly Field[]): void {
   }
 }
 
-export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): void {
+export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void {
   const { code } = e;
   const { mnemonic, modifiers } = inst;
+  if (isMatrixOperation(mnemonic)) {
+    emitMatrixArrival(e, inst);
+    return;
+  }
   const constant = (value: number) => () => { code.i32(value); };
   const operand = (arg: Arg, type = B32) => () => { e.push(arg, type); };
   const code32 = (name: string): number => {
@@ -74,8 +83,16 @@ export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): vo
     case 'redux': {
       const mode = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor');
       const type = e.type();
-      if (!mode || type.wasm !== 'i32') throw e.unsupported();
+      if (!mode) throw e.semantic("'redux' needs an operation");
       e.argCount(3);
+      if (type.kind === 'float') {
+        store(e, [
+          [MAIL.operation, constant(code32(`redux.${mode}.s32`))],
+          [MAIL.mask, operand(e.arg(2))],
+          [MAIL.value, () => { pushOrdered(e, e.arg(1), mode === 'min'); code.op('i64.extend_i32_u'); }, 'i64.store'],
+        ]);
+        return;
+      }
       store(e, [
         [MAIL.operation, constant(code32(mode === 'min' || mode === 'max' ? `redux.${mode}.${type.name}` : `redux.${mode}`))],
         [MAIL.mask, operand(e.arg(2))],
@@ -97,16 +114,46 @@ export function emitWarpArrival(e: KernelEmitter, inst: Inst, block: number): vo
   }
 }
 
-/** The result is in the low half of the mailbox's result, its predicate in bit 32. */
-export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
+/**
+ * Floats are reduced as integers of the same order. NaN is the largest or the smallest of them: the one that the operation
+ * never picks, or with .NaN always.
+ */
+function pushOrdered(e: MailEmitter, arg: Arg, least: boolean): void {
   const { code } = e;
+  const bits = e.temp('i32');
+  e.push(arg, F32);
+  if (e.has('abs')) code.op('f32.abs');
+  code.op('i32.reinterpret_f32').set(bits);
+  code.i32(least !== e.has('NaN') ? 0x7fffffff : 0x80000000);
+  code.get(bits).get(bits).i32(31).op('i32.shr_s').i32(1).op('i32.shr_u').op('i32.xor');
+  code.get(bits).i32(0x7fffffff).op('i32.and').i32(0x7f800000).op('i32.gt_u').op('select');
+}
+
+/** The float behind an ordered integer; both ends stand for NaN. */
+function popOrdered(e: MailEmitter, arg: Arg): void {
+  const { code } = e;
+  const key = e.temp('i32');
+  code.set(key).i32(0x7fffffff);
+  code.get(key).get(key).i32(31).op('i32.shr_s').i32(1).op('i32.shr_u').op('i32.xor');
+  code.get(key).i32(0x7fffffff).op('i32.eq').get(key).i32(0x80000000).op('i32.eq').op('i32.or').op('select');
+  e.pop(arg, B32);
+}
+
+/** The result is in the low half of the mailbox's result, its predicate in bit 32. */
+export function emitWarpResult(e: MailEmitter, inst: Inst): void {
+  const { code } = e;
+  if (isMatrixOperation(inst.mnemonic)) {
+    emitMatrixResult(e, inst);
+    return;
+  }
   const target = inst.args[0]!;
   const low = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result); };
   const high = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result + 4); };
   const single = (arg: Arg): void => {
     const predicate = arg.kind === 'register' && arg.register.type.kind === 'predicate';
     low();
-    e.pop(arg, predicate ? PRED : B32);
+    if (inst.mnemonic === 'redux' && e.type().kind === 'float') popOrdered(e, arg);
+    else e.pop(arg, predicate ? PRED : B32);
   };
   if (target.kind !== 'pair') {
     single(target);
@@ -123,10 +170,16 @@ export function emitWarpResult(e: KernelEmitter, inst: Inst): void {
 export const BARRIER_REDUCTION = { none: 0, popc: 1, and: 2, or: 3 } as const;
 
 /** Barrier number, expected threads (0: all) and the predicate, for both waiting and arriving. */
-export function emitBarrierArrival(e: KernelEmitter, inst: Inst): void {
+export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const { modifiers } = inst;
-  if (modifiers.includes('cluster')) throw e.unsupported();
+  if (modifiers.includes('cluster')) {
+    // A block is alone in its cluster, and waits for its own threads: arriving is part of waiting.
+    store(e, [
+      [MAIL.operation, () => { code.i32(BARRIER_REDUCTION.none); }], [MAIL.mask, () => { code.i32(CLUSTER_BARRIER); }], [MAIL.lane, () => { code.i32(0); }],
+    ]);
+    return;
+  }
   const args = [...inst.args];
   let reduction: keyof typeof BARRIER_REDUCTION = 'none';
   let predicate: Arg | undefined;

@@ -8,7 +8,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
 import type { Region, Shape } from '../analysis/regions.js';
-import { scalarType } from '../scalar-types.js';
+import { NoSuchType, scalarType } from '../scalar-types.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
 import { Emitter } from './emitter.js';
@@ -17,9 +17,9 @@ import type { Surroundings } from './emitter.js';
 const PREDICATE = scalarType('pred');
 
 export abstract class ControlFlowEmitter extends Emitter {
-  protected readonly blocks: readonly Block[];
-  protected readonly shape: Shape;
-  protected readonly liveness: Liveness;
+  readonly blocks: readonly Block[];
+  readonly shape: Shape;
+  readonly liveness: Liveness;
   private readonly rules: Rules;
   /** Entry number of each block that can be entered from outside its place; 1 upwards. */
   protected readonly entryOf = new Map<number, number>();
@@ -176,7 +176,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     try {
       rule(this, inst);
     } catch (error) {
-      if (!(error instanceof NoSuchInstruction)) throw error;
+      if (!(error instanceof NoSuchInstruction) && !(error instanceof NoSuchType)) throw error;
       const types = this.types().map(type => `.${type.name}`).join(', ');
       throw this.semantic(`'${inst.mnemonic}' does not take ${types}`);
     }

@@ -9,7 +9,7 @@ import type { Shape } from '../analysis/regions.js';
 import { CTX, FAULT } from '../context.js';
 import type { Rules } from '../rules/rule.js';
 import type { Signature } from '../wasm/module.js';
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { emitFrameCheck } from './check.js';
 import { callSignature, isAggregate } from './calling.js';
@@ -23,6 +23,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   readonly ctx = 0;
   readonly thread = 1;
   private readonly stack = 2;
+  readonly paramBytes = undefined;
   readonly signature: Signature;
   private readonly lowered: LoweredFunction;
   private readonly frameBytes: number;
@@ -41,6 +42,10 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
 
   pushStack(): void {
     this.code.get(this.stack).i32(this.frameBytes).op('i32.add');
+  }
+
+  pushLocalEnd(): void {
+    this.code.op('global.get').u32(this.around.linker.globalIndex('stackEnd'));
   }
 
   pushThreadIndex(axis: 0 | 1 | 2): void {
@@ -120,7 +125,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.leaveFaulted();
   }
 
-  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, lowered } = this;
     // Parameters arrive as bits; move those of float registers, name the rest in place.
     const aggregates = lowered.source.returns.filter(isAggregate).length;

@@ -3,9 +3,10 @@
 
 import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
+import type { DataLayout } from '../analysis/data-layout.js';
 import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
-import type { ScalarType, WasmType } from '../scalar-types.js';
+import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import type { ModuleCheck } from '../check.js';
 import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
@@ -26,8 +27,11 @@ export interface Surroundings {
   functionIndex(target: PtxFunction): number;
   /** Index of the function that calls through an address: (…arguments, address, line) → results. */
   indirectCall(signature: Signature): number;
+  data: Pick<DataLayout, 'constants' | 'lock'>;
   /** relaxed_madd was found to be fused on this machine. */
   relaxedFma: boolean;
+  /** Results that are NaN are PTX's canonical NaN. */
+  canonicalNaN: boolean;
   /** Set where the code is to be watched: filled with what the watcher needs to know. */
   check: ModuleCheck | undefined;
 }
@@ -37,14 +41,14 @@ export abstract class Emitter {
   /** Runs once per call, before the code. */
   readonly prologue = new Code();
   readonly around: Surroundings;
-  readonly localTypes: WasmType[] = [];
+  readonly localTypes: LocalType[] = [];
   protected paramCount = 0;
   inst!: Inst;
   /** Innermost last; branch depths are found by looking up this stack. */
   protected readonly labels: object[] = [];
   private readonly hoisted = new Map<string, number>();
-  private readonly registerLocals = new Map<number, number>();
-  private readonly freeLocals = new Map<WasmType, number[]>();
+  protected readonly registerLocals = new Map<number, number>();
+  private readonly freeLocals = new Map<LocalType, number[]>();
   private temporaries: number[] = [];
 
   constructor(around: Surroundings) {
@@ -67,6 +71,10 @@ export abstract class Emitter {
   abstract pushThreadIndex(axis: 0 | 1 | 2): void;
   /** Pushes the address where the next call's frame may start. */
   abstract pushStack(): void;
+  /** Pushes the end of the block's .local memory, which starts with its scratch. */
+  abstract pushLocalEnd(): void;
+  /** Bytes of the kernel's parameters; unknown in a function that several kernels call. */
+  abstract get paramBytes(): number | undefined;
 
   // ---- errors
 
@@ -135,22 +143,22 @@ export abstract class Emitter {
 
   // ---- locals
 
-  newLocal(type: WasmType): number {
+  newLocal(type: LocalType): number {
     return this.paramCount + this.localTypes.push(type) - 1;
   }
 
   /** A local for the rest of this instruction. */
-  temp(type: WasmType): number {
+  temp(type: LocalType): number {
     const local = this.takeLocal(type);
     this.temporaries.push(local);
     return local;
   }
 
-  private takeLocal(type: WasmType): number {
+  protected takeLocal(type: LocalType): number {
     return this.freeLocals.get(type)?.pop() ?? this.newLocal(type);
   }
 
-  private giveLocal(local: number): void {
+  protected giveLocal(local: number): void {
     const type = this.localTypes[local - this.paramCount]!;
     const list = this.freeLocals.get(type);
     if (list) list.push(local);
@@ -186,7 +194,7 @@ export abstract class Emitter {
   // ---- constants of the whole call
 
   /** A local computed once in the prologue. */
-  hoist(key: string, type: WasmType, compute: (code: Code) => void): number {
+  hoist(key: string, type: LocalType, compute: (code: Code) => void): number {
     let local = this.hoisted.get(key);
     if (local === undefined) {
       local = this.newLocal(type);
@@ -255,9 +263,31 @@ export abstract class Emitter {
     this.code.op('end');
   }
 
+  /** What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is the beginning. */
+  protected enterAt(number: number, entries: readonly number[], begin: () => void, restore: (entry: number) => void): void {
+    const { code } = this;
+    const go = {};
+    const begins = {};
+    const stubs = entries.map(() => ({}));
+    this.openLabel('block', go);
+    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
+    this.openLabel('block', begins);
+    code.get(number).op('br_table').u32(entries.length);
+    for (const label of [begins, ...stubs]) code.u32(this.depthOf(label));
+    this.closeLabel();
+    begin();
+    this.branchTo(go);
+    for (const entry of entries) {
+      this.closeLabel();
+      restore(entry);
+      this.branchTo(go);
+    }
+    this.closeLabel();
+  }
+
   // ---- operands
 
-  private checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
+  protected checkFit(register: Register, type: ScalarType, fit: Fit, at: number): void {
     const own = register.type;
     if (own.kind === 'predicate' || type.kind === 'predicate') {
       if (own.kind === type.kind) return;
@@ -280,6 +310,7 @@ export abstract class Emitter {
       case 'special': pushSpecialRegister(this, arg.name, type); return;
       case 'symbol': this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at); return;
       case 'not':
+        if (type.kind !== 'predicate') throw this.semantic('only a predicate can be negated', arg.at);
         this.push(arg.operand, type, fit);
         this.code.op('i32.eqz');
         return;

@@ -8,10 +8,13 @@ export const SCRATCH = {
   carry: 4,
   /** Warp that was being run. */
   warp: 8,
-  /** Threads that arrived at each of the 16 barriers without waiting. */
+  /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
   arrivals: 64,
-  states: 128,
+  states: 144,
 } as const;
+
+/** The cluster's barrier comes after the 16 of the block. */
+export const CLUSTER_BARRIER = 16;
 
 /** Thread states: a ready thread holds the number of the entry where it goes on, the others are negative. */
 export const STATE = { exited: -1, barrier: 0x80000000 | 0, warp: 0xc0000000 | 0, entryMask: 0x3fffffff } as const;
@@ -27,19 +30,25 @@ export interface FrameLayout {
   /** Threads can be suspended: states are kept. */
   stateful: boolean;
   mail: boolean;
+  /** Bytes per warp for its matrices. */
+  matrixBytes: number;
   /** Bytes of spilled registers per thread. */
   frameBytes: number;
   localBytes: number;
   callStack: boolean;
 }
 
-/** Where the threads' local variables begin. */
-export function localsOffset(layout: FrameLayout, threads: number): number {
+/** What `scratch-places.ts` lays out. */
+export function bytesBeforeFrames(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
   if (layout.stateful) bytes += (4 * threads + 15) & ~15;
   if (layout.mail) bytes += MAIL.bytes * threads;
-  bytes += layout.frameBytes * threads;
-  return (bytes + 15) & ~15;
+  return bytes + layout.matrixBytes * ((threads + 31) >> 5);
+}
+
+/** Where the threads' local variables begin. */
+export function localsOffset(layout: FrameLayout, threads: number): number {
+  return (bytesBeforeFrames(layout, threads) + layout.frameBytes * threads + 15) & ~15;
 }
 
 export function scratchBytes(layout: FrameLayout, threads: number): number {

@@ -12,12 +12,15 @@ import type { Shape } from '../analysis/regions.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
-import type { Wait, WaitPlaces } from '../waiting.js';
 import { emitArrivalCheck } from './check.js';
-import { CALL_STACK_BYTES, MAIL, SCRATCH, STATE } from './frame-layout.js';
+import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
+import type { EntryPlace } from './waiting.js';
+import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
-import type { WasmType } from '../scalar-types.js';
+import { signatureOf } from '../signatures.js';
+import { matrixAreaBytes } from './matrix-arrivals.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
 export class KernelEmitter extends ControlFlowEmitter {
@@ -26,9 +29,10 @@ export class KernelEmitter extends ControlFlowEmitter {
   private readonly to: number;
   readonly thread: number;
   readonly layout: FrameLayout;
+  readonly paramBytes: number;
   readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
-  private readonly remade: Map<number, Inst>;
+  readonly remade: ReadonlyMap<number, Inst>;
   private readonly threadLabel = {};
   private readonly nextLabel = {};
   private readonly suspendLabel = {};
@@ -40,8 +44,12 @@ export class KernelEmitter extends ControlFlowEmitter {
   private granted = -1;
   private allowance = -1;
 
+  readonly lowered: LoweredFunction;
+
   constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
     super(around, blocks, shape, liveness, rules);
+    this.paramBytes = signatureOf(lowered.source).paramBytes;
+    this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
     const stateful = shape.hasLoops || cuts.length > 0;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
@@ -73,36 +81,43 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.layout = {
       stateful,
       mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
+      matrixBytes: Math.max(0, ...cuts.map(({ ending }) => ending.kind === 'cut' ? matrixAreaBytes(ending.inst) : 0)),
       frameBytes: alignUp(end, 8),
       localBytes: alignUp(lowered.frameBytes, 16),
       callStack: callsFunctions,
     };
   }
 
+  /** What stands for each entry: the wait before it, or the first line of its loop. */
+  get entryPlaces(): EntryPlace[] {
+    return this.entries.map(entry => {
+      const cut = this.blocks.find(({ ending }) => ending.kind === 'cut' && ending.to === entry)?.ending;
+      if (cut?.kind === 'cut') {
+        const { mnemonic, modifiers, source: { line } } = cut.inst;
+        return { line, instruction: [mnemonic, ...modifiers].join('.') };
+      }
+      const { insts, ending } = this.blocks[entry]!;
+      return { line: insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0), instruction: undefined };
+    });
+  }
+
   // ---- places
 
-  private states(): number {
-    return this.hoist('states', 'i32', code => { code.get(this.scratch()).i32(SCRATCH.states).op('i32.add'); });
-  }
-
-  private scratch(): number {
-    return this.contextField('scratch');
-  }
-
-  /** Start of the mailboxes: after the states. */
-  private mailBase(): number {
-    return this.hoist('mail', 'i32', code => {
-      code.get(this.scratch()).i32(SCRATCH.states).op('i32.add');
-      if (this.layout.stateful) code.get(this.contextField('threads')).i32(4).op('i32.mul').i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
-    });
-  }
-
   private framesBase(): number {
-    const mail = this.mailBase();
+    const matrices = matricesBase(this, this.layout);
+    const { matrixBytes } = this.layout;
     return this.hoist('frames', 'i32', code => {
-      code.get(mail);
-      if (this.layout.mail) code.get(this.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+      code.get(matrices);
+      if (matrixBytes) {
+        code.get(this.contextField('threads')).i32(31).op('i32.add').i32(5).op('i32.shr_u').i32(matrixBytes).op('i32.mul').op('i32.add');
+      }
     });
+  }
+
+  /** Pushes the address of the area for this warp's matrices. */
+  pushMatrixArea(): void {
+    const base = matricesBase(this, this.layout);
+    this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(this.layout.matrixBytes).op('i32.mul').op('i32.add');
   }
 
   private localsBase(): number {
@@ -128,6 +143,14 @@ export class KernelEmitter extends ControlFlowEmitter {
     }));
   }
 
+  pushLocalEnd(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('local end', 'i32', code => {
+      code.get(locals).get(this.contextField('threads')).i32(this.layout.localBytes).op('i32.mul').op('i32.add');
+      if (this.layout.callStack) code.i32(CALL_STACK_BYTES).op('i32.add');
+    }));
+  }
+
   pushThreadIndex(axis: 0 | 1 | 2): void {
     if (this.indexLocals[axis] < 0) this.indexLocals[axis] = this.newLocal('i32');
     this.code.get(this.indexLocals[axis]);
@@ -135,8 +158,7 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   /** Pushes the address of this thread's mailbox. */
   pushMailbox(): void {
-    const base = this.mailBase();
-    this.code.get(base).get(this.thread).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+    pushMailbox(this, this.layout);
   }
 
   leaveFaulted(): void {
@@ -194,7 +216,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   }
 
   private pushStateAddress(): void {
-    this.code.get(this.states()).get(this.thread).i32(2).op('i32.shl').op('i32.add');
+    this.code.get(statesBase(this)).get(this.thread).i32(2).op('i32.shl').op('i32.add');
   }
 
   private frameAddress(): number {
@@ -252,21 +274,10 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.branchTo(this.suspendLabel);
   }
 
-  waits(): WaitPlaces {
-    const places: (Wait | undefined)[] = [];
-    for (const { ending } of this.blocks) {
-      if (ending.kind !== 'cut') continue;
-      const entry = this.entryOf.get(ending.to);
-      const { mnemonic, modifiers, source: { line } } = ending.inst;
-      if (entry !== undefined) places[entry] = { line, instruction: [mnemonic, ...modifiers].join('.') };
-    }
-    return { mail: this.layout.mail, places };
-  }
-
   // ---- the whole function
 
   /** Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it keeps no state. */
-  emit(): { locals: readonly WasmType[]; code: Uint8Array } {
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, layout } = this;
     if (layout.stateful) {
       this.slice = this.newLocal('i32');
@@ -291,7 +302,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     // What every thread computes first is known only after its code: leave a gap and fill it.
     const before = code.finish();
     code.length = 0;
-    if (layout.stateful) this.emitRestores();
+    if (layout.stateful) this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
     else this.clearRegisters();
     this.emitFlow();
     // A block that ends the layout without leaving would fall through here.
@@ -316,28 +327,6 @@ export class KernelEmitter extends ControlFlowEmitter {
     whole.append(this.prologueBytes());
     whole.append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
-  }
-
-  private emitRestores(): void {
-    const { code } = this;
-    const go = {};
-    const stubs = this.entries.map(() => ({}));
-    this.openLabel('block', go);
-    const fresh = {};
-    for (const stub of [...stubs].reverse()) this.openLabel('block', stub);
-    this.openLabel('block', fresh);
-    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
-    code.u32(this.depthOf(fresh));
-    for (const stub of stubs) code.u32(this.depthOf(stub));
-    this.closeLabel();
-    this.clearRegisters();
-    this.branchTo(go);
-    this.entries.forEach(entry => {
-      this.closeLabel();
-      this.restore(entry);
-      this.branchTo(go);
-    });
-    this.closeLabel();
   }
 
   /** Registers that some path reads before it writes them start at zero in every thread. */

@@ -5,7 +5,7 @@ import { ModuleBuilder } from '../wasm/module.js';
 import type { Signature } from '../wasm/module.js';
 import { parseWat } from '../wasm/wat.js';
 import type { WatFunction } from '../wasm/wat.js';
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType, WasmType } from '../scalar-types.js';
 
 /** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
 export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signature: Signature }>> = {
@@ -16,7 +16,7 @@ export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signa
 };
 
 const GLOBALS: Readonly<Record<string, WasmType>> = {
-  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32', clock: 'i64',
+  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32',
 };
 
 export class Linker {
@@ -62,7 +62,7 @@ export class Linker {
     return index;
   }
 
-  define(index: number, locals: readonly WasmType[], code: Uint8Array): void {
+  define(index: number, locals: readonly LocalType[], code: Uint8Array): void {
     this.module.define(index, locals, code);
   }
 

@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /** Number of elements of 2^log2 bytes that global memory holds past the null page. */
-function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
+export function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
   return e.hoist(`elements:${log2}:${wasm}`, wasm, code => {
     // 0 stands for 4 GiB: top - 1 as unsigned 32 bits, plus 1.
     code.get(e.ctx).memory('i32.load', CTX.memoryTop).i32(1).op('i32.sub').op('i64.extend_i32_u').i64(1).op('i64.add');
@@ -27,7 +27,7 @@ function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
   });
 }
 
-function sharedElements(e: Emitter, log2: number): number {
+export function sharedElements(e: Emitter, log2: number): number {
   return e.hoist(`sharedElements:${log2}`, 'i32', code => {
     code.get(e.ctx).memory('i32.load', CTX.sharedBytes).i32(log2).op('i32.shr_u');
   });
@@ -85,8 +85,16 @@ function boundedPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, 
   } else {
     throw e.semantic(`'${base.name}' is .${base.type.name}, an address needs 32 or 64 bits`, arg.at);
   }
-  const address = e.temp('i64');
   if ((base || symbol) && offset) code.i64(offset).op('i64.add');
+  return checkedAddress(e, size, space);
+}
+
+/** Checks the i64 address on the stack for an access of `size` bytes. */
+export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Place {
+  const { code } = e;
+  const log2 = Math.log2(size);
+  const local = e.temp('i32');
+  const address = e.temp('i64');
   code.tee(address);
   if (space === 'shared') code.get(e.contextField('shared')).op('i64.extend_i32_u');
   else code.i64(NULL_PAGE);
@@ -98,6 +106,31 @@ function boundedPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, 
   faultWhen(e, () => { code.get(address); }, size);
   code.get(address).op('i32.wrap_i64').set(local);
   return { local, offset: 0 };
+}
+
+/** Checks an access of as many bytes as a local says, and gives the local of its address. */
+export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number, space: 'shared' | 'generic'): number {
+  const { code } = e;
+  if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const address = e.temp('i64');
+  const local = e.temp('i32');
+  if (arg.base) e.push({ kind: 'register', register: arg.base, at: arg.at }, arg.base.type.bits === 64 ? U64 : U32, 'wide');
+  if (arg.base && arg.base.type.bits !== 64) code.op('i64.extend_i32_u');
+  else if (arg.symbol) e.pushSymbol(arg.symbol, 0, 'i64', arg.at);
+  else if (!arg.base) code.i64(0);
+  code.i64(arg.offset).op('i64.add').set(address);
+  code.get(e.ctx).get(e.thread).get(address).get(bytes).i32(align);
+  if (space === 'shared') {
+    code.get(e.contextField('shared')).op('i64.extend_i32_u');
+    code.get(e.contextField('shared')).op('i64.extend_i32_u').get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.add');
+  } else {
+    code.i64(NULL_PAGE).get(elements(e, 0, 'i64')).i64(NULL_PAGE).op('i64.add');
+  }
+  code.i32(e.line);
+  e.call('check_range');
+  e.when(() => { e.leaveFaulted(); });
+  code.get(address).op('i32.wrap_i64').set(local);
+  return local;
 }
 
 /** Places that are known to be good when the kernel is compiled. */
@@ -121,6 +154,22 @@ function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, l
     case 'incoming': return { local: e.registerLocal(symbol.pointer), offset };
     default: return undefined;
   }
+}
+
+/** Pushes an address operand as an i64, all of its bits, unchecked. */
+export function pushWideAddress(e: Emitter, arg: Arg): void {
+  const { code } = e;
+  if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const { base, symbol, offset } = arg;
+  if (base) {
+    code.get(e.registerLocal(base));
+    e.convertBits(base.type.wasm, 'i64');
+  } else if (symbol) {
+    e.pushSymbol(symbol, 0, 'i64', arg.at);
+  } else {
+    code.i64(0);
+  }
+  if (offset) code.i64(offset).op('i64.add');
 }
 
 /** Pushes an address operand as a flat i32 without checking it. */

@@ -1,44 +1,63 @@
-// cp.async: copies from global to shared memory. Here a copy is done at once, so waiting for it is nothing, and an
-// mbarrier is a phase with a count of arrivals that threads poll, giving way to each other.
+// cp.async, bulk copies and bulk reductions. A copy is done at once, so that waiting for one is nothing; what counts
+// arrivals or bytes is told right away.
 
+import type { Arg } from '../analysis/program.js';
+import { checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
-import { checkedPlace } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
+import { readModifyWrite } from './atomics.js';
+import { completeTransaction, pushBarrier } from './mbarrier.js';
+import { loadName } from './memory.js';
 import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
-const B64 = scalarType('b64');
+const B16 = scalarType('b16');
 const PRED = scalarType('pred');
 
 function copy(e: Emitter): void {
-  const { code } = e;
-  if (!e.has('async') || e.has('bulk')) throw e.unsupported();
+  if (!e.has('async') || e.has('tensor')) throw e.unsupported();
   if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) return;
-  if (e.has('mbarrier')) {
-    // cp.async.mbarrier.arrive.noinc: the copies are done, so this thread arrives.
-    if (!e.has('noinc')) return;
-    const place = checkedPlace(e, e.arg(0), 8, 'shared');
-    code.get(place.local);
-    if (place.offset) code.i32(place.offset).op('i32.add');
-    code.i32(1);
-    e.call('mbarrier_arrive');
-    code.op('drop');
+  if (e.has('reduce')) reduceBulk(e);
+  else if (e.has('bulk')) copyBulk(e);
+  else if (e.has('mbarrier')) arriveAfterCopies(e);
+  else copySmall(e);
+}
+
+/**
+ * cp.async.mbarrier.arrive: the copies are done, so this thread arrives. Without .noinc one more arrival is made pending
+ * first, so that the count stays as it was.
+ */
+function arriveAfterCopies(e: Emitter): void {
+  if (!e.has('noinc')) {
+    pushBarrier(e, e.arg(0));
+    e.code.op('drop');
     return;
   }
+  pushBarrier(e, e.arg(0));
+  e.code.i32(1);
+  e.call('mbarrier_arrive');
+  e.code.op('drop');
+}
+
+/** cp.async of 4, 8 or 16 bytes; what the source does not give is zero. */
+function copySmall(e: Emitter): void {
+  const { code } = e;
   e.argCount(3, 5);
   const size = e.arg(2);
   if (size.kind !== 'integer' || ![4n, 8n, 16n].includes(size.value)) throw e.semantic("'cp.async' copies 4, 8 or 16 bytes");
   const bytes = Number(size.value);
+  if (e.has('cg') && bytes !== 16) throw e.semantic("'cp.async.cg' copies 16 bytes");
   const target = checkedPlace(e, e.arg(0), bytes, 'shared');
   const source = checkedPlace(e, e.arg(1), bytes, 'global');
-  const given = e.inst.args[3];
+  const hasPolicy = e.has('L2::cache_hint');
+  const given = e.inst.args.length - (hasPolicy ? 1 : 0) > 3 ? e.arg(3) : undefined;
   const limit = e.temp('i32');
-  if (given && given.kind === 'register' && given.register.type.kind === 'predicate') {
+  if (given && isPredicate(given)) {
     // An ignore-source predicate copies zeros.
     code.i32(0).i32(bytes);
     e.push(given, PRED);
     code.op('select').set(limit);
-  } else if (given && !(given.kind === 'integer' && given.value === size.value) && given.kind !== 'address') {
+  } else if (given && !(given.kind === 'integer' && given.value === size.value)) {
     e.push(given, B32);
     code.tee(limit).i32(bytes).get(limit).i32(bytes).op('i32.lt_u').op('select').set(limit);
   } else {
@@ -59,71 +78,84 @@ function copy(e: Emitter): void {
   code.get(limit).op('memory.copy').byte(0).byte(0);
 }
 
-/** An mbarrier is 64 opaque bits: see MBARRIER_FUNCTIONS for what is in them. */
-function barrier(e: Emitter): void {
-  const { code } = e;
-  const action = e.inst.modifiers[0];
-  const writes = action === 'arrive' || action === 'arrive_drop' || action === 'test_wait' || action === 'try_wait' || action === 'pending_count';
-  if (action === 'pending_count') {
-    e.push(e.arg(1), B64);
-    code.op('i32.wrap_i64').i32(0x7fff).op('i32.and');
-    e.pop(e.arg(0), B32);
-    return;
-  }
-  if (e.has('expect_tx') || e.has('complete_tx') || e.has('shared::cluster')) throw e.unsupported('transactions are');
-  const place = checkedPlace(e, e.arg(writes ? 1 : 0), 8, 'generic');
-  const address = (): void => {
-    code.get(place.local);
-    if (place.offset) code.i32(place.offset).op('i32.add');
-  };
-  switch (action) {
-    case 'init':
-      address();
-      e.push(e.arg(1), B32);
-      e.call('mbarrier_init');
-      return;
-    case 'inval': return;
-    case 'arrive': case 'arrive_drop': {
-      address();
-      const count = e.inst.args[2];
-      if (count) e.push(count, B32);
-      else code.i32(1);
-      e.call(action === 'arrive' ? 'mbarrier_arrive' : 'mbarrier_drop');
-      e.pop(e.arg(0), B64);
-      return;
-    }
-    case 'test_wait': case 'try_wait':
-      // The phase asked about has passed when the current one differs.
-      address();
-      code.memory('i32.load').i32(31).op('i32.shr_u');
-      if (e.has('parity')) {
-        e.push(e.arg(2), B32);
-        code.i32(1).op('i32.and');
-      } else {
-        e.push(e.arg(2), B64);
-        code.op('i32.wrap_i64').i32(31).op('i32.shr_u');
-      }
-      code.op('i32.ne');
-      e.pop(e.arg(0), PRED);
-      return;
-    default: throw e.unsupported();
-  }
+const isPredicate = (arg: Arg): boolean => arg.kind === 'not' || (arg.kind === 'register' && arg.register.type.kind === 'predicate');
+
+/** The operands of a bulk operation: [target], [source], bytes. */
+function bulkRanges(e: Emitter): { target: number; source: number; bytes: number } {
+  const bytes = e.temp('i32');
+  e.push(e.arg(2), B32);
+  e.code.set(bytes);
+  const toShared = e.has('shared::cluster') || (e.has('shared::cta') && !e.has('bulk_group'));
+  const fromShared = !e.has('global') || e.has('bulk_group');
+  const target = checkedRange(e, e.arg(0), bytes, 16, toShared ? 'shared' : 'generic');
+  const source = checkedRange(e, e.arg(1), bytes, 16, fromShared ? 'shared' : 'generic');
+  return { target, source, bytes };
 }
 
-export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy], ['mbarrier', barrier]];
+function signal(e: Emitter, bytes: number): void {
+  if (e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(3), () => { e.code.get(bytes); });
+}
 
-/** Low word: phase << 31 | pending; high word: expected. */
-export const MBARRIER_FUNCTIONS = `
-(func $mbarrier_init (param $at $count i32)
-  (i32.store $at $count)
-  (i32.store offset=4 $at $count))
-(func $mbarrier_arrive (param $at $count i32) (result i64) (local $word i32)
-  (local.set $word (i32.load $at))
-  (if (i32.le_u (i32.and $word 0x7fffffff) $count)
-    (then (i32.store $at (i32.or (i32.and (i32.xor $word 0x80000000) 0x80000000) (i32.load offset=4 $at))))
-    (else (i32.store $at (i32.sub $word $count))))
-  (i64.extend_i32_u $word))
-(func $mbarrier_drop (param $at $count i32) (result i64)
-  (i32.store offset=4 $at (i32.sub (i32.load offset=4 $at) $count))
-  (call $mbarrier_arrive $at $count))
+function copyBulk(e: Emitter): void {
+  const { code } = e;
+  if (e.has('prefetch')) return;
+  const { target, source, bytes } = bulkRanges(e);
+  const move = (): void => { code.get(target).get(source).get(bytes).op('memory.copy').byte(0).byte(0); };
+  if (e.has('multicast::cluster')) {
+    // The only block of the cluster has rank 0.
+    e.push(e.arg(4), B16);
+    code.i32(1).op('i32.and');
+    e.when(() => {
+      move();
+      signal(e, bytes);
+    });
+    return;
+  }
+  if (e.has('cp_mask')) {
+    code.get(target).get(source).get(bytes);
+    e.push(e.arg(e.has('L2::cache_hint') ? 4 : 3), B16);
+    e.call('copy_masked');
+    return;
+  }
+  move();
+  signal(e, bytes);
+}
+
+/** cp.reduce.async.bulk: one reduction for each element. */
+function reduceBulk(e: Emitter): void {
+  const { code } = e;
+  const type = e.type();
+  const operation = e.oneOf('add', 'and', 'or', 'xor', 'min', 'max', 'inc', 'dec');
+  if (!operation) throw e.semantic("'cp.reduce' needs an operation");
+  const { target, source, bytes } = bulkRanges(e);
+  const size = type.bits / 8;
+  const integer = type.bits === 64 ? 'i64' : 'i32';
+  const old = e.temp(integer);
+  const done = e.temp('i32');
+  code.i32(0).set(done).op('block').byte(0x40).op('loop').byte(0x40);
+  e.nest(() => {
+    e.nest(() => {
+      code.get(done).get(bytes).op('i32.ge_u').op('br_if').u32(1);
+      readModifyWrite(e, { local: target, offset: 0 }, operation, type, e.has('shared::cluster'), old, () => {
+        code.get(source).memory(loadName(scalarType(`b${type.bits}`), false), 0);
+      });
+      for (const local of [target, source, done]) code.get(local).i32(size).op('i32.add').set(local);
+      code.op('br').u32(0);
+    });
+  });
+  code.op('end').op('end');
+  signal(e, bytes);
+}
+
+export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy]];
+
+export const COPY_FUNCTIONS = `
+;; Of every 16 bytes those whose bit is set in the mask.
+(func $copy_masked (param $to $from $bytes $mask i32) (local $i i32)
+  (block $done (loop $each
+    (br_if $done (i32.ge_u $i $bytes))
+    (if (i32.and (i32.shr_u $mask (i32.and $i 15)) 1)
+      (then (i32.store8 (i32.add $to $i) (i32.load8_u (i32.add $from $i)))))
+    (local.set $i (i32.add $i 1))
+    (br $each))))
 `;

@@ -7,36 +7,66 @@ import type { Place } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
-import { accessSpace, loadName, storeName } from './memory.js';
+import { completeTransaction } from './mbarrier.js';
+import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
+import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
 
+const B64 = scalarType('b64');
 const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
 const OPERATIONS = ['add', 'and', 'or', 'xor', 'exch', 'cas', 'min', 'max', 'inc', 'dec'] as const;
-const KNOWN = [...OPERATIONS, 'relaxed', 'acquire', 'release', 'acq_rel', 'cta', 'gpu', 'sys', 'cluster', 'global', 'shared',
-  'shared::cta', 'noftz', 'L2::cache_hint'];
+type Operation = typeof OPERATIONS[number];
 
 function atomic(e: Emitter): void {
   const { code } = e;
-  e.allow(...KNOWN);
   const returns = e.inst.mnemonic === 'atom';
   const operation = e.oneOf(...OPERATIONS);
   if (!operation) throw e.semantic(`'${e.inst.mnemonic}' needs an operation`);
-  if (e.inst.modifiers.some(word => /^v[248]$/.test(word))) throw e.unsupported('vector forms are');
-  const type = e.type();
-  if (type.bits > 64) throw e.unsupported('128-bit values are');
+  const { type, width } = vectorOf(e);
   const first = returns ? 1 : 0;
-  const space = accessSpace(e);
-  const place = checkedPlace(e, e.arg(first), type.bits / 8, space);
-  const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
+  const isAsync = e.has('async');
+  const space = isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'shared' : accessSpace(e);
+  const size = type.bits / 8;
+  const operands = first + (operation === 'cas' ? 3 : 2);
+  e.argCount(operands, operands + 2);
+  const place = checkedPlace(e, e.arg(first), size * width, space);
   const shared = space === 'shared';
+  if (e.type().bits > 64) {
+    exchangeWide(e, place, operation, shared);
+    return;
+  }
+  const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
+  const lists = e.inst.args.slice(first + 1).map(arg => width > 1 ? components(e, arg, width) : [arg]);
+  const olds = Array.from({ length: width }, (_, index) => {
+    const old = e.temp(integer);
+    readModifyWrite(e, { local: place.local, offset: place.offset + index * size }, operation, type, shared, old, operand => {
+      e.push(lists[operand - 1]![index]!, type);
+      e.convertBits(type.wasm, integer);
+      e.narrow(type);
+    });
+    return old;
+  });
+  if (isAsync && e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(2), () => { code.i32(size); });
+  if (!returns) return;
+  const targets = width > 1 ? components(e, e.arg(0), width) : [e.arg(0)];
+  targets.forEach((target, index) => {
+    code.get(olds[index]!);
+    e.convertBits(integer, type.wasm);
+    e.pop(target, type.bits < 32 ? bitsOf(type) : type, type.bits < 32 ? 'wide' : 'exact');
+  });
+}
+
+/**
+ * Changes one value in memory and leaves what was there, as bits, in `old`. `pushOperand(1)` pushes the bits of the
+ * operand, 2 those of the value that cas writes.
+ */
+export function readModifyWrite(
+  e: Emitter, place: Place, operation: Operation, type: ScalarType, shared: boolean, old: number, pushOperand: (index: number) => void,
+): void {
+  const { code } = e;
+  const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
   const bits = bitsOf(type);
-  const old = e.temp(integer);
   const native = NATIVE[operation];
-  const pushOperand = (index: number): void => {
-    e.push(e.arg(first + index), type);
-    e.convertBits(type.wasm, integer);
-    e.narrow(type);
-  };
   if (!shared && native && (type.kind !== 'float' || operation === 'exch')) {
     code.get(place.local);
     pushOperand(1);
@@ -51,10 +81,45 @@ function atomic(e: Emitter): void {
   } else {
     compareAndSwap(e, place, type, integer, old, () => { combine(e, operation, type, integer, old, pushOperand); });
   }
-  if (!returns) return;
-  code.get(old);
-  e.convertBits(integer, type.wasm);
-  e.pop(e.arg(0), type.bits < 32 ? bits : type, type.bits < 32 ? 'wide' : 'exact');
+}
+
+/** exch and cas of 128 bits: plain accesses, one block after the other where others may look. */
+function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: boolean): void {
+  const { code } = e;
+  const swaps = operation === 'cas';
+  const values = e.inst.args.slice(2).map(arg => components(e, arg, 2).map(part => {
+    const local = e.temp('i64');
+    e.push(part, B64);
+    code.set(local);
+    return local;
+  }));
+  const lock = (): void => { code.op('global.get').u32(e.around.linker.globalIndex('dataBase')).i32(e.around.data.lock).op('i32.add'); };
+  if (!shared) {
+    lock();
+    e.call('take_lock');
+  }
+  const old = [0, 8].map(offset => {
+    const local = e.temp('i64');
+    code.get(place.local).memory('i64.load', place.offset + offset).set(local);
+    return local;
+  });
+  const write = (): void => {
+    [0, 8].forEach((offset, half) => { code.get(place.local).get(values.at(-1)![half]!).memory('i64.store', place.offset + offset); });
+  };
+  if (swaps) {
+    code.get(old[0]!).get(values[0]![0]!).op('i64.eq').get(old[1]!).get(values[0]![1]!).op('i64.eq').op('i32.and');
+    e.when(write);
+  } else {
+    write();
+  }
+  if (!shared) {
+    lock();
+    code.i32(0).memory('i32.atomic.store', 0);
+  }
+  components(e, e.arg(0), 2).forEach((target, half) => {
+    code.get(old[half]!);
+    e.pop(target, B64);
+  });
 }
 
 const bitsOf = (type: ScalarType): ScalarType => scalarType(`b${type.bits}`);
@@ -104,7 +169,10 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
       return;
     case 'min': case 'max': {
       if (type.kind === 'float') {
-        if (type.bits < 32 || type.name.endsWith('x2')) throw e.unsupported();
+        if (type.wasm === 'i32') {
+          combineHalves(e, type, old, pushOperand, () => { e.call(`${operation}_f64`); });
+          return;
+        }
         code.get(old);
         e.convertBits(integer, type.wasm);
         pushOperand(1);
@@ -150,9 +218,16 @@ function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number,
     pushOperand(1);
     e.convertBits(integer, type.wasm);
     code.op(`${type.wasm}.add`);
+    canonicalNaN(e, type);
     e.convertBits(type.wasm, integer);
     return;
   }
+  combineHalves(e, type, old, pushOperand, () => { code.op('f64.add'); });
+}
+
+/** Each half of the old value and the operand's, combined in f64 and rounded once. */
+function combineHalves(e: Emitter, type: ScalarType, old: number, pushOperand: (index: number) => void, operate: () => void): void {
+  const { code } = e;
   const half = scalarType(type.name.replace('x2', ''));
   const value = e.temp('i32');
   pushOperand(1);
@@ -164,10 +239,15 @@ function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number,
       widenHalf(e, half);
       code.op('f64.promote_f32');
     }
-    code.op('f64.add');
+    operate();
     e.call(half.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
     if (shift) code.i32(16).op('i32.shl').op('i32.or');
   }
 }
+
+export const ATOMIC_FUNCTIONS = `
+(func $take_lock (param $at i32)
+  (loop $again (br_if $again (i32.atomic.rmw.cmpxchg $at 0 1))))
+`;
 
 export const ATOMIC_RULES: readonly RuleRow[] = [['atom', atomic], ['red', atomic]];

@@ -6,10 +6,10 @@ import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
+const PRED = scalarType('pred');
 
 const logic = (operation: 'and' | 'or' | 'xor') => (e: Emitter): void => {
   const type = e.type();
-  e.allow();
   e.argCount(3);
   e.push(e.arg(1), type);
   e.push(e.arg(2), type);
@@ -20,7 +20,6 @@ const logic = (operation: 'and' | 'or' | 'xor') => (e: Emitter): void => {
 function not(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow();
   e.argCount(2);
   e.push(e.arg(1), type);
   if (type.kind === 'predicate') code.op('i32.eqz');
@@ -32,7 +31,6 @@ function not(e: Emitter): void {
 /** cnot: 1 where the operand is zero */
 function logicalNot(e: Emitter): void {
   const type = e.type();
-  e.allow();
   e.push(e.arg(1), type);
   e.code.op(`${type.wasm}.eqz`);
   if (type.wasm === 'i64') e.code.op('i64.extend_i32_u');
@@ -44,7 +42,6 @@ function shift(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm, bits } = type;
-  e.allow();
   e.argCount(3);
   const left = e.inst.mnemonic === 'shl';
   const signed = !left && type.kind === 'signed';
@@ -88,7 +85,6 @@ function shift(e: Emitter): void {
 /** shf: the 64-bit value b:a shifted, its high (l) or low (r) half kept. */
 function funnelShift(e: Emitter): void {
   const { code } = e;
-  e.allow('l', 'r', 'wrap', 'clamp');
   e.argCount(4);
   const left = e.has('l');
   const amount = e.arg(3);
@@ -121,7 +117,6 @@ function funnelShift(e: Emitter): void {
 /** popc and clz give 32 bits whatever they count. */
 const count = (operation: string) => (e: Emitter): void => {
   const type = e.type();
-  e.allow();
   e.argCount(2);
   e.push(e.arg(1), type);
   e.code.op(`${type.wasm}.${operation}`);
@@ -131,7 +126,6 @@ const count = (operation: string) => (e: Emitter): void => {
 
 function reverse(e: Emitter): void {
   const type = e.type();
-  e.allow();
   e.argCount(2);
   e.push(e.arg(1), type);
   e.call(type.wasm === 'i64' ? 'brev64' : 'brev32');
@@ -143,7 +137,6 @@ function findBit(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm, bits } = type;
-  e.allow('shiftamt');
   e.argCount(2);
   const value = e.temp(wasm);
   e.push(e.arg(1), type);
@@ -185,7 +178,6 @@ function permute(e: Emitter): void {
     e.pop(e.arg(0), B32);
     return;
   }
-  e.allow();
   const constant = e.arg(3);
   if (constant.kind === 'integer') {
     permuteConstant(e, Number(BigInt.asUintN(16, constant.value)));
@@ -220,7 +212,6 @@ function extractField(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
-  e.allow();
   e.argCount(4);
   const signed = type.kind === 'signed';
   e.push(e.arg(1), type);
@@ -238,7 +229,6 @@ function extractField(e: Emitter): void {
 function insertField(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow();
   e.argCount(5);
   for (const index of [1, 2]) {
     e.push(e.arg(index), type);
@@ -256,7 +246,6 @@ function insertField(e: Emitter): void {
 
 function bitMask(e: Emitter): void {
   const { code } = e;
-  e.allow('clamp', 'wrap');
   e.argCount(3);
   for (const index of [1, 2]) {
     e.push(e.arg(index), U32);
@@ -266,11 +255,35 @@ function bitMask(e: Emitter): void {
   e.pop(e.arg(0), B32);
 }
 
-/** Any function of three bits, as the sum of the products its truth table names. */
+/** szext: the low `b` bits, extended by zeros or by their sign. */
+function extend(e: Emitter): void {
+  const { code } = e;
+  e.argCount(3);
+  const type = e.type();
+  e.push(e.arg(1), B32);
+  e.push(e.arg(2), U32);
+  if (e.has('wrap')) code.i32(31).op('i32.and');
+  e.call(type.kind === 'signed' ? 'sign_extend' : 'zero_extend');
+  e.pop(e.arg(0), B32);
+}
+
+/** fns: the n-th set bit above or below a position. */
+function findSet(e: Emitter): void {
+  e.argCount(4);
+  for (const index of [1, 2, 3]) e.push(e.arg(index), B32);
+  e.call('fns');
+  e.pop(e.arg(0), B32);
+}
+
+/**
+ * Any function of three bits, as the sum of the products its truth table names. With .and or .or the result is also
+ * compared with zero and combined with a predicate.
+ */
 function logic3(e: Emitter): void {
   const { code } = e;
-  e.allow();
-  e.argCount(5);
+  const combination = e.oneOf('and', 'or');
+  e.argCount(combination ? 6 : 5);
+  const target = e.arg(0);
   const table = e.arg(4);
   if (table.kind !== 'integer') throw e.semantic("'lop3' needs a constant truth table", table.at);
   const bits = Number(BigInt.asUintN(8, table.value));
@@ -291,12 +304,23 @@ function logic3(e: Emitter): void {
     });
     code.op('i32.or');
   }
-  e.pop(e.arg(0), B32);
+  if (!combination) {
+    e.pop(target, B32);
+    return;
+  }
+  if (target.kind !== 'pair') throw e.semantic('expected a result and a predicate d|p', target.at);
+  const result = e.temp('i32');
+  code.tee(result).i32(0).op('i32.ne');
+  e.push(e.arg(5), PRED);
+  code.op(`i32.${combination}`);
+  e.pop(target.second, PRED);
+  code.get(result);
+  e.pop(target.first, B32);
 }
 
 export const BIT_RULES: readonly RuleRow[] = [
   ['and', logic('and')], ['or', logic('or')], ['xor', logic('xor')], ['not', not], ['cnot', logicalNot],
   ['shl', shift], ['shr', shift], ['shf', funnelShift],
   ['popc', count('popcnt')], ['clz', count('clz')], ['brev', reverse], ['bfind', findBit],
-  ['prmt', permute], ['bfe', extractField], ['bfi', insertField], ['bmsk', bitMask], ['lop3', logic3],
+  ['prmt', permute], ['bfe', extractField], ['bfi', insertField], ['bmsk', bitMask], ['szext', extend], ['fns', findSet], ['lop3', logic3],
 ];

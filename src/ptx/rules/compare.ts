@@ -3,7 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { widenHalf } from './half-values.js';
+import { flushHalf, widenHalf } from './half-values.js';
 import type { RuleRow } from './rule.js';
 
 const PRED = scalarType('pred');
@@ -61,11 +61,17 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
   }
 }
 
+/** Turns the half on the stack into an f32, flushed if .ftz says so. */
+function widenComparable(e: Emitter, half: ScalarType): void {
+  if (e.has('ftz')) flushHalf(e, half);
+  widenHalf(e, half);
+}
+
 /** Pushes an operand ready to compare: halves become f32, .ftz flushes. */
 export function pushComparable(e: Emitter, index: number, type: ScalarType): ScalarType {
   e.push(e.arg(index), type);
   if (type.kind === 'float' && type.bits === 16) {
-    widenHalf(e, type);
+    widenComparable(e, type);
     return scalarType('f32');
   }
   if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
@@ -73,8 +79,8 @@ export function pushComparable(e: Emitter, index: number, type: ScalarType): Sca
 }
 
 function comparisonOf(e: Emitter): string {
-  const found = e.inst.modifiers[0];
-  if (!found || !(COMPARISONS as readonly string[]).includes(found)) throw e.semantic(`'${e.inst.mnemonic}' needs a comparison`);
+  const found = e.oneOf(...COMPARISONS);
+  if (!found) throw e.semantic(`'${e.inst.mnemonic}' needs a comparison`);
   return found;
 }
 
@@ -90,7 +96,6 @@ function combine(e: Emitter, index: number, negate: boolean): void {
 function setPredicate(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow(...COMPARISONS, 'and', 'or', 'xor', 'ftz');
   const combined = e.oneOf('and', 'or', 'xor') !== undefined;
   e.argCount(combined ? 4 : 3);
   const comparison = comparisonOf(e);
@@ -128,7 +133,7 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
     for (const index of [1, 2]) {
       e.push(e.arg(index), type);
       code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
-      widenHalf(e, half);
+      widenComparable(e, half);
     }
     compareValues(e, scalarType('f32'), comparison);
     combine(e, 3, false);
@@ -144,7 +149,6 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
 
 function set(e: Emitter): void {
   const { code } = e;
-  e.allow(...COMPARISONS, 'and', 'or', 'xor', 'ftz');
   const [result, type] = e.types();
   if (!result || !type) throw e.semantic("'set' needs two types");
   const comparison = comparisonOf(e);
@@ -154,7 +158,7 @@ function set(e: Emitter): void {
       for (const index of [1, 2]) {
         e.push(e.arg(index), type);
         code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
-        widenHalf(e, half);
+        widenComparable(e, half);
       }
       compareValues(e, scalarType('f32'), comparison);
       combine(e, 3, false);
@@ -186,7 +190,6 @@ function pushTruth(e: Emitter, result: ScalarType): void {
 
 function selectByPredicate(e: Emitter): void {
   const type = e.type();
-  e.allow();
   e.argCount(4);
   e.push(e.arg(1), type);
   e.push(e.arg(2), type);
@@ -200,7 +203,6 @@ function selectBySign(e: Emitter): void {
   const { code } = e;
   const [type, control] = e.types();
   if (!type || !control) throw e.semantic("'slct' needs two types");
-  e.allow('ftz');
   e.argCount(4);
   e.push(e.arg(1), type);
   e.push(e.arg(2), type);

@@ -1,6 +1,7 @@
 // Moves, calls, fences and the instructions that do nothing here.
 
-import type { CallValue } from '../analysis/program.js';
+import { ALLOCA_BYTES } from '../analysis/lower.js';
+import type { Arg, CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { emitArrivalCheck, emitFenceCheck, emitHostCallCheck } from '../emit/check.js';
 import { callSignature, isAggregate } from '../emit/calling.js';
@@ -11,10 +12,15 @@ import type { ScalarType } from '../scalar-types.js';
 import type { Variable } from '../syntax/ast.js';
 import type { RuleRow } from './rule.js';
 
+const U32 = scalarType('u32');
+
 function move(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
-  if (e.has('v2') || e.has('v4')) throw e.unsupported('moving vectors is');
+  if (type.bits > 64) {
+    moveWide(e);
+    return;
+  }
   const source = e.arg(1);
   const target = e.arg(0);
   // An untyped 32- or 64-bit number in a float move is its bits; addresses and clocks may be wider than the target.
@@ -25,6 +31,17 @@ function move(e: Emitter): void {
     e.push(source, type);
   }
   e.pop(target, type);
+}
+
+/** mov.b128: two 64-bit values, a whole register or put together from parts. */
+function moveWide(e: Emitter): void {
+  const half = scalarType('b64');
+  const [target, source] = [e.arg(0), e.arg(1)].map(arg => {
+    if (arg.kind === 'vector' && arg.elements.length === 2) return arg.elements;
+    throw e.semantic('expected two 64-bit halves', arg.at);
+  });
+  for (const part of source!) e.push(part, half);
+  for (const part of [...target!].reverse()) e.pop(part, half);
 }
 
 /** Our own: any register into any other, as bits. */
@@ -139,6 +156,8 @@ const nothing = (): void => {};
 /** bar.arrive counts this thread without waiting. */
 function arrive(e: Emitter): void {
   if (!e.has('arrive')) throw e.unsupported();
+  // Arriving at the cluster's barrier is part of waiting at it.
+  if (e.has('cluster')) return;
   const { code } = e;
   if (e.around.check) emitArrivalCheck(e);
   code.get(e.ctx);
@@ -146,9 +165,71 @@ function arrive(e: Emitter): void {
   e.call('arrive');
 }
 
+/** What of the stack that alloca takes from is in use, and where that stack is: the lowering adds both. */
+function stackOf(e: Emitter): { top: Arg; base: Arg } {
+  const [top, base] = e.inst.args.slice(-2);
+  return { top: top!, base: base! };
+}
+
+function allocate(e: Emitter): void {
+  const { code } = e;
+  const type = e.type();
+  const { top, base } = stackOf(e);
+  const alignment = e.inst.args.length === 5 ? e.arg(2) : undefined;
+  if (alignment && (alignment.kind !== 'integer' || ![1n, 2n, 4n, 8n, 16n].includes(alignment.value))) {
+    throw e.unsupported('an alignment of alloca that is not a power of two up to 16 is');
+  }
+  const align = alignment?.kind === 'integer' ? Number(alignment.value) : 8;
+  const at = e.temp('i32');
+  const size = e.temp('i32');
+  e.push(top, U32);
+  code.i32(align - 1).op('i32.add').i32(-align).op('i32.and').set(at);
+  e.push(e.arg(1), type);
+  if (type.wasm === 'i64') {
+    // Sizes that do not fit 32 bits do not fit the stack either.
+    const wide = e.temp('i64');
+    code.set(wide).get(wide).i64(0xffffffffn).get(wide).i64(0xffffffffn).op('i64.lt_u').op('select').op('i32.wrap_i64');
+  }
+  code.tee(size).i32(ALLOCA_BYTES).get(at).op('i32.sub').op('i32.gt_u');
+  e.when(() => {
+    code.get(e.ctx).i32(FAULT.stackOverflow).get(e.thread).i32(e.line).i64(0);
+    e.call('fault');
+    e.leaveFaulted();
+  });
+  code.get(at).get(size).op('i32.add');
+  e.pop(top, U32);
+  e.push(base, scalarType('b32'));
+  code.get(at).op('i32.add');
+  if (type.wasm === 'i64') code.op('i64.extend_i32_u');
+  e.pop(e.arg(0), type);
+}
+
+/** stacksave gives the address of what would be allocated next, stackrestore takes it back. */
+function saveStack(e: Emitter): void {
+  const { code } = e;
+  const type = e.type();
+  const { top, base } = stackOf(e);
+  e.push(base, U32);
+  e.push(top, U32);
+  code.op('i32.add');
+  if (type.wasm === 'i64') code.op('i64.extend_i32_u');
+  e.pop(e.arg(0), type);
+}
+
+function restoreStack(e: Emitter): void {
+  const { code } = e;
+  const type = e.type();
+  const { top, base } = stackOf(e);
+  e.push(e.arg(0), type);
+  if (type.wasm === 'i64') code.op('i32.wrap_i64');
+  e.push(base, U32);
+  code.op('i32.sub');
+  e.pop(top, U32);
+}
 
 export const CONTROL_RULES: readonly RuleRow[] = [
   ['mov', move], ['copy', copy], ['call', call],
   ['membar', fence], ['fence', fence], ['bar', arrive], ['barrier', arrive],
+  ['alloca', allocate], ['stacksave', saveStack], ['stackrestore', restoreStack],
   ['nanosleep', nothing], ['brkpt', nothing], ['pmevent', nothing], ['setmaxnreg', nothing], ['griddepcontrol', nothing],
 ];

@@ -6,6 +6,8 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
+import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
+import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
@@ -14,9 +16,16 @@ const INTEGER_ROUNDING: Record<string, string> = { rni: 'nearest', rzi: 'trunc',
 const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.bits === 16;
 
 function convert(e: Emitter): void {
+  if (e.has('pack')) {
+    convertPack(e);
+    return;
+  }
   const [to, from] = e.types();
   if (!to || !from) throw e.semantic("'cvt' needs two types");
-  e.allow('rn', 'rz', 'rm', 'rp', 'rni', 'rzi', 'rmi', 'rpi', 'rna', 'ftz', 'sat', 'relu', 'satfinite');
+  if (isSmallConversion(e, to, from)) {
+    convertSmall(e, to, from);
+    return;
+  }
   if (to.name === 'f16x2' || to.name === 'bf16x2') {
     convertPair(e, to, from);
     return;
@@ -24,9 +33,6 @@ function convert(e: Emitter): void {
   if (to.name === 'tf32') {
     roundToTf32(e);
     return;
-  }
-  for (const type of [to, from]) {
-    if (/^e[45]m|x2$|^tf32/.test(type.name)) throw e.unsupported(`type '.${type.name}' is`);
   }
   e.argCount(2);
   e.push(e.arg(1), from, 'wide');
@@ -104,8 +110,9 @@ function integerToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
     if (e.has('sat')) e.call(`saturate_${to.wasm}`);
     return;
   }
-  // A 64-bit integer may need more bits than f64 has; what halves can hold is far below that.
-  code.op(`f64.convert_${from.wasm}_${suffix}`);
+  // A 64-bit integer may need more bits than f64 has: the first of the two roundings is to odd.
+  if (from.bits === 64) e.call(`f64_odd_${suffix}64`);
+  else code.op(`f64.convert_${from.wasm}_${suffix}`);
   toHalf(e, to, mode);
 }
 
@@ -147,12 +154,14 @@ function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
   const signed = to.kind === 'signed';
   if (to.bits < 32) {
     // Narrow targets clamp to their own range.
-    code.op(`i32.trunc_sat_${type.wasm}_s`);
+    const source = e.temp(type.wasm);
+    code.tee(source).op(`i32.trunc_sat_${type.wasm}_s`);
     const value = e.temp('i32');
     const least = signed ? -(2 ** (to.bits - 1)) : 0;
     const most = signed ? 2 ** (to.bits - 1) - 1 : 2 ** to.bits - 1;
     code.set(value).get(value).i32(least).get(value).i32(least).op('i32.gt_s').op('select').set(value);
     code.get(value).i32(most).get(value).i32(most).op('i32.lt_s').op('select');
+    if (from.bits === 64) code.i32(signed ? least : 1 << (to.bits - 1)).get(source).get(source).op('f64.eq').op('select');
     return;
   }
   // PTX ISA, cvt: NaN gives 0 for 32-bit targets from f16 and f32, and the most negative value (unsigned: the top
@@ -173,7 +182,7 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   const mode = roundingMode(e);
   let type = from;
   if (isHalfType(from)) {
-    if (from === to && !integral) return;
+    if (from === to && !integral && !e.has('sat')) return;
     widenHalf(e, from);
     type = F32;
   }
@@ -186,6 +195,7 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
     return;
   }
   if (to.wasm === 'f64' && type.wasm === 'f32') code.op('f64.promote_f32');
+  if (to.wasm === 'f32' && isHalfType(from) && e.has('ftz')) e.call('flush_f32');
   if (to.wasm === 'f32' && type.wasm === 'f64') {
     if (mode === 0) {
       code.op('f32.demote_f64');
@@ -196,6 +206,7 @@ function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
     if (e.has('ftz')) e.call('flush_f32');
   }
   if (e.has('sat')) e.call(`saturate_${to.wasm}`);
+  else canonicalNaN(e, to);
 }
 
 /** cvt.rn.f16x2.f32 d, a, b: a goes to the high half. */
@@ -232,6 +243,17 @@ function roundToTf32(e: Emitter): void {
   code.i32(0xffffe000).op('i32.and').get(bits);
   magnitude();
   code.i32(0x7f800000).op('i32.lt_u').op('select');
+  if (e.has('satfinite')) {
+    // Infinity, given or come from rounding, becomes the largest finite value.
+    code.set(bits).get(bits).i32(0x2000).op('i32.sub').get(bits);
+    magnitude();
+    code.i32(0x7f800000).op('i32.eq').op('select');
+  }
+  if (e.has('relu')) {
+    code.set(bits).i32(0x7fffffff).i32(0).get(bits).get(bits).i32(0).op('i32.lt_s').op('select');
+    magnitude();
+    code.i32(0x7f800000).op('i32.gt_u').op('select');
+  }
   e.pop(e.arg(0), scalarType('b32'));
 }
 
@@ -248,6 +270,12 @@ function convertAddress(e: Emitter): void {
 
 export const CONVERT_RULES: readonly RuleRow[] = [['cvt', convert], ['cvta', convertAddress]];
 export const CONVERSION_FUNCTIONS = `
+${['s', 'u'].map(sign => `
+(func $f64_odd_${sign}64 (param $x i64) (result f64)
+  (if (result f64) ${sign === 's' ? '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)' : '(i64.le_u $x 0x20000000000000L)'}
+    (then (f64.convert_i64_${sign} $x))
+    (else (f64.mul 2048d (f64.convert_i64_${sign}
+      (i64.or (i64.shr_${sign} $x 11L) (i64.extend_i32_u (i64.ne (i64.and $x 2047L) 0L))))))))`).join('')}
 (func $f64_from_u64 (param $x i64) (param $mode i32) (result f64) (local $hi $lo $s $e f64)
   (local.set $hi (f64.mul (f64.convert_i32_u (i32.wrap_i64 (i64.shr_u $x 32L))) 4294967296d))
   (local.set $lo (f64.convert_i32_u (i32.wrap_i64 $x)))

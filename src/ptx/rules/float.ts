@@ -7,7 +7,9 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { HALF_RULES, isHalf } from './half.js';
+import { widenHalf } from './half-values.js';
 import { INTEGER_RULES, isInteger } from './integer.js';
+import { canonicalNaN } from './nan.js';
 import type { Rule, RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
@@ -18,98 +20,93 @@ export function rounding(e: Emitter): number {
   return mode ? ROUNDING[mode] : 0;
 }
 
-const ROUNDINGS = ['rn', 'rz', 'rm', 'rp'];
-
 /** Pushes operand `index`, flushed if .ftz says so. */
 function operand(e: Emitter, index: number, type: ScalarType): void {
   e.push(e.arg(index), type);
   if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
 }
 
+/** Flushes and saturates the result on the stack. */
+function finish(e: Emitter, type: ScalarType): void {
+  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  // Saturation makes NaN zero.
+  if (e.has('sat')) e.call(`saturate_${type.wasm}`);
+  else canonicalNaN(e, type);
+}
+
 /** Flushes and saturates the result on the stack and writes it. */
 function result(e: Emitter, type: ScalarType): void {
-  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
-  if (e.has('sat')) e.call(`saturate_${type.wasm}`);
+  finish(e, type);
   e.pop(e.arg(0), type);
 }
 
-const arithmetic = (operation: 'add' | 'sub' | 'mul') => (e: Emitter): void => {
-  const type = e.type();
+/** Pushes an operand as a value of the type that is computed in. */
+type PushOperand = (index: number) => void;
+/** Pushes the rounded result of the operands. */
+type Compute = (e: Emitter, type: ScalarType, push: PushOperand) => void;
+
+const arithmetic = (operation: 'add' | 'sub' | 'mul'): Compute => (e, type, push) => {
   const { code } = e;
   const { wasm } = type;
-  e.allow(...ROUNDINGS, 'ftz', 'sat');
-  e.argCount(3);
   const mode = rounding(e);
+  push(1);
   if (mode === 0) {
-    operand(e, 1, type);
-    operand(e, 2, type);
+    push(2);
     code.op(`${wasm}.${operation}`);
-    result(e, type);
     return;
   }
   // In the other directions all three are one fused multiply-add.
-  operand(e, 1, type);
-  const one = (): unknown => wasm === 'f32' ? code.f32(1) : code.f64(1);
   if (operation === 'mul') {
-    operand(e, 2, type);
-    if (wasm === 'f64') {
-      const a = e.temp('f64');
-      const b = e.temp('f64');
-      code.set(b).set(a).get(a).get(b);
-      // The addend is a zero of the product's sign, so that it never changes the sign of a zero result.
-      code.f64(0).get(a).f64(1).op('f64.copysign').get(b).f64(1).op('f64.copysign').op('f64.mul').op('f64.copysign');
-    } else {
-      const b = e.temp('f32');
-      code.set(b).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul');
-      code.f64(0).i32(mode);
+    push(2);
+    const a = e.temp(wasm);
+    const b = e.temp(wasm);
+    code.set(b).set(a);
+    if (wasm === 'f32') {
+      code.get(a).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul').f64(0).i32(mode);
       e.call('round_f32');
-      result(e, type);
       return;
     }
+    code.get(a).get(b);
+    // The addend is a zero of the product's sign, so that it never changes the sign of a zero result.
+    code.f64(0).get(a).f64(1).op('f64.copysign').get(b).f64(1).op('f64.copysign').op('f64.mul').op('f64.copysign');
   } else {
-    one();
-    operand(e, 2, type);
+    if (wasm === 'f32') code.f32(1);
+    else code.f64(1);
+    push(2);
     if (operation === 'sub') code.op(`${wasm}.neg`);
   }
   code.i32(mode);
   e.call(wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
-  result(e, type);
 };
 
-function fusedMultiplyAdd(e: Emitter): void {
-  const type = e.type();
+const fusedMultiplyAdd: Compute = (e, type, push) => {
   const { code } = e;
-  e.allow(...ROUNDINGS, 'ftz', 'sat');
-  e.argCount(4);
   const mode = rounding(e);
   if (mode !== 0) {
-    for (const index of [1, 2, 3]) operand(e, index, type);
+    for (const index of [1, 2, 3]) push(index);
     code.i32(mode);
     e.call(type.wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
-    result(e, type);
     return;
   }
   if (e.around.relaxedFma) {
     for (const index of [1, 2, 3]) {
-      operand(e, index, type);
+      push(index);
       code.op(type.wasm === 'f32' ? 'f32x4.splat' : 'f64x2.splat');
     }
     code.op(type.wasm === 'f32' ? 'f32x4.relaxed_madd' : 'f64x2.relaxed_madd');
-    code.op(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane');
-    result(e, type);
+      code.lane(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane', 0);
     return;
   }
   if (type.wasm === 'f64') {
-    for (const index of [1, 2, 3]) operand(e, index, type);
+    for (const index of [1, 2, 3]) push(index);
     e.call('fma_f64');
-    result(e, type);
     return;
   }
   // The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle between two f32
   // (29 low bits 1 0…0) or where f32 has fewer bits than usual.
   const locals = [1, 2, 3].map(index => {
     const local = e.temp('f32');
-    operand(e, index, type);
+    push(index);
     code.set(local);
     return local;
   }) as [number, number, number];
@@ -126,14 +123,61 @@ function fusedMultiplyAdd(e: Emitter): void {
     code.set(rounded);
   });
   code.get(rounded);
+};
+
+const COMPUTE = new Map<string, Compute>([
+  ['add', arithmetic('add')], ['sub', arithmetic('sub')], ['mul', arithmetic('mul')], ['fma', fusedMultiplyAdd], ['mad', fusedMultiplyAdd],
+]);
+
+const computed = (compute: Compute): Rule => e => {
+  const type = e.type();
+  compute(e, type, index => { operand(e, index, type); });
   result(e, type);
-}
+};
+
+/** Two singles in one 64-bit register, each computed by itself. */
+const inPairs = (compute: Compute): Rule => e => {
+  const { code } = e;
+  const type = e.type();
+  const wholes = e.inst.args.map((arg, index) => {
+    const local = e.temp('i64');
+    if (index > 0) {
+      e.push(arg, type);
+      code.set(local);
+    }
+    return local;
+  });
+  [0, 32].forEach(shift => {
+    compute(e, F32, index => {
+      code.get(wholes[index]!).i64(shift).op('i64.shr_u').op('i32.wrap_i64').op('f32.reinterpret_i32');
+      if (e.has('ftz')) e.call('flush_f32');
+    });
+    finish(e, F32);
+    code.op('i32.reinterpret_f32').op('i64.extend_i32_u');
+    if (shift) code.i64(shift).op('i64.shl').op('i64.or');
+  });
+  e.pop(e.arg(0), type);
+};
+
+/** `add.f32.f16 d, a, c` and its kind: all operands but the last are halves, and the result is rounded once. */
+const mixed = (compute: Compute): Rule => e => {
+  const half = e.type();
+  const last = e.inst.args.length - 1;
+  compute(e, F32, index => {
+    if (index === last) {
+      e.push(e.arg(index), F32);
+    } else {
+      e.push(e.arg(index), half);
+      widenHalf(e, half);
+    }
+  });
+  result(e, F32);
+};
 
 function divide(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
-  e.allow(...ROUNDINGS, 'approx', 'full', 'ftz');
   e.argCount(3);
   operand(e, 1, type);
   operand(e, 2, type);
@@ -151,7 +195,6 @@ function reciprocal(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
-  e.allow(...ROUNDINGS, 'approx', 'ftz');
   e.argCount(2);
   const mode = rounding(e);
   if (wasm === 'f64' && e.has('approx')) {
@@ -190,7 +233,6 @@ function approximateReciprocal(e: Emitter): void {
 function squareRoot(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow(...ROUNDINGS, 'approx', 'ftz');
   e.argCount(2);
   operand(e, 1, type);
   const mode = rounding(e);
@@ -206,7 +248,6 @@ function squareRoot(e: Emitter): void {
 function reciprocalSquareRoot(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow('approx', 'ftz');
   e.argCount(2);
   if (type.wasm === 'f64') {
     code.f64(1);
@@ -225,7 +266,6 @@ function reciprocalSquareRoot(e: Emitter): void {
 /** f(x) in f64, rounded once. */
 const approximate = (push: (e: Emitter) => void): Rule => e => {
   const type = e.type();
-  e.allow('approx', 'ftz');
   e.argCount(2);
   if (type.wasm !== 'f32') throw e.unsupported();
   operand(e, 1, F32);
@@ -240,7 +280,6 @@ function minMax(e: Emitter): void {
   const { code } = e;
   const { wasm } = type;
   const name = e.inst.mnemonic;
-  e.allow('ftz', 'NaN', 'xorsign', 'abs');
   e.argCount(3, 4);
   const count = e.inst.args.length - 1;
   const sign = e.has('xorsign') ? e.temp(wasm) : -1;
@@ -269,7 +308,6 @@ function minMax(e: Emitter): void {
 
 const unary = (operation: 'abs' | 'neg'): Rule => e => {
   const type = e.type();
-  e.allow('ftz');
   e.argCount(2);
   operand(e, 1, type);
   e.code.op(`${type.wasm}.${operation}`);
@@ -287,8 +325,7 @@ function copySign(e: Emitter): void {
 }
 
 const FLOAT_RULES = new Map<string, Rule>([
-  ['add', arithmetic('add')], ['sub', arithmetic('sub')], ['mul', arithmetic('mul')],
-  ['fma', fusedMultiplyAdd], ['mad', fusedMultiplyAdd], ['div', divide], ['rcp', reciprocal],
+  ...[...COMPUTE].map(([name, compute]): [string, Rule] => [name, computed(compute)]), ['div', divide], ['rcp', reciprocal],
   ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
   ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
   ['ex2', approximate(e => { e.call('exp2'); })], ['lg2', approximate(e => { e.call('log2'); })],
@@ -303,9 +340,13 @@ function byType(mnemonic: string): Rule {
   const integer = integers.get(mnemonic);
   const float = FLOAT_RULES.get(mnemonic);
   const half = HALF_RULES.get(mnemonic);
+  const compute = COMPUTE.get(mnemonic);
+  const pair = compute && inPairs(compute);
+  const mix = compute && mixed(compute);
   return (e: Emitter, inst: Inst) => {
     const type = e.type();
-    const rule = isInteger(type) ? integer : isHalf(type) ? half : type.name === 'f32' || type.name === 'f64' ? float : undefined;
+    const rule = isInteger(type) ? integer : isHalf(type) ? (e.types().length === 2 ? mix : half)
+      : type.name === 'f32x2' ? pair : type.name === 'f32' || type.name === 'f64' ? float : undefined;
     if (!rule) throw e.unsupported();
     rule(e, inst);
   };

@@ -13,3 +13,12 @@ export function widenHalf(e: Emitter, type: ScalarType): void {
 export function roundToHalf(e: Emitter, type: ScalarType): void {
   e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
 }
+
+/** Makes a subnormal half on the stack a zero of its sign. */
+export function flushHalf(e: Emitter, type: ScalarType): void {
+  const { code } = e;
+  const least = type.name === 'bf16' ? 0x80 : 0x400;
+  const bits = e.temp('i32');
+  code.set(bits).get(bits).i32(0x8000).op('i32.and').get(bits);
+  code.get(bits).i32(0x7fff).op('i32.and').i32(least).op('i32.lt_u').op('select');
+}

@@ -3,7 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { widenHalf } from './half-values.js';
+import { flushHalf, widenHalf } from './half-values.js';
 import type { Rule } from './rule.js';
 
 export const isHalf = (type: ScalarType): boolean => /^(b?f16)(x2)?$/.test(type.name);
@@ -44,19 +44,10 @@ function perHalf(e: Emitter, first: number, count: number, body: (type: ScalarTy
   e.pop(e.arg(0), type);
 }
 
-/** Flushes the half on the stack. */
-function flush(e: Emitter, type: ScalarType): void {
-  const { code } = e;
-  const least = type.name === 'bf16' ? 0x80 : 0x400;
-  const bits = e.temp('i32');
-  code.set(bits).get(bits).i32(0x8000).op('i32.and').get(bits);
-  code.get(bits).i32(0x7fff).op('i32.and').i32(least).op('i32.lt_u').op('select');
-}
-
 /** Saturation to [0, 1] and .relu on the half on the stack. */
 function finish(e: Emitter, type: ScalarType): void {
   const { code } = e;
-  if (e.has('ftz')) flush(e, type);
+  if (e.has('ftz')) flushHalf(e, type);
   if (!e.has('sat') && !e.has('relu')) return;
   const bits = e.temp('i32');
   const one = oneBits(type);
@@ -77,12 +68,11 @@ function finish(e: Emitter, type: ScalarType): void {
 /** a*b+c with any of the three replaced by a constant. */
 const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
   const { code } = e;
-  e.allow('rn', 'ftz', 'sat', 'relu');
   e.argCount(shape === 'fma' ? 4 : 3);
   perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
     const use = (local: number): void => {
       code.get(local);
-      if (e.has('ftz')) flush(e, type);
+      if (e.has('ftz')) flushHalf(e, type);
     };
     use(a!);
     if (shape === 'add' || shape === 'sub') {
@@ -97,19 +87,22 @@ const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
     }
     e.call(type.name === 'bf16' ? 'fma_bf16' : 'fma_f16');
     finish(e, type);
+    if (!e.has('oob')) return;
+    // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result zero.
+    const value = e.temp('i32');
+    code.set(value).i32(0).get(value).get(a!).i32(0xffff).op('i32.eq').get(b!).i32(0xffff).op('i32.eq').op('i32.or').op('select');
   });
 };
 
 function minMax(e: Emitter): void {
   const { code } = e;
   const name = e.inst.mnemonic;
-  e.allow('ftz', 'NaN', 'xorsign', 'abs');
   e.argCount(3);
   perHalf(e, 1, 2, (type, [a, b]) => {
     const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
     for (const local of [a!, b!]) {
       code.get(local);
-      if (e.has('ftz')) flush(e, type);
+      if (e.has('ftz')) flushHalf(e, type);
       if (e.has('abs')) code.i32(0x7fff).op('i32.and');
       widenHalf(e, type);
     }
@@ -127,27 +120,25 @@ function minMax(e: Emitter): void {
 }
 
 const sign = (operation: 'abs' | 'neg'): Rule => e => {
-  e.allow('ftz');
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
     if (operation === 'abs') e.code.i32(0x7fff).op('i32.and');
     else e.code.i32(0x8000).op('i32.xor');
   });
 };
 
 const approximate = (name: 'exp2' | 'tanh'): Rule => e => {
-  e.allow('approx', 'ftz');
   e.argCount(2);
   perHalf(e, 1, 1, (type, [a]) => {
     e.code.get(a!);
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
     widenHalf(e, type);
     e.code.op('f64.promote_f32');
     e.call(name);
     e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
-    if (e.has('ftz')) flush(e, type);
+    if (e.has('ftz')) flushHalf(e, type);
   });
 };
 

@@ -1,66 +1,8 @@
 // Every instruction family against a reference in BigInt or doubles, on edge values and random ones.
 
 import { describe, expect, it } from 'vitest';
-import { Grid, kernelText } from '../run-grid.test-support.js';
-
-type Width = 16 | 32 | 64;
-
-const seeds = (() => {
-  let state = 0x9e3779b97f4a7c15n;
-  return (): bigint => {
-    state = BigInt.asUintN(64, state * 6364136223846793005n + 1442695040888963407n);
-    return (state ^ (state >> 29n)) & 0xffffffffffffffffn;
-  };
-})();
-
-const EDGES = [0n, 1n, 2n, 3n, 5n, 7n, 31n, 32n, 33n, 63n, 64n, 255n, 0x7fn, 0x80n, 0x7fffn, 0x8000n, 0xffffn, 0x7fffffffn, 0x80000000n,
-  0xffffffffn, 0x100000000n, 0x7fffffffffffffffn, 0x8000000000000000n, 0xffffffffffffffffn, 0xfffffffffffffffen];
-
-function operandSets(count: number, howMany = 400): bigint[][] {
-  const sets: bigint[][] = [];
-  for (let index = 0; index < howMany; index++) {
-    sets.push(Array.from({ length: count }, () => seeds() % 3n === 0n ? seeds() : EDGES[Number(seeds() % BigInt(EDGES.length))]!));
-  }
-  return sets;
-}
-
-/** Runs one instruction over many operand sets; operands and results are u64 cells, cut to their widths. */
-function evaluate(instruction: string, widths: readonly Width[], resultWidth: Width, sets: readonly (readonly bigint[])[]): bigint[] {
-  const names = ['%a', '%b', '%c', '%d'];
-  const body = `
-  .reg .b64 %p, %q, %t; .reg .b32 %i; .reg .pred %pr, %pq;
-  ${widths.map((width, index) => `.reg .b${width} ${names[index]!};`).join(' ')} .reg .b${resultWidth} %r;
-  ld.param.u64 %p, [in]; ld.param.u64 %q, [out];
-  mov.u32 %i, %ctaid.x; mov.u32 %i, %tid.x;
-  mad.wide.u32 %p, %i, ${widths.length * 8}, %p;
-  mad.wide.u32 %q, %i, 8, %q;
-  ${widths.map((width, index) => `ld.global.b${width} ${names[index]!}, [%p+${index * 8}];`).join('\n  ')}
-  ${instruction}
-  cvt.u64.u${resultWidth} %t, %r;
-  st.global.u64 [%q], %t;
-  ret;`;
-  const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body));
-  const input = grid.put(BigUint64Array.from(sets.flat()));
-  const output = grid.put(new BigUint64Array(sets.length));
-  const outcome = grid.run('k', [{ i64: input.address }, { i64: output.address }], { grid: [1], block: [sets.length] });
-  expect(outcome.status).toBe(0);
-  return [...output.view];
-}
-
-const u = (bits: number, value: bigint): bigint => BigInt.asUintN(bits, value);
-const s = (bits: number, value: bigint): bigint => BigInt.asIntN(bits, value);
-const as = (type: string, value: bigint): bigint => type[0] === 's' ? s(Number(type.slice(1)), value) : u(Number(type.slice(1)), value);
-const width = (type: string): Width => Number(type.slice(1)) as Width;
-
-function check(instruction: string, widths: readonly Width[], resultWidth: Width, reference: (...operands: bigint[]) => bigint): void {
-  const sets = operandSets(widths.length);
-  const results = evaluate(instruction, widths, resultWidth, sets);
-  results.forEach((result, index) => {
-    const operands = sets[index]!.map((value, at) => u(widths[at]!, value));
-    const wanted = u(resultWidth, reference(...operands));
-    if (result !== wanted) expect.fail(`${instruction} of ${operands.map(value => value.toString(16)).join(', ')}: ${result.toString(16)}, not ${wanted.toString(16)}`);
-  });
-}
+import { as, check, evaluate, everyHalf, s, seeds, u, width } from './evaluate.test-support.js';
+import type { Width } from './evaluate.test-support.js';
 
 describe('integer arithmetic', () => {
   for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
@@ -210,6 +152,9 @@ describe('integer conversions', () => {
         check(`cvt.${to}.${from} %r, %a;`, [source], target, a => as(to, as(from, a)));
         const bits = BigInt(to.slice(1));
         const [least, most] = to[0] === 's' ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
+        const [low, high] = from[0] === 's' ? [-(1n << BigInt(from.slice(1)) - 1n), (1n << BigInt(from.slice(1)) - 1n) - 1n] : [0n, (1n << BigInt(from.slice(1))) - 1n];
+        // .sat is refused where there is nothing to clamp.
+        if (low >= least && high <= most) continue;
         check(`cvt.sat.${to}.${from} %r, %a;`, [source], target, a => { const v = as(from, a); return v < least ? least : v > most ? most : v; });
       }
     });
@@ -330,5 +275,157 @@ describe('floats', () => {
       }
     }
     check('slct.b32.s32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => s(32, c) >= 0n ? a : b);
+  });
+});
+
+describe('bits and integers of newer targets', () => {
+  it('szext and fns', () => {
+    for (const mode of ['clamp', 'wrap']) {
+      const amount = (b: bigint): bigint => mode === 'wrap' ? b & 31n : b > 32n ? 32n : b;
+      check(`szext.${mode}.u32 %r, %a, %b;`, [32, 32], 32, (a, b) => u(Number(amount(b)), a));
+      check(`szext.${mode}.s32 %r, %a, %b;`, [32, 32], 32, (a, b) => s(Number(amount(b)), a));
+    }
+    const nth = (mask: bigint, base: bigint, offset: bigint): bigint => {
+      const set = (at: bigint): boolean => at >= 0n && at < 32n && ((mask >> at) & 1n) === 1n;
+      if (offset === 0n) return set(base) ? base : -1n;
+      let count = offset < 0n ? -offset : offset;
+      for (let at = base; at >= 0n && at < 32n; at += offset < 0n ? -1n : 1n) if (set(at) && --count === 0n) return at;
+      return -1n;
+    };
+    const sets = Array.from({ length: 2048 }, () => [u(32, seeds() & seeds()), seeds() % 32n, u(32, seeds() % 21n - 10n)]);
+    check('fns.b32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => nth(a, b, s(32, c)), sets);
+  });
+  it('lop3 with a predicate', () => {
+    for (const [operation, combine] of [['or', (x: boolean, y: boolean) => x || y], ['and', (x: boolean, y: boolean) => x && y]] as const) {
+      const sets = Array.from({ length: 512 }, (_, index) => [u(32, seeds()), index % 2 ? 0n : u(32, seeds()), BigInt(index % 4 < 2)]);
+      check(`setp.ne.u32 %pr, %c, 0; lop3.${operation}.b32 %t1|%pq, %a, %b, %b, 0xc0, %pr; selp.u32 %r, 1, 0, %pq;`.replace(/^/, '.reg .b32 %t1; '), [32, 32, 32], 32,
+        (a, b, c) => combine((a & b) !== 0n, c !== 0n) ? 1n : 0n, sets);
+      check(`.reg .b32 %t1; setp.ne.u32 %pr, %c, 0; lop3.${operation}.b32 %r|%pq, %a, %b, %c, 0x96, %pr;`, [32, 32, 32], 32, (a, b, c) => a ^ b ^ c, sets);
+    }
+  });
+  it('mad24 with saturation, min and max with .relu, packed halves', () => {
+    const clamp = (x: bigint): bigint => x > 0x7fffffffn ? 0x7fffffffn : x < -0x80000000n ? -0x80000000n : x;
+    check('mad24.hi.sat.s32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => clamp(s(32, (s(24, a) * s(24, b)) >> 16n) + s(32, c)));
+    check('mad24.hi.u32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => ((u(24, a) * u(24, b)) >> 16n) + c);
+    check('mad.hi.sat.s32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => clamp(((s(32, a) * s(32, b)) >> 32n) + s(32, c)));
+    const larger = (a: bigint, b: bigint): bigint => a > b ? a : b;
+    const smaller = (a: bigint, b: bigint): bigint => a < b ? a : b;
+    const halves = (a: bigint, b: bigint, sign: string, operation: (x: bigint, y: bigint) => bigint): bigint =>
+      [0n, 16n].reduce((sum, shift) => sum | (u(16, operation(as(`${sign}16`, a >> shift), as(`${sign}16`, b >> shift))) << shift), 0n);
+    check('max.relu.s32 %r, %a, %b;', [32, 32], 32, (a, b) => larger(larger(s(32, a), s(32, b)), 0n));
+    check('min.relu.s32 %r, %a, %b;', [32, 32], 32, (a, b) => larger(smaller(s(32, a), s(32, b)), 0n));
+    check('max.relu.s16x2 %r, %a, %b;', [32, 32], 32, (a, b) => halves(a, b, 's', (x, y) => larger(larger(x, y), 0n)));
+    for (const sign of ['s', 'u']) {
+      check(`add.${sign}16x2 %r, %a, %b;`, [32, 32], 32, (a, b) => halves(a, b, sign, (x, y) => x + y));
+      check(`min.${sign}16x2 %r, %a, %b;`, [32, 32], 32, (a, b) => halves(a, b, sign, smaller));
+      check(`max.${sign}16x2 %r, %a, %b;`, [32, 32], 32, (a, b) => halves(a, b, sign, larger));
+    }
+  });
+  it('setp and set combine with a predicate, and set gives every type', () => {
+    for (const [name, combine] of [['and', (x: boolean, y: boolean) => x && y], ['or', (x: boolean, y: boolean) => x || y], ['xor', (x: boolean, y: boolean) => x !== y]] as const) {
+      check(`setp.ne.u32 %pq, %c, 0; setp.${name}.lt.s32 %pr, %a, %b, !%pq; selp.u32 %r, 1, 0, %pr;`, [32, 32, 32], 32, (a, b, c) => combine(s(32, a) < s(32, b), c === 0n) ? 1n : 0n);
+      check(`setp.ne.u32 %pq, %c, 0; setp.hs.${name}.u64 %pr|%pq, %d, %d, %pq; selp.u32 %r, 1, 0, %pq;`, [32, 32, 32, 64], 32, (_, __, c) => combine(false, c !== 0n) ? 1n : 0n);
+      check(`setp.ne.u32 %pq, %c, 0; set.ge.${name}.u32.s16 %r, %a, %b, %pq;`, [16, 16, 32], 32, (a, b, c) => combine(s(16, a) >= s(16, b), c !== 0n) ? -1n : 0n);
+    }
+    for (const [type, truth] of [['s32', -1n], ['f32', 0x3f800000n]] as const) check(`set.lo.${type}.u64 %r, %a, %b;`, [64, 64], 32, (a, b) => a < b ? truth : 0n);
+    for (const [type, truth] of [['f16', 0x3c00n], ['bf16', 0x3f80n]] as const) check(`set.ne.${type}.b32 %r, %a, %b;`, [32, 32], 16, (a, b) => a !== b ? truth : 0n);
+  });
+  it('slct by integers and floats, selp of every width', () => {
+    check('slct.u64.s32 %r, %a, %b, %c;', [64, 64, 32], 64, (a, b, c) => s(32, c) >= 0n ? a : b);
+    check('slct.ftz.s16.f32 %r, %a, %b, %c;', [16, 16, 32], 16, (a, b, c) => (u(32, c) & 0x7fffffffn) <= 0x7f800000n && (c >> 31n === 0n || (c & 0x7fffffffn) < 0x800000n) ? a : b);
+    check('setp.eq.u32 %pr, %c, 0; selp.b16 %r, %a, %b, %pr;', [16, 16, 32], 16, (a, b, c) => c === 0n ? a : b);
+    check('setp.eq.u32 %pr, %c, 0; selp.f64 %r, %a, %b, %pr;', [64, 64, 32], 64, (a, b, c) => c === 0n ? a : b);
+  });
+});
+
+describe('pairs of singles', () => {
+  const halves = (bits: bigint): [number, number] => [f32(bits), f32(bits >> 32n)];
+  const packed = (low: number, high: number): bigint => bits32(low) | (bits32(high) << 32n);
+  const finite = (): bigint => packed((Number(seeds() % 2000001n) - 1000000) / 1024, (Number(seeds() % 2000001n) - 1000000) * 2 ** -140);
+  const sets = Array.from({ length: 1024 }, () => [finite(), finite(), finite()]);
+  const tiny = (x: number): number => Math.abs(x) < 2 ** -126 ? (x < 0 || Object.is(x, -0) ? -0 : 0) : x;
+  it('add, sub, mul and fma, with .ftz', () => {
+    const both = (operation: (...operands: number[]) => number) => (...operands: bigint[]): bigint => {
+      const parts = operands.map(halves);
+      return packed(operation(...parts.map(([low]) => low)), operation(...parts.map(([, high]) => high)));
+    };
+    check('add.rn.f32x2 %r, %a, %b;', [64, 64, 64], 64, both((a, b) => a! + b!), sets);
+    check('sub.f32x2 %r, %a, %b;', [64, 64, 64], 64, both((a, b) => a! - b!), sets);
+    check('mul.f32x2 %r, %a, %b;', [64, 64, 64], 64, both((a, b) => a! * b!), sets);
+    check('add.ftz.f32x2 %r, %a, %b;', [64, 64, 64], 64, both((a, b) => tiny(Math.fround(tiny(a!) + tiny(b!)))), sets);
+    // Products of 20-bit numbers and such a sum are exact in double precision.
+    check('fma.rn.f32x2 %r, %a, %b, %c;', [64, 64, 64], 64, both((a, b, c) => a! * b! + c!), sets.map(list => list.map(bits => packed(halves(bits)[0], halves(bits)[0] / 8))));
+  });
+  it('rounds in every direction, each half as the single instruction does', () => {
+    for (const mode of ['rz', 'rm', 'rp']) {
+      for (const [name, operands] of [['add', '%a, %b'], ['mul', '%a, %b'], ['fma', '%a, %b, %c']] as const) {
+        const pairs = evaluate(`${name}.${mode}.f32x2 %r, ${operands};`, [64, 64, 64], 64, sets);
+        for (const shift of [0n, 32n]) {
+          const singles = evaluate(`${name}.${mode}.f32 %r, ${operands};`, [32, 32, 32], 32, sets.map(list => list.map(bits => u(32, bits >> shift))));
+          expect(pairs.map(bits => u(32, bits >> shift))).toEqual(singles);
+        }
+      }
+    }
+  });
+});
+
+describe('conversions of halves and integers', () => {
+  const f16Value = (bits: bigint): number => {
+    const e = Number((bits >> 10n) & 31n);
+    const m = Number(bits & 1023n);
+    const magnitude = e === 31 ? (m ? NaN : Infinity) : e === 0 ? m * 2 ** -24 : (1024 + m) * 2 ** (e - 25);
+    return bits & 0x8000n ? -magnitude : magnitude;
+  };
+  const value = (type: string, bits: bigint): number => type === 'f16' ? f16Value(bits) : f32(bits << 16n);
+  const even = (x: number): number => { const r = Math.round(x); return r - x === 0.5 && r % 2 !== 0 ? r - 1 : r; };
+  const modes: [string, (x: number) => number][] = [['rni', even], ['rzi', Math.trunc], ['rmi', Math.floor], ['rpi', Math.ceil]];
+  for (const from of ['f16', 'bf16']) {
+    it(`every ${from} to integers, singles and doubles`, () => {
+      for (const [mode, round] of modes) {
+        for (const to of from === 'f16' ? ['u8', 's8', 'u16', 's16', 'u32', 's32', 'u64', 's64'] : ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
+          const bits = BigInt(to.slice(1));
+          const [least, most] = to.startsWith('s') ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
+          const target = Math.max(16, Number(bits)) as Width;
+          check(`cvt.${mode}.${to}.${from} %r, %a;`, [16], target, a => {
+            const x = round(value(from, a));
+            if (Number.isNaN(x)) return bits === 64n ? 1n << 63n : 0n;
+            return x <= Number(least) ? least : x >= Number(most) ? most : BigInt(x);
+          }, everyHalf());
+        }
+      }
+      const sets = everyHalf();
+      const wrong = (results: bigint[], number: (bits: bigint) => number, reference: (x: number) => number): number =>
+        results.findIndex((bits, index) => !Object.is(number(bits), reference(value(from, sets[index]![0]!))));
+      expect(wrong(evaluate(`cvt.f32.${from} %r, %a;`, [16], 32, sets), f32, x => x)).toBe(-1);
+      expect(wrong(evaluate(`cvt.f64.${from} %r, %a;`, [16], 64, sets), f64, x => x)).toBe(-1);
+      if (from === 'bf16') {
+        expect(wrong(evaluate('cvt.ftz.f32.bf16 %r, %a;', [16], 32, sets), f32, x => Math.abs(x) < 2 ** -126 ? (Object.is(x, -0) || x < 0 ? -0 : 0) : x)).toBe(-1);
+      } else {
+        check('cvt.sat.f16.f16 %r, %a;', [16], 16, a => { const x = value(from, a); return x > 0 ? (x >= 1 ? 0x3c00n : a) : 0n; }, everyHalf());
+      }
+    });
+  }
+  it('16-bit integers to halves, in every direction', () => {
+    for (const to of ['f16', 'bf16']) {
+      const finite = Array.from({ length: to === 'f16' ? 0x7c00 : 0x7f80 }, (_, code) => value(to, BigInt(code)));
+      const below = (x: number): number => {
+        let [low, high] = [0, finite.length];
+        while (high - low > 1) { const middle = (low + high) >> 1; if (finite[middle]! <= x) low = middle; else high = middle; }
+        return low;
+      };
+      for (const from of ['u16', 's16']) {
+        for (const mode of ['rn', 'rz', 'rm', 'rp']) {
+          check(`cvt.${mode}.${to}.${from} %r, %a;`, [16], 16, a => {
+            const x = Number(as(from, a));
+            const magnitude = Math.abs(x);
+            const code = below(magnitude);
+            const rest = magnitude - finite[code]!;
+            const step = (finite[code + 1] ?? 2 * finite[code]! - finite[code - 1]!) - finite[code]!;
+            const away = mode === 'rn' ? 2 * rest > step || (2 * rest === step && code % 2 === 1) : rest > 0 && (mode === 'rp' ? x > 0 : mode === 'rm' && x < 0);
+            return BigInt(code + (away ? 1 : 0)) | (x < 0 ? 0x8000n : 0n);
+          }, everyHalf());
+        }
+      }
+    }
   });
 });

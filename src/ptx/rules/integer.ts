@@ -83,7 +83,6 @@ function add(e: Emitter): void {
   const sets = e.has('cc');
   const uses = e.inst.mnemonic === 'addc' || e.inst.mnemonic === 'subc';
   const subtracts = e.inst.mnemonic.startsWith('sub');
-  e.allow('cc', 'sat');
   const { code } = e;
   if (e.has('sat')) {
     if (type.name !== 's32') throw e.semantic("'.sat' needs .s32");
@@ -184,7 +183,6 @@ function product(e: Emitter, type: ScalarType): ScalarType {
 }
 
 function multiply(e: Emitter): void {
-  e.allow('wide', 'hi', 'lo');
   e.argCount(3);
   const type = e.type();
   const result = product(e, type);
@@ -192,7 +190,6 @@ function multiply(e: Emitter): void {
 }
 
 function multiplyAdd(e: Emitter): void {
-  e.allow('wide', 'hi', 'lo', 'cc', 'sat');
   e.argCount(4);
   const { code } = e;
   const type = e.type();
@@ -230,23 +227,29 @@ function product24(e: Emitter, type: ScalarType): void {
     code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
   }
   code.op('i64.mul');
-  if (e.has('hi')) code.i64(16).op('i64.shr_u');
+  if (e.has('hi')) code.i64(16).op('i64.shr_s');
   code.op('i32.wrap_i64');
 }
 
 function multiply24(e: Emitter): void {
-  e.allow('hi', 'lo');
   const type = e.type();
   product24(e, type);
   e.pop(e.arg(0), type);
 }
 
 function multiplyAdd24(e: Emitter): void {
-  e.allow('hi', 'lo');
+  const { code } = e;
   const type = e.type();
   product24(e, type);
-  e.push(e.arg(3), type);
-  e.code.op('i32.add');
+  if (e.has('sat')) {
+    code.op('i64.extend_i32_s');
+    e.push(e.arg(3), type);
+    code.op('i64.extend_i32_s').op('i64.add');
+    e.call('saturate_s32');
+  } else {
+    e.push(e.arg(3), type);
+    code.op('i32.add');
+  }
   e.pop(e.arg(0), type);
 }
 
@@ -255,7 +258,6 @@ function multiplyAdd24(e: Emitter): void {
  * INT_MIN / -1 wraps, where WebAssembly traps.
  */
 function divide(e: Emitter): void {
-  e.allow();
   e.argCount(3);
   const { code } = e;
   const type = e.type();
@@ -276,7 +278,6 @@ function minMax(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const name = e.inst.mnemonic;
-  e.allow('relu');
   const pick = (of: ScalarType): void => {
     const b = e.temp(of.wasm);
     const a = e.temp(of.wasm);
@@ -298,7 +299,6 @@ function minMax(e: Emitter): void {
 function absolute(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow();
   const value = e.temp(type.wasm);
   const zero = (): unknown => type.wasm === 'i64' ? code.i64(0) : code.i32(0);
   e.push(e.arg(1), type);
@@ -313,7 +313,6 @@ function absolute(e: Emitter): void {
 function negate(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow();
   if (type.wasm === 'i64') code.i64(0);
   else code.i32(0);
   e.push(e.arg(1), type);
@@ -325,7 +324,6 @@ function negate(e: Emitter): void {
 function sumOfDifferences(e: Emitter): void {
   const type = e.type();
   const { code } = e;
-  e.allow();
   const { wasm } = type;
   const a = e.temp(wasm);
   const b = e.temp(wasm);
@@ -345,7 +343,6 @@ function dotProduct(e: Emitter): void {
   const { code } = e;
   const [typeA, typeB] = e.types();
   if (!typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs two types`);
-  e.allow('lo', 'hi');
   e.argCount(4);
   const two = e.inst.mnemonic === 'dp2a';
   const a = e.temp('i32');

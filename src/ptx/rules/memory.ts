@@ -3,13 +3,16 @@
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
-import { checkedPlace } from '../emit/memory-access.js';
+import { NULL_PAGE } from '../context.js';
+import { checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { AccessSpace } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { completeTransaction } from './mbarrier.js';
 import type { RuleRow } from './rule.js';
 
-const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
+/** Accesses that other threads may be looking at. */
+export const WATCHED = ['volatile', 'relaxed', 'acquire', 'release', 'mmio'];
 
 export function accessSpace(e: Emitter): AccessSpace {
   for (const modifier of e.inst.modifiers) {
@@ -24,9 +27,12 @@ export function accessSpace(e: Emitter): AccessSpace {
   return 'generic';
 }
 
-function vectorWidth(e: Emitter): number {
+/** How many values of which type an access moves; 128 bits are two of 64. */
+export function vectorOf(e: Emitter): { type: ScalarType; width: number } {
+  const type = e.type();
   const width = e.oneOf('v2', 'v4', 'v8');
-  return width ? Number(width.slice(1)) : 1;
+  if (type.bits > 64) return { type: scalarType('b64'), width: 2 };
+  return { type, width: width ? Number(width.slice(1)) : 1 };
 }
 
 /** The WebAssembly load for a memory type, giving a value of that type. */
@@ -41,9 +47,10 @@ export function storeName(type: ScalarType, atomic: boolean): string {
   return atomic ? `i32.atomic.store${type.bits}` : `i32.store${type.bits}`;
 }
 
+/** The WebAssembly integer that holds a type's bits. */
 const integerOf = (type: ScalarType): 'i32' | 'i64' => type.bits === 64 ? 'i64' : 'i32';
 
-function components(e: Emitter, arg: Arg, width: number): Arg[] {
+export function components(e: Emitter, arg: Arg, width: number): Arg[] {
   if (width === 1) {
     // ld.v1 does not exist, but {%r} for one register does.
     if (arg.kind === 'vector' && arg.elements.length === 1) return arg.elements;
@@ -55,8 +62,7 @@ function components(e: Emitter, arg: Arg, width: number): Arg[] {
 
 function load(e: Emitter): void {
   e.argCount(2, 3);
-  const type = e.type();
-  if (type.bits > 64) throw e.unsupported('128-bit values are');
+  const { type, width } = vectorOf(e);
   const { code } = e;
   const source = e.arg(1);
   if (source.kind === 'address' && source.symbol?.kind === 'paramRegister') {
@@ -66,7 +72,6 @@ function load(e: Emitter): void {
     e.pop(e.arg(0), type, 'wide');
     return;
   }
-  const width = vectorWidth(e);
   const parts = components(e, e.arg(0), width);
   const bytes = type.bits / 8;
   const atomic = width === 1 && WATCHED.some(word => e.has(word));
@@ -102,10 +107,13 @@ function bitsLike(type: ScalarType): ScalarType {
 }
 
 function store(e: Emitter): void {
-  e.argCount(2, 3);
-  const type = e.type();
-  if (type.bits > 64) throw e.unsupported('128-bit values are');
-  if (e.has('async')) throw e.unsupported();
+  if (e.has('bulk')) {
+    fill(e);
+    return;
+  }
+  const signals = e.has('mbarrier::complete_tx::bytes');
+  e.argCount(signals ? 3 : 2, 3);
+  const { type, width } = vectorOf(e);
   const { code } = e;
   const target = e.arg(0);
   if (target.kind === 'address' && target.symbol?.kind === 'paramRegister') {
@@ -117,7 +125,6 @@ function store(e: Emitter): void {
     code.set(e.registerLocal(register));
     return;
   }
-  const width = vectorWidth(e);
   const parts = components(e, e.arg(1), width);
   const bytes = type.bits / 8;
   const atomic = width === 1 && WATCHED.some(word => e.has(word));
@@ -128,13 +135,25 @@ function store(e: Emitter): void {
     if (atomic) e.convertBits(type.wasm, integerOf(type));
     code.memory(storeName(type, atomic), place.offset + index * bytes);
   });
+  if (signals) completeTransaction(e, e.arg(2), () => { code.i32(bytes * width); });
 }
 
-/** ldu, prefetches and hints. */
+/** st.bulk: zeros over a range whose length is known at run time. */
+function fill(e: Emitter): void {
+  const { code } = e;
+  e.argCount(3);
+  const bytes = e.temp('i32');
+  e.push(e.arg(1), scalarType('b64'), 'wide');
+  code.op('i32.wrap_i64').set(bytes);
+  const at = checkedRange(e, e.arg(0), bytes, 8, 'shared');
+  code.get(at).i32(0).get(bytes).op('memory.fill').byte(0);
+}
+
+/** Prefetches and hints. */
 const nothing = (): void => {};
 
+/** isspacep: all spaces are ranges of one memory, and what lies in none of the others is global. */
 function isSpace(e: Emitter): void {
-  // Flat memory: shared is its window, everything else that is not null is global.
   const { code } = e;
   e.argCount(2);
   const address = e.temp('i64');
@@ -143,23 +162,71 @@ function isSpace(e: Emitter): void {
   e.push(arg, scalarType(narrow ? 'u32' : 'u64'));
   if (narrow) code.op('i64.extend_i32_u');
   code.set(address);
-  const inShared = (): void => {
-    code.get(address).get(e.contextField('shared')).op('i64.extend_i32_u').op('i64.sub');
-    code.get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.lt_u');
+  /** from <= address < end, of two pushed i32 */
+  const within = (from: () => void, end: () => void): void => {
+    code.get(address);
+    from();
+    code.op('i64.extend_i32_u').op('i64.ge_u').get(address);
+    end();
+    code.op('i64.extend_i32_u').op('i64.lt_u').op('i32.and');
   };
-  const space = accessSpace(e);
-  switch (space) {
-    case 'shared': inShared(); break;
-    case 'global':
-      inShared();
-      code.op('i32.eqz').get(address).i64(65536).op('i64.ge_u').op('i32.and');
-      break;
-    default: throw e.unsupported();
+  const field = (name: 'shared' | 'scratch' | 'params') => (): void => { code.get(e.contextField(name)); };
+  const data = (offset: number) => (): void => {
+    code.op('global.get').u32(e.around.linker.globalIndex('dataBase'));
+    if (offset) code.i32(offset).op('i32.add');
+  };
+  const tests = {
+    shared: () => { within(field('shared'), () => { code.get(e.contextField('shared')).get(e.contextField('sharedBytes')).op('i32.add'); }); },
+    local: () => { within(field('scratch'), () => { e.pushLocalEnd(); }); },
+    const: () => { within(data(e.around.data.constants.from), data(e.around.data.constants.to)); },
+    param: () => {
+      const { paramBytes } = e;
+      if (paramBytes === undefined) throw e.unsupported('the parameter space inside a called function is');
+      within(field('params'), () => { code.get(e.contextField('params')).i32(paramBytes).op('i32.add'); });
+    },
+  };
+  const space = e.has('shared::cluster') ? 'shared' : accessSpace(e);
+  if (space === 'global') {
+    tests.shared();
+    tests.local();
+    code.op('i32.or');
+    tests.const();
+    code.op('i32.or');
+    if (e.paramBytes !== undefined) {
+      tests.param();
+      code.op('i32.or');
+    }
+    code.op('i32.eqz').get(address).i64(NULL_PAGE).op('i64.ge_u').op('i32.and');
+  } else if (space === 'generic') {
+    throw e.semantic("'isspacep' needs a state space");
+  } else {
+    tests[space]();
   }
   e.pop(e.arg(0), scalarType('pred'));
+}
+
+/** A policy changes nothing here, so all of them are zero. */
+function createPolicy(e: Emitter): void {
+  e.code.i64(0);
+  e.pop(e.arg(0), scalarType('b64'));
+}
+
+/** mapa: a block is alone in its cluster, so an address of rank 0 is the address. */
+function mapAddress(e: Emitter): void {
+  e.argCount(3);
+  const type = e.type();
+  e.push(e.arg(1), type);
+  e.pop(e.arg(0), type);
+}
+
+function blockRank(e: Emitter): void {
+  e.argCount(2);
+  e.code.i32(0);
+  e.pop(e.arg(0), scalarType('b32'));
 }
 
 export const MEMORY_RULES: readonly RuleRow[] = [
   ['ld', load], ['ldu', load], ['st', store], ['isspacep', isSpace],
   ['prefetch', nothing], ['prefetchu', nothing], ['discard', nothing], ['applypriority', nothing],
+  ['createpolicy', createPolicy], ['mapa', mapAddress], ['getctarank', blockRank],
 ];

@@ -1,5 +1,6 @@
 // The packed video instructions on two halves or four bytes: vadd4, vabsdiff4, vset2 and their family.
 
+import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { RuleRow } from './rule.js';
@@ -34,27 +35,53 @@ const OPERATIONS: Record<string, LaneOperation> = {
   },
 };
 
+/** The lanes that a selector such as `b3210` or `h02` names, lowest first. */
+function lanesIn(e: Emitter, arg: Arg, letter: 'b' | 'h', standard: readonly number[], limit: number): readonly number[] {
+  if (arg.kind !== 'selected') return standard;
+  const digits = [...arg.selector.slice(1)].map(Number).reverse();
+  if (!arg.selector.startsWith(letter) || !digits.length || !digits.every(digit => digit < limit)) {
+    throw e.semantic(`'.${arg.selector}' selects no ${letter === 'b' ? 'bytes' : 'halves'}`, arg.at);
+  }
+  return digits;
+}
+
 const packed = (operation: LaneOperation, lanes: 2 | 4) => (e: Emitter): void => {
   const { code } = e;
-  e.allow('sat', 'add', ...COMPARISONS);
   const [result, typeA, typeB = typeA] = e.inst.mnemonic.startsWith('vset') ? [scalarType('u32'), ...e.types()] : e.types();
   if (!result || !typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs types`);
   e.argCount(3, 4);
   const bits = 32 / lanes;
+  const letter = lanes === 2 ? 'h' : 'b';
+  const every = Array.from({ length: lanes }, (_, lane) => lane);
+  const target = e.arg(0);
+  const written = lanesIn(e, target, letter, every, lanes);
+  // The lanes of b are numbered on from those of a, and either operand may take from both.
+  const sources = [lanesIn(e, e.arg(1), letter, every, 2 * lanes), lanesIn(e, e.arg(2), letter, every.map(lane => lane + lanes), 2 * lanes)];
+  if (sources.some(list => list.length !== lanes)) throw e.semantic(`'${e.inst.mnemonic}' takes ${lanes} lanes of each operand`);
+  const whole = (arg: Arg): Arg => arg.kind === 'selected' ? arg.operand : arg;
   const wholes = [1, 2].map(index => {
     const local = e.temp('i32');
-    e.push(e.arg(index), B32);
+    e.push(whole(e.arg(index)), B32);
     code.set(local);
     return local;
   });
   const [a, b] = [e.temp('i32'), e.temp('i32')];
   const accumulates = e.has('add');
-  if (e.inst.args[3] && accumulates) e.push(e.arg(3), B32);
-  else code.i32(0);
-  for (let lane = 0; lane < lanes; lane++) {
+  // Lanes that are not written come from c; sums start from it.
+  const mask = written.reduce((sum, lane) => sum | (((1 << bits) - 1) << (bits * lane)), 0);
+  if (accumulates || (e.inst.args.length === 4 && mask !== -1)) {
+    e.push(e.arg(3), B32);
+    if (!accumulates) code.i32(~mask).op('i32.and');
+  } else {
+    code.i32(0);
+  }
+  for (const lane of every) {
+    if (!written.includes(lane)) continue;
     [a, b].forEach((local, index) => {
       const signed = (index ? typeB : typeA).kind === 'signed';
-      code.get(wholes[index]!).i32(32 - bits * (lane + 1)).op('i32.shl').i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u').set(local);
+      const from = sources[index]![lane]!;
+      code.get(wholes[from < lanes ? 0 : 1]!).i32(32 - bits * (from % lanes + 1)).op('i32.shl');
+      code.i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u').set(local);
     });
     operation(e, a, b);
     if (accumulates) {
@@ -71,7 +98,7 @@ const packed = (operation: LaneOperation, lanes: 2 | 4) => (e: Emitter): void =>
     }
     code.i32(bits === 8 ? 0xff : 0xffff).op('i32.and').i32(bits * lane).op('i32.shl').op('i32.or');
   }
-  e.pop(e.arg(0), B32);
+  e.pop(whole(target), B32);
 };
 
 export const PACKED_RULES: readonly RuleRow[] = Object.entries(OPERATIONS).flatMap(([name, operation]): RuleRow[] =>

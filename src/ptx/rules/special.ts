@@ -34,8 +34,11 @@ const READS = new Map<string, Read>([
   ...perAxis('nclusterid', axis => field(CTX.gridDim + 4 * axis)),
   ...perAxis('cluster_ctaid', () => constant(0)),
   ...perAxis('cluster_nctaid', () => constant(1)),
-  ...['tid', 'ntid', 'ctaid', 'nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
+  ...['tid', 'ntid', 'ctaid', 'nctaid', 'clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
   ['cluster_ctarank', constant(0)], ['cluster_nctarank', constant(1)],
+  ['is_explicit_cluster', constant(0)], ['current_graph_exec', constant(0)],
+  // Nothing is counted by performance monitors.
+  ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat().map((name): [string, Read] => [name, constant(0)]),
   ['laneid', lane],
   ['warpid', e => { e.code.get(e.thread).i32(5).op('i32.shr_u'); }],
   ['nwarpid', constant(32)], ['smid', constant(0)], ['nsmid', constant(1)],
@@ -63,8 +66,12 @@ const CLOCKS: Record<string, { shift: number }> = {
 /** Pushes a special register as a value of `type`. */
 export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
   const { code } = e;
-  const clock = CLOCKS[name];
+  const { mnemonic } = e.inst;
+  if (mnemonic !== 'mov' && mnemonic !== 'cvt') throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
+  if (type.kind === 'float') throw e.semantic(`'%${name}' is not a float`);
+  const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined;
   if (clock) {
+    if (type.bits !== 64 && (name === 'clock64' || name === 'globaltimer')) throw e.semantic(`'%${name}' has 64 bits`);
     code.get(e.ctx);
     e.call('read_clock');
     if (clock.shift) code.i64(clock.shift).op('i64.shr_u');
@@ -76,5 +83,4 @@ export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType):
   read(e);
   if (type.wasm === 'i64') code.op('i64.extend_i32_u');
   else if (type.bits === 16) e.narrow(type);
-  else if (type.wasm !== 'i32') throw e.semantic(`'%${name}' is not a float`);
 }

@@ -24,4 +24,12 @@ export const FAULT_FUNCTIONS = `
         (i64.gt_u (i64.sub $address ${NULL_PAGE}L) (i64.sub (i64.sub $top ${NULL_PAGE}L) (i64.extend_i32_u $size)))
         (i64.eqz (i64.and $address (i64.extend_i32_u (i32.sub $size 1))))))
     $thread $line $address))
+
+;; 1, with a fault recorded, when an access of \`bytes\` bytes leaves [low, high) or does not start where it must.
+(func $check_range (param $ctx $thread i32) (param $address i64) (param $bytes $align i32) (param $low $high i64) (param $line i32) (result i32)
+  (if (i32.or (i64.lt_u $address $low) (i64.gt_u (i64.add $address (i64.extend_i32_u $bytes)) $high))
+    (then (call $fault $ctx ${FAULT.outOfBounds} $thread $line $address) (return 1)))
+  (if (i64.eqz (i64.and $address (i64.extend_i32_u (i32.sub $align 1)))) (then (return 0)))
+  (call $fault $ctx ${FAULT.misaligned} $thread $line $address)
+  1)
 `;

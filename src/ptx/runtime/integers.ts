@@ -69,6 +69,26 @@ export const INTEGER_FUNCTIONS = `${divisions}
   (if (i32.or (i32.ge_u $pos $width) (i32.eqz $len)) (then (return $b)))
   (local.set $mask (i64.shl (select -1L (i64.sub (i64.shl 1L (i64.extend_i32_u $len)) 1L) (i32.ge_u $len 64)) (i64.extend_i32_u $pos)))
   (i64.or (i64.and (i64.shl $a (i64.extend_i32_u $pos)) $mask) (i64.and $b (i64.xor $mask -1L))))
+(func $zero_extend (param $a $width i32) (result i32)
+  (select $a (i32.and $a (i32.sub (i32.shl 1 $width) 1)) (i32.ge_u $width 32)))
+(func $sign_extend (param $a $width i32) (result i32)
+  (if (i32.eqz $width) (then (return 0)))
+  (if (i32.ge_u $width 32) (then (return $a)))
+  (i32.shr_s (i32.shl $a (i32.sub 32 $width)) (i32.sub 32 $width)))
+;; The offset-th set bit from \`base\` upwards, or downwards for a negative offset; the bit at base is the first.
+(func $fns (param $mask $base $offset i32) (result i32) (local $step $count i32)
+  (if (i32.eqz $offset) (then
+    (return (select $base -1 (i32.and (i32.lt_u $base 32) (i32.and (i32.shr_u $mask $base) 1))))))
+  (local.set $step (select 1 -1 (i32.gt_s $offset 0)))
+  (local.set $count (select $offset (i32.sub 0 $offset) (i32.gt_s $offset 0)))
+  (loop $each
+    (if (i32.ge_u $base 32) (then (return -1)))
+    (if (i32.and (i32.shr_u $mask $base) 1) (then
+      (local.set $count (i32.sub $count 1))
+      (if (i32.eqz $count) (then (return $base)))))
+    (local.set $base (i32.add $base $step))
+    (br $each))
+  -1)
 (func $bmsk (param $pos $len i32) (result i32)
   (if (i32.or (i32.ge_u $pos 32) (i32.eqz $len)) (then (return 0)))
   (i32.shl (select -1 (i32.sub (i32.shl 1 $len) 1) (i32.ge_u $len 32)) $pos))

@@ -1,28 +1,37 @@
 // All run-time functions, parsed once when the first module is compiled.
 
 import { CTX } from '../context.js';
-import { MBARRIER_FUNCTIONS } from '../rules/async-copy.js';
+import { LANE_FUNCTIONS } from '../lanes/memory.js';
+import { COPY_FUNCTIONS } from '../rules/async-copy.js';
+import { ATOMIC_FUNCTIONS } from '../rules/atomics.js';
+import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
+import { SMALL_FLOAT_FUNCTIONS } from '../rules/convert-small.js';
+import { VIDEO_FUNCTIONS } from '../rules/video.js';
+import { NAN_FUNCTIONS } from '../rules/nan.js';
 import { parseWat } from '../wasm/wat.js';
 import type { WatFunction } from '../wasm/wat.js';
 import { APPROXIMATION_FUNCTIONS } from './approximations.js';
 import { FAULT_FUNCTIONS } from './faults.js';
 import { FLOAT_FUNCTIONS } from './floats.js';
 import { INTEGER_FUNCTIONS } from './integers.js';
+import { MATRIX_FUNCTIONS } from './matrices.js';
 import { SCHEDULER_FUNCTIONS } from './scheduler.js';
+import { TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
-/** The clock only has to move: a count on top of what the caller wrote. */
+/** The clock moves with every look, from what the caller wrote. It is the block's: the next call may be on another thread. */
 const CLOCK_FUNCTIONS = `
-(func $read_clock (param $ctx i32) (result i64)
-  (global.set $clock (i64.add (global.get $clock) 16L))
-  (i64.add (global.get $clock) (i64.load offset=${CTX.clockLo} $ctx)))
+(func $read_clock (param $ctx i32) (result i64) (local $time i64)
+  (local.set $time (i64.add (i64.load offset=${CTX.clockLo} $ctx) 16L))
+  (i64.store offset=${CTX.clockLo} $ctx $time)
+  $time)
 `;
 
 let parsed: ReadonlyMap<string, WatFunction> | undefined;
 
 export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, ATOMIC_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }

@@ -22,7 +22,7 @@ function probe(): boolean {
     minusProduct();
     if (splat.startsWith('f32')) code.get(0).get(0).op('f32.mul').op('f32.neg').op(splat);
     else code.get(0).get(0).op('f64.mul').op('f64.neg').op(splat);
-    return code.op(madd).op(extract).op('end').finish();
+    return code.op(madd).lane(extract, 0).op('end').finish();
   };
   const bodies = [body('f32x4.splat', 'f32x4.relaxed_madd', 'f32x4.extract_lane'), body('f64x2.splat', 'f64x2.relaxed_madd', 'f64x2.extract_lane')];
   const out = new Code().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));

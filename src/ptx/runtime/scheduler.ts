@@ -3,21 +3,39 @@
 
 import { CTX, FAULT, STATUS } from '../context.js';
 import { BARRIER_REDUCTION } from '../emit/arrivals.js';
-import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
+import { CLUSTER_BARRIER, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 
 export interface SchedulerNeeds {
   warps: boolean;
+  /** Some of the warps' operations are on matrices. */
+  matrices: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
+  /** There is a `lanes(ctx, from, to)` too, for blocks whose threads form groups of four. */
+  lanes: boolean;
   /** Says when threads may have been released. */
   check: boolean;
 }
 
+const X = `(i32.load offset=${CTX.blockDim} $ctx)`;
+/** Groups of four threads lie in one row of the block, but perhaps for the last. */
+const FORMS_GROUPS = `(i32.and (i32.ge_u ${X} 4) (i32.or (i32.eqz (i32.and ${X} 3)) (i32.eq ${X} (i32.load offset=${CTX.threads} $ctx))))`;
+
+/** The exported function of a kernel that keeps no state and has lanes. */
+export const LANES_OR_THREADS = `
+(func $kernel (param $ctx $fuel i32) (result i32)
+  (if (result i32) ${FORMS_GROUPS} (then (call $lanes $ctx $fuel)) (else (call $body $ctx $fuel))))
+`;
+
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, barriers, check }: SchedulerNeeds): string {
+export function schedulerText({ warps, matrices, barriers, lanes, check }: SchedulerNeeds): string {
+  const run = (from: string, to: string): string => !lanes ? `(call $body $ctx ${from} ${to})`
+    : `(if (result i32) $groups (then (call $lanes $ctx ${from} ${to})) (else (call $body $ctx ${from} ${to})))`;
+  const resolveWarp = `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)`;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
-  (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
+  (local $scratch $threads $status $cursor $warp $end $live $verdict $groups i32)
+  ${lanes ? `(local.set $groups ${FORMS_GROUPS})` : ''}
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))
@@ -32,7 +50,7 @@ export function schedulerText({ warps, barriers, check }: SchedulerNeeds): strin
       (local.set $end (i32.add $warp 32))
       (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
       (loop $again
-        (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
+        (local.set $status ${run('(select $cursor $warp (i32.gt_u $cursor $warp))', '$end')})
         (if $status (then
           (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
           (i32.store offset=${SCRATCH.warp} $scratch $warp)
@@ -40,14 +58,14 @@ export function schedulerText({ warps, barriers, check }: SchedulerNeeds): strin
           (return $status)))
         (local.set $cursor 0)
         ${check ? `
-        (local.set $verdict (call $resolve_warp $ctx $warp $end))
+        (local.set $verdict ${resolveWarp})
         (call $check_released $ctx $warp $end)
         (br_if $again (local.get $verdict)))` : `
-        (br_if $again (call $resolve_warp $ctx $warp $end)))`.trim()}
+        (br_if $again ${resolveWarp}))`.trim()}
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `
-    (local.set $status (call $body $ctx $cursor $threads))
+    (local.set $status ${run('$cursor', '$threads')})
     (if $status (then
       (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
       (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
@@ -81,22 +99,33 @@ export const SCHEDULER_FUNCTIONS = `
   (i32.shl $waiting 1))
 
 ;; As block_state, where the only barrier is the one for all threads.
-(func $resolve_plain (param $ctx i32) (result i32) (local $at $end $state $waiting $ready $other i32)
+(func $resolve_plain (param $ctx i32) (result i32)
+  (local $at $end $state i32) (local $four $waiting $ready $other v128)
   (local.set $at ${STATES})
+  ;; The last group's missing threads count as its first one does.
+  (call $fill_group $ctx)
   (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
   (block $scanned (loop $scan
     (br_if $scanned (i32.ge_u $at $end))
-    (local.set $state (i32.load $at))
-    (if (i32.lt_s $state ${STATE.warp})
-      (then (local.set $waiting 1))
-      (else (if (i32.ge_s $state 0)
-        (then (local.set $ready 1))
-        (else (if (i32.ne $state ${STATE.exited}) (then (local.set $other 1)))))))
-    (local.set $at (i32.add $at 4))
+    (local.set $four (v128.load $at))
+    (local.set $ready (v128.or $ready (i32x4.ge_s $four (i32x4.splat 0))))
+    (local.set $waiting (v128.or $waiting (i32x4.lt_s $four (i32x4.splat ${STATE.warp}))))
+    (local.set $other (v128.or $other (v128.and (i32x4.ge_s $four (i32x4.splat ${STATE.warp})) (i32x4.lt_s $four (i32x4.splat ${STATE.exited})))))
+    (local.set $at (i32.add $at 16))
     (br $scan)))
-  (if (i32.or $ready $other) (then (return (select 1 2 $ready))))
-  (if $waiting (then (call $release $ctx)))
-  $waiting)
+  (if (v128.any_true (v128.or $ready $other)) (then (return (select 1 2 (v128.any_true $ready)))))
+  (if (v128.any_true $waiting) (then (call $release $ctx) (return 1)))
+  0)
+
+;; Copies the state of the last thread to the threads that are missing in its group of four.
+(func $fill_group (param $ctx i32) (local $at $state i32)
+  (local.set $at (i32.add ${STATES} (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
+  (local.set $state (i32.load (i32.sub $at 4)))
+  (block $filled (loop $fill
+    (br_if $filled (i32.eqz (i32.and $at 15)))
+    (i32.store $at $state)
+    (local.set $at (i32.add $at 4))
+    (br $fill))))
 
 ;; As block_state, after completing every barrier that is complete.
 (func $resolve_block (param $ctx i32) (result i32)
@@ -132,7 +161,7 @@ export const SCHEDULER_FUNCTIONS = `
     (return (select 0 2 (i32.eq $exited $threads)))))
   ;; Each barrier by itself.
   (block $resolved (loop $next
-    (br_if $resolved (i32.ge_u $barrier 16))
+    (br_if $resolved (i32.gt_u $barrier ${CLUSTER_BARRIER}))
     (local.set $thread 0) (local.set $count 0) (local.set $expected 0) (local.set $reduced 0) (local.set $and 1) (local.set $or 0)
     (block $counted (loop $each
       (br_if $counted (i32.ge_u $thread $threads))
@@ -172,14 +201,14 @@ export const SCHEDULER_FUNCTIONS = `
   (select 1 2 (i32.or $progress $ready)))
 
 ;; Every thread that waits at a barrier goes on.
-(func $release (param $ctx i32) (local $at $end $state i32)
+(func $release (param $ctx i32) (local $at $end i32) (local $four v128)
   (local.set $at ${STATES})
   (local.set $end (i32.add $at (i32.shl (i32.load offset=${CTX.threads} $ctx) 2)))
   (block $done (loop $each
     (br_if $done (i32.ge_u $at $end))
-    (local.set $state (i32.load $at))
-    (if (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (then (i32.store $at (i32.and $state ${STATE.entryMask}))))
-    (local.set $at (i32.add $at 4))
+    (local.set $four (v128.load $at))
+    (v128.store $at (v128.bitselect (v128.and $four (i32x4.splat ${STATE.entryMask})) $four (i32x4.lt_s $four (i32x4.splat ${STATE.warp}))))
+    (local.set $at (i32.add $at 16))
     (br $each))))
 
 ;; Nothing can release the threads that wait: report the first of them.

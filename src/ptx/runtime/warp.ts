@@ -20,9 +20,10 @@ const forGroup = (label: string, body: string): string => `
     ${body}
     (br $${label})))`;
 
-export const WARP_FUNCTIONS = `
+/** Completes what is complete of a warp; `apply` carries an operation out. */
+const resolver = (name: string, apply: string): string => `
 ;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices.
-(func $resolve_warp (param $ctx $first $end i32) (result i32)
+(func $${name} (param $ctx $first $end i32) (result i32)
   (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same i32)
   (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}) (i32.shl $first 2)))
   (local.set $mail (i32.add ${MAILBOXES} (i32.shl $first 5)))
@@ -55,14 +56,19 @@ export const WARP_FUNCTIONS = `
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
       (then (local.set $group $same))
       (else (br_if $groups (i32.ne $group $same))))
-    (call $apply_warp $mail $group (i32.and $op 255))
+    (call $${apply} $mail $group (i32.and $op 255))
     ${forGroup('wake', `
       (i32.store ${state('$lane')} (i32.and (i32.load ${state('$lane')}) ${STATE.entryMask}))`)}
     (local.set $todo (i32.and $todo (i32.xor $group -1)))
     (local.set $waiting (i32.and $waiting (i32.xor $group -1)))
     (local.set $progress 1)
     (br $groups)))
-  $progress)
+  $progress)`;
+
+export const WARP_FUNCTIONS = `
+${resolver('resolve_warp', 'apply_warp')}
+;; Kernels without matrices do without all that.
+${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
 
 (func $apply_warp (param $mail $group $op i32)
   (local $rest $lane $box $value $sum $minS $maxS $minU $maxU $and $or $xor $ballot $count $leader i32)

@@ -12,14 +12,16 @@ export type Operand =
   | { kind: 'vector'; elements: Operand[]; at: number }
   | { kind: 'pair'; first: Operand; second: Operand; at: number }
   | { kind: 'not'; operand: Operand; at: number }
+  /** `-%r1`, in vmad. */
+  | { kind: 'negated'; operand: Operand; at: number }
   | { kind: 'list'; elements: Operand[]; at: number };
 
 export interface Instruction {
   kind: 'instruction';
   predicate?: { register: string; negated: boolean };
   mnemonic: string;
-  /** Dotted parts after the mnemonic, without their dots. */
-  modifiers: string[];
+  /** Dotted parts after the mnemonic, without their dots. Instructions of one form share the array. */
+  modifiers: readonly string[];
   operands: Operand[];
   start: number;
   end: number;

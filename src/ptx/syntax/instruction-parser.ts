@@ -33,6 +33,8 @@ function address(reader: TokenReader): Operand {
   const extra: Operand[] = [];
   while (reader.accept(',')) extra.push(operand(reader, false));
   reader.expect(']');
+  // `[a].unified` is a hint about the address.
+  if (reader.is('.unified')) reader.advance();
   return { kind: 'address', base, offset, extra, at };
 }
 
@@ -48,17 +50,24 @@ function operand(reader: TokenReader, lists: boolean): Operand {
   return reader.nested(() => {
     const { at } = reader;
     if (reader.is('[')) return address(reader);
-    if (reader.accept('{')) return { kind: 'vector', elements: sequence(reader, '}', false), at };
+    if (reader.accept('{')) {
+      const vector: Operand = { kind: 'vector', elements: sequence(reader, '}', false), at };
+      return reader.accept('|') ? { kind: 'pair', first: vector, second: operand(reader, false), at } : vector;
+    }
     if (lists && reader.accept('(')) return { kind: 'list', elements: sequence(reader, ')', false), at };
     if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
       reader.advance();
       return { kind: 'not', operand: operand(reader, false), at };
     }
+    if (reader.is('-') && reader.kindAt(1) === TOKEN.word && reader.textAt(1) !== 'WARP_SZ') {
+      reader.advance();
+      return { kind: 'negated', operand: operand(reader, false), at };
+    }
     if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
       const name = reader.word('an operand');
       const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
       const offset = reader.is('+') || reader.is('-') ? addressOffset(reader) : 0;
-      const first: Operand = { kind: 'name', name, offset, at, ...(selector === undefined ? {} : { selector }) };
+      const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
       if (!reader.accept('|')) return first;
       return { kind: 'pair', first, second: operand(reader, false), at };
     }
@@ -73,17 +82,14 @@ export function parseInstruction(reader: TokenReader): Instruction {
     const negated = reader.accept('!');
     predicate = { register: reader.word('a predicate register'), negated };
   }
-  const mnemonic = reader.word('an instruction');
-  const modifiers: string[] = [];
-  while (reader.kindAt(0) === TOKEN.dotted) modifiers.push(reader.dotted('a modifier'));
+  const { mnemonic, modifiers } = reader.form('an instruction');
   const operands: Operand[] = [];
   if (!reader.is(';')) {
     do operands.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
   }
   const end = reader.previousEnd;
   if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
-  return {
-    kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start),
-    ...(predicate === undefined ? {} : { predicate }),
-  };
+  const instruction: Instruction = { kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start) };
+  if (predicate) instruction.predicate = predicate;
+  return instruction;
 }

@@ -13,17 +13,67 @@ export interface Tokens {
   readonly count: number;
 }
 
-// One alternative per token kind, in order of frequency. A number keeps its suffix, so that `0f3F800000`
-// is one token and `12abc` is an error rather than two tokens.
-const TOKEN_PATTERN = new RegExp([
-  String.raw`([A-Za-z_$%][\w$]*)`,
-  String.raw`(\.[\w$]+(?:::[\w$]+)*)`,
-  String.raw`(0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b)`,
-  String.raw`("(?:[^"\\\n]|\\.)*")`,
-  String.raw`(<<|>>|[<>=!]=|&&|\|\||[][(){},;:<>+\-*/%=!&|^~?@])`,
-].join('|').replace('[][', String.raw`[\]\[`), 'y');
+// What is not a plain run of characters. A number keeps its suffix, so that `0f3F800000` is one token and `12abc` is
+// an error rather than two tokens.
+const NUMBER = /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
+const STRING = /"(?:[^"\\\n]|\\.)*"/y;
+const SPACE = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*)+/y;
 
-const SPACE_PATTERN = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*)+/y;
+// Character classes; characters beyond ASCII are in none.
+const START = 1;
+const DIGIT = 2;
+const BLANK = 4;
+const PUNCTUATION = 8;
+/** Punctuation that may have a second character. */
+const DOUBLE = 16;
+const classes = new Uint8Array(128);
+for (let code = 0; code < 128; code++) {
+  const char = String.fromCharCode(code);
+  if (/[A-Za-z_$%]/.test(char)) classes[code]! |= START;
+  if (/\d/.test(char)) classes[code]! |= DIGIT;
+  if (/\s/.test(char)) classes[code]! |= BLANK;
+  if (/[\]\[(){},;:<>+\-*/%=!&|^~?@]/.test(char)) classes[code]! |= PUNCTUATION;
+  if (/[<>=!&|]/.test(char)) classes[code]! |= DOUBLE;
+}
+const PERCENT = 37;
+const DOT = 46;
+const SLASH = 47;
+const COLON = 58;
+const AT = 64;
+const QUOTE = 34;
+const classAt = (text: string, at: number): number => classes[text.charCodeAt(at)] ?? 0;
+
+/** The end of the run of letters, digits, `_` and `$` that begins at `at`. */
+function wordEnd(text: string, at: number): number {
+  for (; ; at++) {
+    const code = text.charCodeAt(at);
+    if (!(classes[code]! & (START | DIGIT)) || code === PERCENT) return at;
+  }
+}
+
+function match(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : at;
+}
+
+function dottedEnd(text: string, at: number): number {
+  let end = wordEnd(text, at + 1);
+  if (end === at + 1) return at;
+  while (text.charCodeAt(end) === COLON && text.charCodeAt(end + 1) === COLON) {
+    const more = wordEnd(text, end + 2);
+    if (more === end + 2) break;
+    end = more;
+  }
+  return end;
+}
+
+function punctuationEnd(text: string, at: number): number {
+  if (classAt(text, at) & DOUBLE) {
+    const two = text.slice(at, at + 2);
+    if (two === '<<' || two === '>>' || two === '&&' || two === '||' || two === '<=' || two === '>=' || two === '==' || two === '!=') return at + 2;
+  }
+  return at + 1;
+}
 
 export function tokenize(source: SourceText): Tokens {
   const { text } = source;
@@ -34,8 +84,12 @@ export function tokenize(source: SourceText): Tokens {
   let count = 0;
   let at = 0;
   for (;;) {
-    SPACE_PATTERN.lastIndex = at;
-    if (SPACE_PATTERN.test(text)) at = SPACE_PATTERN.lastIndex;
+    while (classAt(text, at) & BLANK) at++;
+    let first = text.charCodeAt(at);
+    if (first === SLASH || first === AT || first > 127) {
+      at = match(SPACE, text, at);
+      first = text.charCodeAt(at);
+    }
     if (count === capacity) {
       capacity *= 2;
       const moreKinds = new Uint8Array(capacity);
@@ -49,20 +103,36 @@ export function tokenize(source: SourceText): Tokens {
       ends = moreEnds;
     }
     if (at >= text.length) break;
-    TOKEN_PATTERN.lastIndex = at;
-    const match = TOKEN_PATTERN.exec(text);
-    if (!match) {
-      if (text.startsWith('/*', at)) throw source.error('syntax', 'comment is not closed', at);
+    if (first === SLASH && text.startsWith('/*', at)) throw source.error('syntax', 'comment is not closed', at);
+    const kind = classAt(text, at);
+    let end = at;
+    if (kind & START) {
+      kinds[count] = TOKEN.word;
+      end = wordEnd(text, at + 1);
+      // A lone % is the remainder's operator.
+      if (end === at + 1 && first === PERCENT) kinds[count] = TOKEN.punctuation;
+    } else if (first === DOT) {
+      kinds[count] = TOKEN.dotted;
+      end = dottedEnd(text, at);
+    } else if (kind & PUNCTUATION) {
+      kinds[count] = TOKEN.punctuation;
+      end = punctuationEnd(text, at);
+    } else if (kind & DIGIT) {
+      kinds[count] = TOKEN.number;
+      end = match(NUMBER, text, at);
+    } else if (first === QUOTE) {
+      kinds[count] = TOKEN.string;
+      end = match(STRING, text, at);
+    }
+    if (end === at) {
       if (text[at] === '"') throw source.error('syntax', 'string is not closed', at);
       if (/\d/.test(text[at]!)) throw source.error('syntax', `malformed number '${/[\w$.]+/.exec(text.slice(at, at + 40))![0]}'`, at);
       // A PTX image is often a C string: its terminating NUL is the end of the text.
       if (text.charCodeAt(at) === 0) break;
       throw source.error('syntax', `unexpected character ${JSON.stringify(text[at])}`, at);
     }
-    kinds[count] = match[1] !== undefined ? TOKEN.word : match[2] !== undefined ? TOKEN.dotted
-      : match[3] !== undefined ? TOKEN.number : match[4] !== undefined ? TOKEN.string : TOKEN.punctuation;
     starts[count] = at;
-    at = TOKEN_PATTERN.lastIndex;
+    at = end;
     ends[count++] = at;
   }
   kinds[count] = TOKEN.end;

@@ -28,6 +28,7 @@ describe('errors point at the place', () => {
     ['.reg .f32 %f<2>; .reg .b32 %r<2>; add.s32 %r1, %r0, %f1;', 'semantic', "'%f1' is .f32, the instruction needs .s32"],
     ['.reg .b32 %r<2>; add.s32 %r1, %r0;', 'semantic', "'add' takes 3 operands, found 2"],
     ['.reg .f32 %f<2>; xor.f32 %f1, %f0, %f1;', 'semantic', "'xor' does not take .f32"],
+    ['.reg .b64 %d<2>; add.s64 %d1, !%d0, 8;', 'semantic', "only a predicate can be negated"],
     ['.reg .b32 %r<2>; add.wobble.s32 %r1, %r0, 1;', 'unsupported', "modifier '.wobble'"],
     ['wgmma.fence.sync.aligned;', 'unsupported', "instruction 'wgmma.fence.sync.aligned' is not covered yet"],
     ['frobnicate.u32 1;', 'semantic', "'frobnicate' is no instruction of PTX"],
@@ -43,9 +44,9 @@ describe('errors point at the place', () => {
     expect(error.message).toMatch(new RegExp(`^ptx:${error.line}:${error.column}: error: `));
   });
   it('names line, column, instruction and source line', () => {
-    const error = failure(kernel('  .reg .b32 %r<3>;\n    tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}];'), text => compilePtx(text, { fileName: 'a.ptx' }));
-    expect(error).toMatchObject({ code: 'unsupported', line: 8, column: 5, instruction: 'tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}]' });
-    expect(error.message).toBe("a.ptx:8:5: error: instruction 'tex.2d.v4.f32.f32' is not covered yet\n  tex.2d.v4.f32.f32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1}];");
+    const error = failure(kernel('  .reg .b32 %r<3>;\n    tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}];'), text => compilePtx(text, { fileName: 'a.ptx' }));
+    expect(error).toMatchObject({ code: 'unsupported', line: 8, column: 5, instruction: 'tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}]' });
+    expect(error.message).toBe("a.ptx:8:5: error: instruction 'tex.2dms.v4.f32.s32': modifier '.2dms' is not covered yet\n  tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}];");
   });
   it('an unclosed comment, string or brace', () => {
     expect(failure('/* never').code).toBe('syntax');

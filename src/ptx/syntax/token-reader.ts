@@ -20,6 +20,9 @@ export class TokenReader {
   private readonly tokens: Tokens;
   private index = 0;
   private nesting = 0;
+  /** Words and forms that were read before: a large module repeats few of them often, and memory is time here. */
+  private readonly words = new Map<string, string>();
+  private readonly forms = new Map<string, { mnemonic: string; modifiers: string[] }>();
 
   constructor(source: SourceText) {
     this.source = source;
@@ -85,7 +88,27 @@ export class TokenReader {
     if (this.kind !== TOKEN.word) throw this.unexpected(wanted);
     const { text } = this;
     this.index++;
+    const known = this.words.get(text);
+    if (known !== undefined) return known;
+    this.words.set(text, text);
     return text;
+  }
+
+  /** A mnemonic with its modifiers; the same one is the same object. */
+  form(wanted: string): { mnemonic: string; modifiers: string[] } {
+    if (this.kind !== TOKEN.word) throw this.unexpected(wanted);
+    const { kinds, starts, ends } = this.tokens;
+    const first = this.index++;
+    while (kinds[this.index] === TOKEN.dotted) this.index++;
+    const text = this.source.text.slice(starts[first], ends[this.index - 1]);
+    let form = this.forms.get(text);
+    if (!form) {
+      const modifiers: string[] = [];
+      for (let at = first + 1; at < this.index; at++) modifiers.push(this.source.text.slice(starts[at]! + 1, ends[at]));
+      form = { mnemonic: this.source.text.slice(starts[first], ends[first]), modifiers };
+      this.forms.set(text, form);
+    }
+    return form;
   }
 
   /** A dotted word without its dot. */

@@ -71,7 +71,26 @@ export class Code {
     const code = opcode(name);
     if (code < 256) return this.byte(code);
     this.byte(code >>> 16).u32(code & 0xffff);
-    if (name === 'atomic.fence' || name.endsWith('extract_lane')) this.byte(0);
+    if (name === 'atomic.fence') this.byte(0);
+    return this;
+  }
+
+  /** extract_lane or replace_lane. */
+  lane(name: string, lane: number): this {
+    return this.op(name).byte(lane);
+  }
+
+  /** v128.const of four 32-bit lanes. */
+  v128(lanes: readonly [number, number, number, number]): this {
+    this.op('v128.const');
+    for (const lane of lanes) for (let i = 0; i < 4; i++) this.byte((lane >>> (8 * i)) & 255);
+    return this;
+  }
+
+  /** i8x16.shuffle, given the 32-bit lanes (0 to 3 of the first operand, 4 to 7 of the second) to take. */
+  shuffle(lanes: readonly [number, number, number, number]): this {
+    this.op('i8x16.shuffle');
+    for (const lane of lanes) for (let i = 0; i < 4; i++) this.byte(lane * 4 + i);
     return this;
   }
 

@@ -1,20 +1,20 @@
 // Assembles functions into one WebAssembly module. Imports must all be made before the first function is
 // reserved, because the two share an index space.
 
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType, WasmType } from '../scalar-types.js';
 import { Code } from './code.js';
 
-export const VALUE_TYPE: Record<WasmType | 'v128', number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
+export const VALUE_TYPE: Record<LocalType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
 
-export interface Signature {
-  params: readonly WasmType[];
-  results: readonly WasmType[];
+export interface Signature<T extends LocalType = WasmType> {
+  params: readonly T[];
+  results: readonly T[];
 }
 
 interface FunctionSlot {
   name: string;
   type: number;
-  locals: readonly WasmType[];
+  locals: readonly LocalType[];
   code: Uint8Array | undefined;
   exportName: string | undefined;
 }
@@ -28,7 +28,7 @@ export class ModuleBuilder {
   private importedFunctions = 0;
   private importedGlobals = 0;
 
-  typeIndex(signature: Signature): number {
+  typeIndex(signature: Signature<LocalType>): number {
     const key = `${signature.params.join()}>${signature.results.join()}`;
     const known = this.types.indexOf(key);
     if (known >= 0) return known;
@@ -61,12 +61,12 @@ export class ModuleBuilder {
     return this.importedGlobals + this.globals.push({ type }) - 1;
   }
 
-  reserve(name: string, signature: Signature, exportName?: string): number {
+  reserve(name: string, signature: Signature<LocalType>, exportName?: string): number {
     this.functions.push({ name, type: this.typeIndex(signature), locals: [], code: undefined, exportName });
     return this.importedFunctions + this.functions.length - 1;
   }
 
-  define(index: number, locals: readonly WasmType[], code: Uint8Array): void {
+  define(index: number, locals: readonly LocalType[], code: Uint8Array): void {
     const slot = this.functions[index - this.importedFunctions]!;
     slot.locals = locals;
     slot.code = code;
@@ -100,7 +100,7 @@ export class ModuleBuilder {
     section(10, list(this.functions.map(slot => {
       if (!slot.code) throw new Error(`function ${slot.name} was never defined`);
       const body = new Code();
-      const runs: [number, WasmType][] = [];
+      const runs: [number, LocalType][] = [];
       for (const type of slot.locals) {
         const last = runs.at(-1);
         if (last && last[1] === type) last[0]++;

@@ -29,7 +29,25 @@ const ATOMIC_BASE = `03 atomic.fence|10 i32.atomic.load|11 i64.atomic.load|12 i3
 17 i32.atomic.store|18 i64.atomic.store|19 i32.atomic.store8|1a i32.atomic.store16`;
 const ATOMIC_RMW = ['add', 'sub', 'and', 'or', 'xor', 'xchg', 'cmpxchg'];
 
-const SIMD = `0c v128.const|13 f32x4.splat|14 f64x2.splat|1f f32x4.extract_lane|21 f64x2.extract_lane|105 f32x4.relaxed_madd|107 f64x2.relaxed_madd`;
+const SIMD = `00 v128.load|07 v128.load8_splat|08 v128.load16_splat|09 v128.load32_splat|0a v128.load64_splat|0b v128.store|0c v128.const|0d i8x16.shuffle
+11 i32x4.splat|12 i64x2.splat|13 f32x4.splat|14 f64x2.splat
+1b i32x4.extract_lane|1c i32x4.replace_lane|1d i64x2.extract_lane|1e i64x2.replace_lane
+1f f32x4.extract_lane|20 f32x4.replace_lane|21 f64x2.extract_lane|22 f64x2.replace_lane
+37 i32x4.eq|38 i32x4.ne|39 i32x4.lt_s|3a i32x4.lt_u|3b i32x4.gt_s|3c i32x4.gt_u|3d i32x4.le_s|3e i32x4.le_u|3f i32x4.ge_s|40 i32x4.ge_u
+41 f32x4.eq|42 f32x4.ne|43 f32x4.lt|44 f32x4.gt|45 f32x4.le|46 f32x4.ge|47 f64x2.eq|48 f64x2.ne|49 f64x2.lt|4a f64x2.gt|4b f64x2.le|4c f64x2.ge
+4d v128.not|4e v128.and|4f v128.andnot|50 v128.or|51 v128.xor|52 v128.bitselect|53 v128.any_true|56 v128.load32_lane|57 v128.load64_lane|5a v128.store32_lane|5b v128.store64_lane|5c v128.load32_zero|5d v128.load64_zero
+5e f32x4.demote_f64x2_zero|5f f64x2.promote_low_f32x4|67 f32x4.ceil|68 f32x4.floor|69 f32x4.trunc|6a f32x4.nearest
+74 f64x2.ceil|75 f64x2.floor|7a f64x2.trunc|94 f64x2.nearest
+a0 i32x4.abs|a1 i32x4.neg|a3 i32x4.all_true|a4 i32x4.bitmask|ab i32x4.shl|ac i32x4.shr_s|ad i32x4.shr_u
+ae i32x4.add|b1 i32x4.sub|b5 i32x4.mul|b6 i32x4.min_s|b7 i32x4.min_u|b8 i32x4.max_s|b9 i32x4.max_u
+c0 i64x2.abs|c1 i64x2.neg|c3 i64x2.all_true|c4 i64x2.bitmask|c7 i64x2.extend_low_i32x4_s|c8 i64x2.extend_high_i32x4_s|c9 i64x2.extend_low_i32x4_u|ca i64x2.extend_high_i32x4_u
+cb i64x2.shl|cc i64x2.shr_s|cd i64x2.shr_u|ce i64x2.add|d1 i64x2.sub|d5 i64x2.mul|d6 i64x2.eq|d7 i64x2.ne|d8 i64x2.lt_s|d9 i64x2.gt_s|da i64x2.le_s|db i64x2.ge_s
+dc i64x2.extmul_low_i32x4_s|dd i64x2.extmul_high_i32x4_s|de i64x2.extmul_low_i32x4_u|df i64x2.extmul_high_i32x4_u
+e0 f32x4.abs|e1 f32x4.neg|e3 f32x4.sqrt|e4 f32x4.add|e5 f32x4.sub|e6 f32x4.mul|e7 f32x4.div|e8 f32x4.min|e9 f32x4.max|ea f32x4.pmin|eb f32x4.pmax
+ec f64x2.abs|ed f64x2.neg|ef f64x2.sqrt|f0 f64x2.add|f1 f64x2.sub|f2 f64x2.mul|f3 f64x2.div|f4 f64x2.min|f5 f64x2.max|f6 f64x2.pmin|f7 f64x2.pmax
+f8 i32x4.trunc_sat_f32x4_s|f9 i32x4.trunc_sat_f32x4_u|fa f32x4.convert_i32x4_s|fb f32x4.convert_i32x4_u
+fc i32x4.trunc_sat_f64x2_s_zero|fd i32x4.trunc_sat_f64x2_u_zero|fe f64x2.convert_low_i32x4_s|ff f64x2.convert_low_i32x4_u
+105 f32x4.relaxed_madd|107 f64x2.relaxed_madd`;
 
 const rows = (text: string, prefix: number): [string, number][] =>
   text.trim().split(/[|\n]/).map(entry => {
@@ -65,8 +83,10 @@ export const isOpcode = (name: string): boolean => table.has(name);
 
 /** log2 of the bytes that a memory instruction touches. */
 export function accessWidth(name: string): number {
+  if (name === 'v128.load' || name === 'v128.store') return 4;
   if (/8(_[su])?$|rmw8/.test(name)) return 0;
   if (/16(_[su])?$|rmw16/.test(name)) return 1;
   if (/(load|store)32/.test(name)) return 2;
+  if (/(load|store)64_(splat|zero|lane)$/.test(name)) return 3;
   return name.startsWith('i64') || name.startsWith('f64') ? 3 : 2;
 }

@@ -2,7 +2,7 @@
 // Beyond WAT's own folded syntax it takes short operands: `$x` reads a local, `5` is an i32, `5L` an i64,
 // `1.5d` an f64 and `1.5f` an f32. Only what the run-time functions use is understood.
 
-import type { WasmType } from '../scalar-types.js';
+import type { LocalType } from '../scalar-types.js';
 import { Code } from './code.js';
 import { accessWidth, isOpcode } from './opcodes.js';
 import type { Signature } from './module.js';
@@ -12,8 +12,8 @@ type Node = string | Node[];
 
 export interface WatFunction {
   name: string;
-  signature: Signature;
-  locals: readonly WasmType[];
+  signature: Signature<LocalType>;
+  locals: readonly LocalType[];
   /** Functions it calls. */
   calls: readonly string[];
   assemble(links: WatLinks): Uint8Array;
@@ -66,19 +66,19 @@ export function parseWat(text: string): WatFunction[] {
   return parse(text).map(node => {
     if (!Array.isArray(node) || node[0] !== 'func') throw new SyntaxError('wat: expected (func');
     const name = (node[1] as string).slice(1);
-    const params: WasmType[] = [];
-    const results: WasmType[] = [];
-    const locals: WasmType[] = [];
+    const params: LocalType[] = [];
+    const results: LocalType[] = [];
+    const locals: LocalType[] = [];
     const names = new Map<string, number>();
     let at = 2;
     for (; at < node.length; at++) {
       const part = node[at]!;
       if (!Array.isArray(part)) break;
       if (part[0] === 'result') {
-        results.push(...part.slice(1) as WasmType[]);
+        results.push(...part.slice(1) as LocalType[]);
       } else if (part[0] === 'param' || part[0] === 'local') {
         // (local $a $b $c f64) declares three.
-        const type = part.at(-1) as WasmType;
+        const type = part.at(-1) as LocalType;
         for (const local of part.slice(1, -1) as string[]) {
           names.set(local, names.size);
           (part[0] === 'param' ? params : locals).push(type);
@@ -119,7 +119,7 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
     return labels.length - 1 - index;
   };
   const blockType = (part: Node | undefined): number | undefined =>
-    Array.isArray(part) && part[0] === 'result' ? VALUE_TYPE[part[1] as WasmType] : undefined;
+    Array.isArray(part) && part[0] === 'result' ? VALUE_TYPE[part[1] as LocalType] : undefined;
 
   const emit = (node: Node): void => {
     if (!Array.isArray(node)) {
@@ -191,6 +191,12 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
       case 'i32.const': code.i32(Number(BigInt.asIntN(32, parseInteger(rest[0] as string)))); return;
       case 'f64.const': code.f64(readFloat(rest[0] as string)); return;
       case 'f32.const': code.f32(readFloat(rest[0] as string)); return;
+      case 'i32x4.extract_lane': case 'i64x2.extract_lane': case 'i32x4.replace_lane': case 'i64x2.replace_lane': {
+        const lane = Number(rest.shift());
+        rest.forEach(emit);
+        code.lane(head, lane);
+        return;
+      }
       case 'memory.fill': rest.forEach(emit); code.op(head).byte(0); return;
       case 'memory.copy': rest.forEach(emit); code.op(head).byte(0).byte(0); return;
     }

@@ -14,6 +14,7 @@ import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
+import { dismissMembers, startMember } from './start-crew.js';
 
 const start = workerData as WorkerStart & { port: MessagePort };
 const { port } = start;
@@ -54,7 +55,9 @@ function runtimeThread(): void {
   let loop: ThreadLoop;
   try {
     let tell = post;
-    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }), (report) => tell({ kind: 'check', report }));
+    const bare = openDriver(start.config, {
+      print: (text) => tell({ kind: 'print', text }), report: (report) => tell({ kind: 'check', report }), start: startMember,
+    });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
@@ -89,12 +92,13 @@ function runtimeThread(): void {
     return;
   }
   loop.run();
+  dismissMembers();
 }
 
 function callsThread(): void {
   const context = start.context;
   if (context === undefined) return;
-  const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
+  const driver = openDriver(start.config, { print: (text) => post({ kind: 'print', text }) });
   driver.cuInit(0);
   driver.cuCtxSetCurrent(context);
   port.on('message', (message: CallMessage) => reply(driver, message));
@@ -102,7 +106,7 @@ function callsThread(): void {
 
 function enumerateDevices(): void {
   try {
-    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, () => undefined)) });
+    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, { print: () => undefined })) });
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'cuInit') });
   }

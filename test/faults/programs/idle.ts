@@ -20,3 +20,4 @@ if (what !== 'open') {
   const value = (await buffer.read(device.stream))[31];
   console.log(JSON.stringify({ value }));
 }
+buffer.close();

@@ -7,6 +7,7 @@ import { CUresult } from '../../result.js';
 import { MAX_PITCH } from '../device-attributes.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
 import { submit } from '../graphs/capture.js';
+import { texelBytes } from '../memory/array.js';
 import type { Machine, Residence } from '../machine.js';
 import { CopyOperation } from '../memory/copy-operation.js';
 import type { CopyEnd } from '../memory/copy-operation.js';
@@ -36,6 +37,20 @@ export function copyCalls(machine: Machine) {
     if (!context.memory.owns(address)) invalidValue(call, `the ${name} ${hex(address)} is not on device ${context.device.ordinal}`);
   }
 
+  /** One end of a box that is in an array: x in bytes, y in rows, z in slices or layers. */
+  function arrayEnd(call: string, side: 'src' | 'dst', c: CUDA_MEMCPY3D): CopyEnd {
+    const array = machine.find(call, 'array', machine.arrays, c[`${side}Array`] ?? 0);
+    const x = c[`${side}XInBytes`];
+    const y = c[`${side}Y`];
+    const z = c[`${side}Z`];
+    const row = array.width * texelBytes(call, array.format, array.channels);
+    if (x + c.WidthInBytes > row) invalidValue(call, `${side}XInBytes ${x} and ${c.WidthInBytes} bytes are past the array's rows of ${row} bytes`);
+    if (y + c.Height > array.height) invalidValue(call, `${side}Y ${y} and ${c.Height} rows are past the array's ${array.height}`);
+    if (z + c.Depth > array.depth) invalidValue(call, `${side}Z ${z} and ${c.Depth} slices are past the array's ${array.depth}`);
+    const slicePitch = array.pitch * array.height;
+    return { space: array.allocation.memory, at: array.address + z * slicePitch + y * array.pitch + x, pitch: array.pitch, slicePitch };
+  }
+
   /** One end of a box, checked from its first byte to its last. */
   function end(call: string, side: 'src' | 'dst', c: CUDA_MEMCPY3D): CopyEnd {
     const type = c[`${side}MemoryType`];
@@ -45,7 +60,7 @@ export function copyCalls(machine: Machine) {
     let pitch = c[`${side}Pitch`];
     let rows = c[`${side}Height`];
     for (const [name, value] of Object.entries({ XInBytes: x, Y: y, Z: z, Pitch: pitch, Height: rows })) checkSize(call, side + name, value);
-    if (type === CUmemorytype.CU_MEMORYTYPE_ARRAY) fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, 'the CPU device has no CUDA arrays');
+    if (type === CUmemorytype.CU_MEMORYTYPE_ARRAY) return arrayEnd(call, side, c);
     if (type < 1 || type > 4) invalidValue(call, `${side}MemoryType is ${type}`);
     // A single row has no next one, so its pitch does not matter.
     if (pitch === 0 && c.Height * c.Depth === 1 && y === 0 && z === 0) pitch = x + c.WidthInBytes;

@@ -69,6 +69,7 @@ export function memoryCalls(machine: Machine) {
       const allocation = device.context?.memory.at(dptr);
       if (allocation === undefined) continue;
       if (allocation.kind === 'module') invalidValue(call, `${hex(dptr)} is a variable of a module`);
+      if (allocation.kind === 'array' || allocation.kind === 'texture') invalidValue(call, `${hex(dptr)} belongs to an array or a texture`);
       allocation.memory.retire(allocation);
       return allocation;
     }

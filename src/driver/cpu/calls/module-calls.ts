@@ -24,7 +24,7 @@ export function moduleCalls(machine: Machine) {
   }
 
   function notFoundVariable(call: string, name: string, { compiled }: Pick<CpuModule, 'compiled'>): never {
-    notFound(call, 'variable', name, compiled.variables.filter((v) => v.visible).map((v) => v.name));
+    notFound(call, 'variable', name, compiled.variables.map((variable) => variable.name));
   }
 
   return {

@@ -3,7 +3,7 @@
  * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
  * of by the operations that do it.
  */
-import { ACCESS, ACCESS_SPACES, FAULT, waitingThreads } from '../../../ptx/index.js';
+import { ACCESS, ACCESS_SPACES, FAULT } from '../../../ptx/index.js';
 import type { SourceLine } from '../../../ptx/index.js';
 import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
@@ -12,7 +12,7 @@ import { hex } from '../failure.js';
 import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
 import type { LaunchOperation } from '../kernels/launch-operation.js';
 import type { CpuModule } from '../kernels/module.js';
-import { describeWaits } from '../kernels/waits.js';
+import { waitGroups, waitsOf, waitsText } from '../kernels/waits.js';
 import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
 import { FOREIGN_WORD } from '../memory/peer-memory.js';
 import type { Stream } from '../streams/stream.js';
@@ -156,21 +156,38 @@ export class Checker implements MemoryWatch {
   /** What the kernel's fault was about, where it is something that is checked. */
   describeFault(launch: LaunchWatch, slot: BlockSlot, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
     const watch = this.blocks.get(slot.address)!;
-    this.races.end();
-    if (kind === FAULT.divergentBarrier) {
-      const { words } = this.context.memory;
-      const waits = waitingThreads(words, slot.address, launch.func.kernel.waits);
-      const { text, groups } = describeWaits(waits);
-      const first = waits.find(({ wait }) => wait !== undefined);
-      const place = this.place(watch, first?.thread ?? 0, first?.wait?.line ?? 0, 'wait');
-      launch.fatal = this.report('deadlock', `every thread of the block waits for others that will not come: ${text}`, { place, waits: groups });
-    } else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
+    if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
+    else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
       const what = kind === FAULT.outOfBounds ? 'out-of-bounds' : 'misaligned';
       const action = 'access';
       launch.fatal = this.report(what, `${kind === FAULT.outOfBounds ? 'access out of bounds' : 'misaligned access'} at ${hex(address)}`,
         { place: this.place(watch, thread, line, action), address, memory: this.map.find(watch, address) });
     }
-    this.blocks.delete(slot.address);
+    return this.fail(launch);
+  }
+
+  /** No block of the grid gets any further: told by the first of them. */
+  describeStall(launch: LaunchWatch, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): readonly CheckReport[] {
+    const others = `${waiting.length} ${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
+    launch.fatal = this.deadlock(this.blocks.get(waiting[0]!.address)!,
+      `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in the first of them`);
+    return this.fail(launch);
+  }
+
+  private deadlock(watch: BlockWatch, what: string): CheckReport {
+    const { launch } = watch;
+    const waiting = waitsOf(launch.func, watch.ctx);
+    const first = waiting.find(({ exited, line }) => !exited && line > 0);
+    const place = this.place(watch, first?.threads[0] ?? 0, first?.line ?? 0, 'wait');
+    const text = waitsText(waiting, (thread) => `thread (${launch.threadIndex(thread).join()})`);
+    return this.report('deadlock', `${what}: ${text}`, { place, waits: waitGroups(waiting) });
+  }
+
+  /** Ends what is watched of a launch that failed. */
+  private fail(launch: LaunchWatch): readonly CheckReport[] {
+    this.races.end();
+    for (const [address, { launch: other }] of this.blocks) if (other === launch) this.blocks.delete(address);
+    this.lastCtx = -1;
     if (launch.fatal !== undefined) launch.found.set('fatal', launch.fatal);
     const reports = [...launch.found.values()];
     for (const report of reports) this.context.machine.services.report(report);

@@ -52,8 +52,8 @@ test('what waits for ever is described, and is a report', () => {
   expect(report).toMatchObject({
     kind: 'deadlock',
     waits: [
-      { threads: '0-15', line: 13, instruction: 'barrier.sync at barrier 2' },
-      { threads: '16-31', line: 11, instruction: 'barrier.sync at barrier 1' },
+      { threads: '0-15', line: 13, instruction: 'barrier.sync 2' },
+      { threads: '16-31', line: 11, instruction: 'barrier.sync 1' },
     ],
   });
 });
@@ -65,6 +65,6 @@ test('and is described without check', () => {
   const func = cu.cuModuleGetFunction(cu.cuModuleLoadDataEx(kernelOf(0, `${HALF}@%p0 bra A;\nbar.warp.sync -1;\nA: bar.sync 0;`), {}), 'k');
   cu.cuLaunchKernel(func, 1, 1, 1, 32, 1, 1, 0, 0, new Int32Array(2), 0, 0);
   expect(messageOf(() => cu.cuCtxSynchronize())).toContain(
-    'threads 0-15 wait at bar.sync at barrier 0 (PTX line 12); threads 16-31 wait at bar.warp.sync with mask 0xffffffff (PTX line 11)',
+    '16 threads from thread (0,0,0) on at PTX line 12 (bar.sync 0), 16 threads from thread (16,0,0) on at PTX line 11 (bar.warp.sync with mask 0xffffffff)',
   );
 });

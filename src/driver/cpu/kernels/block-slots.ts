@@ -6,6 +6,7 @@
 import { CTX } from '../../../ptx/index.js';
 import type { Range } from '../memory/arena.js';
 import type { DeviceMemory } from '../memory/device-memory.js';
+import { WATCH } from './stall.js';
 
 /** How a slot is divided, which depends on the kernel, its block size and its dynamic shared memory only. */
 export interface SlotLayout {
@@ -37,6 +38,8 @@ export interface BlockSlot {
   readonly sizeClass: number;
   /** How often the block in it has used up its fuel. */
   yields: number;
+  /** What is remembered of the block: see `stall.ts`. */
+  readonly watch: Int32Array;
 }
 
 export class BlockSlots {
@@ -53,7 +56,7 @@ export class BlockSlots {
     const kept = this.spare[sizeClass]?.pop();
     if (kept !== undefined) return kept;
     const range = this.memory.reserve(2 ** sizeClass);
-    return range === undefined ? undefined : { range, address: range.address, sizeClass, yields: 0 };
+    return range === undefined ? undefined : { range, address: range.address, sizeClass, yields: 0, watch: new Int32Array(WATCH.words) };
   }
 
   giveBack(slot: BlockSlot): void {

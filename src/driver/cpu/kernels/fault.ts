@@ -2,14 +2,14 @@
  * From what a kernel reports to what the driver returns: the result code that a GPU would give, and a sentence that
  * names the kernel, the line of PTX, the block, the thread and the address.
  */
-import { CTX, FAULT, STATUS, waitingThreads } from '../../../ptx/index.js';
+import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
 import type { CheckKind, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
 import { summary } from '../check/checker.js';
 import { hex } from '../failure.js';
 import type { BlockSlot } from './block-slots.js';
 import type { LaunchOperation } from './launch-operation.js';
-import { describeWaits } from './waits.js';
+import { waitsOf, waitsText } from './waits.js';
 
 export interface Fault {
   result: CUresult;
@@ -61,20 +61,43 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const assertion = context.failedAssertion;
   context.failedAssertion = undefined;
   if (launch.watch !== undefined) {
-    const reports = context.checker!.describeFault(launch.watch, slot, words[at + (CTX.faultKind >> 2)]!, thread, line, address);
+    const reports = context.checker!.describeFault(launch.watch, slot, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
-  const waits = kind === STUCK ? `: ${describeWaits(waitingThreads(words, slot.address, launch.func.kernel.waits)).text}` : '';
-  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), status === STATUS.stuck ? '' : threadText(launch, thread)];
+  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, slot)}` };
+  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), threadText(launch, thread)];
   return {
     result: kind.result,
-    detail: `${name}: ${kind.says(hex(address), assertion)}${waits}, ${where.filter((part) => part !== '').join(', ')}`,
+    detail: `${name}: ${kind.says(hex(address), assertion)}, ${where.filter((part) => part !== '').join(', ')}`,
   };
 }
 
 function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
   return { result: CHECKED[fatal.kind] ?? CUresult.CUDA_ERROR_LAUNCH_FAILED, detail: summary([fatal, ...reports.filter((report) => report !== fatal)]), reports };
+}
+
+/** Blocks that are told one by one. */
+const TOLD = 8;
+
+/** No block of the grid gets any further. `waiting` are the slots of those that have begun. */
+export function describeStall(launch: LaunchOperation, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): Fault {
+  if (launch.watch !== undefined) {
+    const reports = launch.func.context.checker!.describeStall(launch.watch, waiting, unstarted, milliseconds);
+    return checked(launch.watch.fatal!, reports);
+  }
+  const told = waiting.slice(0, TOLD).map((slot) => waitingText(launch, slot));
+  if (waiting.length > TOLD) told.push(`${waiting.length - TOLD} more blocks wait`);
+  if (unstarted > 0) told.push(`${unstarted} have not begun`);
+  return {
+    result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+    detail: `${launch.func.name}: the blocks wait for each other: none has got any further for ${milliseconds / 1000} s, and no other work is queued`
+      + ` that could release them (for a kernel that waits for the host, raise stallLimit): ${told.join('; ')}`,
+  };
+}
+
+function waitingText(launch: LaunchOperation, slot: BlockSlot): string {
+  return [blockText(launch, slot), waitsText(waitsOf(launch.func, slot.address), (thread) => threadText(launch, thread))].filter((part) => part !== '').join(': ');
 }
 
 /** WebAssembly stopped the kernel itself. */

@@ -6,7 +6,7 @@ import { Quarantine } from '../check/quarantine.js';
 import type { CpuContext } from '../context.js';
 import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
-import { formatPrintf } from './printf.js';
+import { deviceText, printf } from './device-text.js';
 
 /** Bytes that nobody owns behind each block of a heap that is checked. */
 const HEAP_GAP = 256;
@@ -46,24 +46,14 @@ export class KernelHeap {
   }
 }
 
-/** Zero-terminated text in device memory. */
-export function deviceText(context: CpuContext, address: number): string {
-  const { bytes } = context.memory;
-  const start = address >>> 0;
-  const end = bytes.indexOf(0, start);
-  return new TextDecoder().decode(bytes.slice(start, end < 0 ? bytes.length : end));
-}
-
 /** The functions of `names`, ready to be imported. */
 export function hostFunctions(call: string, context: CpuContext, names: readonly string[]): Record<string, (...args: never[]) => unknown> {
+  const { memory } = context.memory;
   const all: Record<string, (...args: never[]) => unknown> = {
     host_vprintf(format: number, args: number): number {
-      const text = deviceText(context, format);
-      print(context, formatPrintf(text, {
-        view: new DataView(context.memory.memory.buffer),
-        text: (address) => deviceText(context, address),
-      }, args));
-      return [...text.matchAll(/%[^%]/g)].length;
+      const { text, conversions } = printf(memory, format, args);
+      context.print(text);
+      return conversions;
     },
     host_malloc(bytes: bigint): bigint {
       if (bytes <= 0n || bytes > 0xffffffffn) return 0n;
@@ -79,9 +69,9 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
       else if (checker.heapFreed(Number(address))) context.heap!.keep(Number(address));
     },
     host_assert(message: number, file: number, line: number, name: number): void {
-      const said = `${deviceText(context, file)}:${line}: ${deviceText(context, name)}: Assertion \`${deviceText(context, message)}\` failed.`;
+      const said = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}: Assertion \`${deviceText(memory, message)}\` failed.`;
       context.failedAssertion = said;
-      print(context, `${said}\n`);
+      context.print(`${said}\n`);
     },
   };
   // As on a GPU, the heap is made when a module that uses it is loaded, and its size is fixed from then on.
@@ -91,15 +81,4 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
     context.heap = new KernelHeap(range.address, range.bytes);
   }
   return Object.fromEntries(names.map((name) => [name, all[name]!]));
-}
-
-/** What the callback throws is its own affair, not the kernel's. */
-function print(context: CpuContext, text: string): void {
-  try {
-    context.machine.services.print(text);
-  } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
-  }
 }

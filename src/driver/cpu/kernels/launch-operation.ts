@@ -4,25 +4,27 @@
  * A block that keeps using up its fuel may be waiting for another one: after a while the next block is started beside
  * it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as a multiprocessor holds twice over. A
  * cooperative launch starts all its blocks at once. How far a step goes is counted in blocks and fuel, never in time.
+ *
+ * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
 import { CTX, STATUS } from '../../../ptx/index.js';
+import { Crew } from '../crew/crew.js';
+import { SharedGrid } from '../crew/shared-grid.js';
+import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
-import { describeFault, describeTrap } from './fault.js';
+import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
+import { StallWatch, forget, noteClock, observe } from './stall.js';
 
-/** Loop back edges that one call of a kernel may take. */
-const FUEL = 65536;
-/** The same for a kernel that is watched, which is slower: a step takes about as long. */
+/** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
 const WATCHED_FUEL = 1024;
 const BLOCKS_PER_STEP = 64;
 export const MAX_RESIDENT = 64;
-/** A block that has yielded so often without ending gets company. */
-const YIELDS_BEFORE_COMPANY = 16;
 
 export class LaunchOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL;
@@ -53,6 +55,12 @@ export class LaunchOperation extends Operation {
   /** The order in which blocks begin, where it is not their own. */
   private order: ((position: number) => number) | undefined;
   private blocksThisStep = 0;
+  /** When the grid began, in milliseconds. */
+  private begun = 0;
+  private steps = 0;
+  private readonly stall = new StallWatch();
+  /** The grid once other threads may work on it. */
+  private shared: SharedGrid | undefined;
 
   private static readonly spare: LaunchOperation[] = [];
 
@@ -80,15 +88,22 @@ export class LaunchOperation extends Operation {
   }
 
   step(slice: Slice): number {
-    if (this.running) {
-      this.stampClock(this.current!, slice.now());
-    } else if (!this.begin(slice)) {
-      this.func.context.raise(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-        `${this.func.name}: no device memory is left for the ${this.cooperative ? this.total : 1} blocks that must run at once`);
-      return STEP.fault;
-    }
+    if (this.shared !== undefined) return this.stepShared(this.shared, slice);
     const { func } = this;
     const { context } = func;
+    const fresh = !this.running;
+    if (fresh && !this.begin(slice)) {
+      context.raise(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        `${func.name}: no device memory is left for the ${this.cooperative ? this.total : 1} blocks that must run at once`);
+      return STEP.fault;
+    }
+    const time = fresh ? slice.time : slice.now();
+    if (!fresh || context.machine.services.crew?.eager === true) {
+      const shared = this.share(time - this.begun);
+      if (shared !== undefined) return this.stepShared(shared, slice);
+    }
+    if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    this.stamp(this.current!, time);
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
@@ -142,12 +157,72 @@ export class LaunchOperation extends Operation {
     }
   }
 
+  /** Opens the grid to other threads if it is time and there is something for them. */
+  private share(milliseconds: number): SharedGrid | undefined {
+    const { func, grid, total } = this;
+    const { context } = func;
+    // The last block of the only stream at work is best left where it is.
+    if (total - this.finished < 2 && context.machine.scheduler.streams.length < 2) return undefined;
+    const crew = Crew.for(context, milliseconds, ++this.steps);
+    if (crew === undefined) return undefined;
+    this.shared = SharedGrid.open(crew, {
+      func, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
+      begun: [this.current!, ...this.resident],
+      newSlot: () => {
+        const slot = this.slot(this.layout.bytes);
+        if (slot !== undefined) this.prepareSlot(slot);
+        return slot;
+      },
+    }, MAX_RESIDENT);
+    if (this.shared !== undefined) {
+      this.current = undefined;
+      this.resident.length = 0;
+    }
+    return this.shared;
+  }
+
+  /** Raises a fault if no block of the grid will get any further. */
+  private hangs(now: number, slice: Slice): boolean {
+    const { shared, stall } = this;
+    const { context } = this.func;
+    const limit = context.machine.services.stallLimit;
+    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished);
+    if (news === 'moved') slice.moved = now;
+    if (news !== 'over') return false;
+    const residents = [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    shared?.beginRound(stall.round);
+    if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
+    if (now - slice.moved < limit) return false;
+    const { result, detail, reports } = describeStall(this, residents.map(({ slot }) => slot), this.total - (shared?.started ?? this.started), limit);
+    context.raise(result, detail, reports);
+    return true;
+  }
+
+  private stepShared(shared: SharedGrid, slice: Slice): number {
+    if (this.hangs(slice.now(), slice)) return STEP.fault;
+    const outcome = shared.step(slice);
+    if (outcome === STEP.done) {
+      shared.close();
+      this.end();
+    } else if (outcome === STEP.fault) {
+      const { context } = this.func;
+      const { slot, status, trap, assertion } = shared.fault;
+      context.failedAssertion ??= assertion;
+      const { result, detail } = trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
+      context.raise(result, detail);
+    }
+    return outcome;
+  }
+
   private begin(slice: Slice): boolean {
     const { func, total } = this;
     const { context } = func;
     this.layout = func.slotLayout(this.threads, this.dynamicShared);
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
+    this.begun = slice.time;
+    this.steps = 0;
+    this.stall.begin(slice.time);
     this.gridId = ++context.launches;
     this.order = context.machine.schedule?.order(this.gridId, total);
     this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
@@ -163,7 +238,6 @@ export class LaunchOperation extends Operation {
       if (slot === undefined) return false;
       this.prepareSlot(slot);
       this.prepareBlock(slot);
-      this.stampClock(slot, slice.time);
       if (i === 0) this.current = slot;
       else this.resident.push(slot);
     }
@@ -198,6 +272,7 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.gridId >> 2)] = this.gridId;
     words[at + (CTX.flags >> 2)] = 0;
     words[at + (CTX.workspace >> 2)] = this.barrier?.address ?? 0;
+    words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
     const paramsAt = (address + layout.params) >>> 2;
     for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }
@@ -214,6 +289,7 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
+    forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
     if (this.watch !== undefined) func.context.checker!.beginBlock(this.watch, slot, layout, [this.nextX, this.nextY, this.nextZ]);
     this.started++;
@@ -238,17 +314,16 @@ export class LaunchOperation extends Operation {
     return this.layout.sharedBytes;
   }
 
-  /** %clock and %globaltimer: as of the beginning of a block's turn, in nanoseconds. */
-  private stampClock(slot: BlockSlot, milliseconds: number): void {
+  private stamp(slot: BlockSlot, milliseconds: number): void {
     const { words } = this.func.context.memory;
-    const nanoseconds = Math.floor(milliseconds * 1e6);
-    words[(slot.address + CTX.clockLo) >>> 2] = nanoseconds % 2 ** 32;
-    words[(slot.address + CTX.clockHi) >>> 2] = nanoseconds / 2 ** 32;
+    stampClock(words, slot.address, milliseconds);
+    noteClock(slot.watch, 0, words, slot.address);
   }
 
   /** The block used up its fuel: whose turn is it now? */
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
+    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, this.layout);
     if (++slot.yields >= YIELDS_BEFORE_COMPANY && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
@@ -271,15 +346,15 @@ export class LaunchOperation extends Operation {
   private end(): void {
     const { slots, checker } = this.func.context;
     if (this.watch !== undefined) checker!.endLaunch(this.watch);
-    slots.giveBack(this.current!);
+    if (this.current !== undefined) slots.giveBack(this.current);
     if (this.barrier !== undefined) slots.giveBack(this.barrier);
-    this.current = this.barrier = this.watch = undefined;
+    this.current = this.barrier = this.watch = this.shared = undefined;
     this.running = false;
   }
 
   override restart(): void {
     this.running = false;
-    this.current = this.barrier = undefined;
+    this.current = this.barrier = this.watch = this.shared = undefined;
     this.resident.length = 0;
   }
 

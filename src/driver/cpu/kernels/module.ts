@@ -73,6 +73,7 @@ export class CpuModule {
   readonly handle: number;
   readonly context: CpuContext;
   readonly compiled: CompiledModule;
+  readonly wasm: WebAssembly.Module;
   readonly constBytes: number;
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
@@ -84,15 +85,21 @@ export class CpuModule {
     this.handle = handle;
     this.context = context;
     this.compiled = compiled;
+    this.wasm = code.wasm;
     const [major = 0, minor = 0] = compiled.version.split('.').map(Number);
     this.ptxVersion = major * 10 + minor;
     this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
     this.data = compiled.data.length === 0 ? undefined : this.placeData(call);
     const memory = context.memory.memory;
-    const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, (this.data?.address ?? 0) | 0);
+    const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataAddress | 0);
     this.exports = new WebAssembly.Instance(code.wasm, {
       env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports), ...context.checker?.imports() },
     }).exports;
+  }
+
+  /** Where its variables begin; 0 where it has none. */
+  get dataAddress(): number {
+    return this.data?.address ?? 0;
   }
 
   private placeData(call: string): Allocation {
@@ -122,8 +129,9 @@ export class CpuModule {
     return known;
   }
 
+  /** nvcc marks the variables of a program of one file as local; drivers find them all the same. */
   variable(name: string): { dptr: number; bytes: number } | undefined {
-    const variable = this.compiled.variables.find((candidate) => candidate.name === name && candidate.visible);
+    const variable = this.compiled.variables.find((candidate) => candidate.name === name);
     return variable === undefined || this.data === undefined
       ? undefined
       : { dptr: this.data.address + variable.offset, bytes: variable.size };
@@ -134,9 +142,10 @@ export class CpuModule {
     const { context, data } = this;
     context.machine.modules.delete(this.handle);
     for (const known of this.functions.values()) context.machine.functions.delete(known.handle);
-    if (data !== undefined) {
-      data.memory.retire(data);
-      context.afterQueuedWork(() => data.memory.reclaim(data));
-    }
+    if (data !== undefined) data.memory.retire(data);
+    context.afterQueuedWork(() => {
+      if (data !== undefined) data.memory.reclaim(data);
+      context.crew?.forget(this);
+    });
   }
 }

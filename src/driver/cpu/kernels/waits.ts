@@ -1,36 +1,36 @@
 /**
  * Says what the threads of a block wait for, those that wait for the same together.
  */
-import type { WaitingThread } from '../../../ptx/index.js';
+import { CTX } from '../../../ptx/index.js';
+import type { Waiting } from '../../../ptx/index.js';
+import type { KernelFunction } from './kernel-function.js';
 
 export interface WaitGroup {
   threads: string;
-  /** 0 for threads that have exited. */
+  /** 0 for threads that have exited or not begun. */
   line: number;
   instruction: string;
 }
 
-export function describeWaits(waiting: readonly WaitingThread[]): { text: string; groups: WaitGroup[] } {
-  const byPlace = new Map<string, { threads: number[]; line: number; instruction: string }>();
-  for (const { thread, wait, at } of waiting) {
-    let instruction = 'exited';
-    if (wait !== undefined && at !== undefined) {
-      instruction = 'mask' in at ? `${wait.instruction} with mask 0x${at.mask.toString(16)}`
-        : `${wait.instruction} at barrier ${at.barrier}${at.count === 0 ? '' : ` for ${at.count} threads`}`;
-    }
-    const line = wait?.line ?? 0;
-    const key = `${line} ${instruction}`;
-    const group = byPlace.get(key);
-    if (group === undefined) byPlace.set(key, { threads: [thread], line, instruction });
-    else group.threads.push(thread);
-  }
-  const groups = [...byPlace.values()].map(({ threads, line, instruction }) => ({ threads: ranges(threads), line, instruction }));
-  const text = groups.map(({ threads, line, instruction }) => (
-    line === 0 ? `threads ${threads} have exited` : `threads ${threads} wait at ${instruction} (PTX line ${line})`)).join('; ');
-  return { text, groups };
+/** What the threads of the block wait at whose context block is at `ctx`. */
+export function waitsOf({ context: { memory: { words } }, kernel }: KernelFunction, ctx: number): Waiting[] {
+  return kernel.waiting(words, words[(ctx + CTX.scratch) >>> 2]!, words[(ctx + CTX.threads) >>> 2]!);
 }
 
-/** 0-3,7 */
+/** `nameOf` names a thread by its number. */
+export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) => string): string {
+  return waiting.map(({ threads, line, instruction, exited }) => {
+    const who = threads.length === 1 ? nameOf(threads[0]!) : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
+    if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
+    return `${who}${line > 0 ? ` at PTX line ${line}` : ''}${instruction === undefined ? '' : ` (${instruction})`}`;
+  }).join(', ');
+}
+
+/** The same as data, with every thread by number: `0-3,7`. */
+export function waitGroups(waiting: readonly Waiting[]): WaitGroup[] {
+  return waiting.map(({ threads, line, instruction, exited }) => ({ threads: ranges(threads), line, instruction: exited ? 'exited' : instruction ?? '' }));
+}
+
 function ranges(numbers: readonly number[]): string {
   const parts: string[] = [];
   for (let i = 0; i < numbers.length;) {

@@ -21,8 +21,8 @@ export const WASM_PAGE = 65536;
 export const ADDRESS_END = 2 ** 32;
 const GROWTH = 64 * 2 ** 20;
 
-/** `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc. */
-export type AllocationKind = 'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap';
+/** `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc, `texture` to a descriptor. */
+export type AllocationKind = 'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap' | 'array' | 'texture';
 
 export interface Allocation {
   readonly memory: DeviceMemory;

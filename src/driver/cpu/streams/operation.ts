@@ -12,11 +12,17 @@ export const STEP = {
   more: 1,
   /** Time ran out inside the step: the same operation goes on first at the next poll, whatever the time was. */
   paused: 2,
-  /** It waits for another stream or for the host. Nothing was done. */
+  /** It waits for another stream, for the host, or for blocks that other threads run. Nothing was done. */
   blocked: 3,
   /** A kernel faulted; its context is lost and its streams are empty. */
   fault: 4,
 } as const;
+
+/** Threads whose next news can be waited for. */
+export interface Resting {
+  /** Sleeps until there is news, for so many milliseconds at most. */
+  rest(milliseconds: number): void;
+}
 
 /** When the current call of `poll` should return. */
 export class Slice {
@@ -24,6 +30,10 @@ export class Slice {
   deadline = 0;
   /** The time at the last look. */
   time = 0;
+  /** When an operation last ended, or a grid got any further. */
+  moved = 0;
+  /** The threads whose work a blocked operation waits for. */
+  crew: Resting | undefined;
 
   constructor(now: () => number) {
     this.now = now;
@@ -32,6 +42,15 @@ export class Slice {
   begin(milliseconds: number): void {
     this.time = this.now();
     this.deadline = this.time + milliseconds;
+    this.crew = undefined;
+  }
+
+  /** Nothing can be done here: sleeps until the other threads have news, or time is up. False where nobody works. */
+  rest(): boolean {
+    const { crew } = this;
+    this.crew = undefined;
+    crew?.rest(this.deadline - this.now());
+    return crew !== undefined;
   }
 
   expired(): boolean {

@@ -4,7 +4,7 @@
  * Every stream that has work gets its turn in each round, those of higher priority first and for more steps, so that a
  * kernel that spins on another stream's result never keeps that stream from running. Turns are counted in steps of
  * work, not in time, and a step that time cut short is taken up where it was: the order of things depends on the calls
- * that were made, not on how much time `poll` was given.
+ * that were made, not on how much time `poll` was given. Where other threads run blocks too, it depends on them as well.
  */
 import type { Schedule } from '../schedule.js';
 import { Slice, STEP } from './operation.js';
@@ -74,6 +74,7 @@ export class Scheduler {
           fruitless = 0;
           this.completions++;
           stream.context.checker?.completes(stream);
+          slice.moved = slice.time;
           stream.advance();
           if (stream.idle) {
             this.retire(stream);
@@ -91,8 +92,10 @@ export class Scheduler {
         case STEP.blocked:
           this.stepsLeft = 0;
           this.turn++;
-          if (++fruitless >= this.busy.length) return false;
-          continue;
+          if (++fruitless < this.busy.length) continue;
+          if (!slice.rest()) return false;
+          fruitless = 0;
+          break;
         default:
           if (this.busy.length === 0) return false;
           fruitless = 0;

@@ -160,9 +160,8 @@ export function fakeCompile(source: string): CompiledModule {
         return { name: `p${index}`, type: size === 8 ? 'u64' : 'u32', size, align: size, offset: at, aggregate: false, pointer: size === 8 };
       }) as CompiledKernel['params'];
       return {
-        waits: { mail: false, places: [] },
         name, exportName: name, params: laid, paramBytes: offset, sharedBytes: 0, sharedAlign: 1, usesDynamicShared: false, localBytes: 0,
-        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, ...extra,
+        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, lanes: 1, waiting: () => [], ...extra,
       };
     }),
   };

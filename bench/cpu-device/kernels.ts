@@ -1,0 +1,286 @@
+/**
+ * nvcc's kernels on the CPU device beside the same work in C. Times are of one launch and its end; each row's peer is
+ * `gcc -O3 -march=native` with as many threads as the device has workers.
+ */
+import { readFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+
+import type { Bar, Benchmark, Contender, Peer } from '../benchmark.js';
+import { core } from '../library.js';
+import type { Device, DeviceBuffer, Kernel } from '../library.js';
+import { scalarMandelbrot } from './scalar-mandelbrot.js';
+
+const { f32, i32, u32, u8 } = core;
+const SAMPLES = 5;
+const THREADS = 1;
+
+interface Work {
+  launch(): PromiseLike<unknown>;
+  /** Throws where a result is wrong. Launches that ran before do not matter to it, or are counted. */
+  prove(launches: number): Promise<void>;
+}
+
+interface Row {
+  /** Of the row, and of the measurement in C. */
+  name: string;
+  measurement: string;
+  /** Of our own time. */
+  bar?: Bar;
+  /** Of our time by C's. */
+  against: Bar;
+  others?: readonly Peer[];
+  file: string;
+  kernel: string;
+  prepare(device: Device, kernel: Kernel): Work;
+}
+
+function expect(right: boolean, what: string): void {
+  if (!right) throw new Error(`${what} gave a wrong result`);
+}
+
+function floats(device: Device, length: number, value: (index: number) => number): DeviceBuffer<'f32'> {
+  const buffer = device.alloc(f32, length);
+  buffer.write(device.stream, Float32Array.from({ length }, (_, index) => value(index)));
+  return buffer;
+}
+
+function integers(device: Device, length: number, value: (index: number) => number): DeviceBuffer<'i32'> {
+  const buffer = device.alloc(i32, length);
+  buffer.write(device.stream, Int32Array.from({ length }, (_, index) => value(index)));
+  return buffer;
+}
+
+const M = 1 << 20;
+
+const ROWS: readonly Row[] = [
+  {
+    // 0.85 of the rate.
+    name: 'saxpy of 16 M floats', measurement: 'saxpy', against: '<= 1.18', file: 'k01_saxpy', kernel: 'saxpy',
+    prepare(device, kernel) {
+      const n = 16 * M;
+      const x = floats(device, n, index => index & 1023);
+      const y = floats(device, n, () => 0);
+      return {
+        launch: () => kernel.launch(device.stream, { grid: n / 256, block: 256 }, n, 2, x, y),
+        async prove(launches) {
+          const values = await y.read(device.stream);
+          expect(values[5] === 10 * launches && values[n - 1] === 2046 * launches, 'saxpy');
+        },
+      };
+    },
+  },
+  {
+    // 512^3 multiply-adds at 12 GFLOP/s are 22.4 ms.
+    name: 'tiled sgemm of 512³', measurement: 'sgemm', bar: '<= 22.4', against: '<= 1', file: 'k04_sgemm', kernel: 'sgemm_tiled',
+    prepare(device, kernel) {
+      const n = 512;
+      const [a, b, c] = [floats(device, n * n, index => index % 7), floats(device, n * n, index => index % 5), floats(device, n * n, () => 0)];
+      return {
+        launch: () => kernel.launch(device.stream, { grid: [n / 16, n / 16], block: [16, 16] }, n, n, n, a, b, c),
+        async prove() {
+          let wanted = 0;
+          for (let k = 0; k < n; k++) wanted += (3 * n + k) % 7 * ((k * n + 11) % 5);
+          expect((await c.read(device.stream))[3 * n + 11] === wanted, 'sgemm');
+        },
+      };
+    },
+  },
+  {
+    name: 'mandelbrot of 1024²', measurement: 'mandel', against: '<= 2', others: [scalarMandelbrot], file: 'k10_mandel', kernel: 'mandel',
+    prepare(device, kernel) {
+      const n = 1024;
+      const o = integers(device, n * n, () => 0);
+      return {
+        launch: () => kernel.launch(device.stream, { grid: [n / 32, n / 8], block: [32, 8] }, o, n, n, -2, -1.5, 3 / n, 256),
+        async prove() {
+          const values = await o.read(device.stream);
+          expect(values[512 * n + 683] === 256 && values[0]! <= 3, 'mandel');
+        },
+      };
+    },
+  },
+  {
+    name: 'reduction of 16 M floats with shuffles', measurement: 'reduce', against: '<= 2', file: 'k03_reduce', kernel: 'reduce_sum',
+    prepare(device, kernel) {
+      const n = 16 * M;
+      const x = floats(device, n, index => index & 1);
+      const sum = floats(device, 1, () => 0);
+      return {
+        launch: () => {
+          sum.fill(device.stream, 0);
+          return kernel.launch(device.stream, { grid: 64, block: 256 }, x, sum, n);
+        },
+        async prove() { expect((await sum.read(device.stream))[0] === n / 2, 'the reduction'); },
+      };
+    },
+  },
+  {
+    name: 'histogram of 16 M bytes with shared atomics', measurement: 'histogram', against: '<= 2', file: 'k06_hist', kernel: 'hist256',
+    prepare(device, kernel) {
+      const n = 16 * M;
+      const d = device.alloc(u8, n);
+      d.write(device.stream, Uint8Array.from({ length: n }, (_, index) => Math.imul(index, 0x9e3779b1) >>> 24));
+      const h = device.alloc(u32, 256);
+      return {
+        launch: () => {
+          h.fill(device.stream, 0);
+          return kernel.launch(device.stream, { grid: 64, block: 256 }, d, h, n);
+        },
+        async prove() { expect((await h.read(device.stream)).reduce((sum, count) => sum + count, 0) === n, 'the histogram'); },
+      };
+    },
+  },
+  {
+    name: 'scan of 4 M integers', measurement: 'scan', against: '<= 2', file: 'k07_scan', kernel: 'scan_block',
+    prepare(device, kernel) {
+      const n = 4 * M;
+      const [x, out, sums] = [integers(device, n, index => index % 10), integers(device, n, () => 0), integers(device, n / 256, () => 0)];
+      return {
+        launch: () => kernel.launch(device.stream, { grid: n / 256, block: 256 }, x, out, sums, n),
+        async prove() {
+          const [values, last] = [await out.read(device.stream), await sums.read(device.stream)];
+          expect(values[9] === 45 && last[0] === values[255], 'the scan');
+        },
+      };
+    },
+  },
+  {
+    name: 'transpose of 2048²', measurement: 'transpose', against: '<= 2', file: 'k08_transpose', kernel: 'transpose',
+    prepare(device, kernel) {
+      const n = 2048;
+      const [x, out] = [floats(device, n * n, index => index), floats(device, n * n, () => 0)];
+      return {
+        launch: () => kernel.launch(device.stream, { grid: [n / 32, n / 32], block: [32, 8] }, x, out, n, n),
+        async prove() { expect((await out.read(device.stream))[5 * n + 77] === 77 * n + 5, 'the transpose'); },
+      };
+    },
+  },
+  {
+    name: 'n-body step of 4096', measurement: 'nbody', against: '<= 2', file: 'k09_nbody', kernel: 'nbody',
+    prepare(device, kernel) {
+      const n = 4096;
+      const p = floats(device, 4 * n, index => index % 4 === 3 ? 1 : (index >> 2) % [17, 31, 7][index % 4]!);
+      const v = floats(device, 4 * n, () => 0);
+      return {
+        launch: () => kernel.launch(device.stream, { grid: n / 128, block: 128 }, p, v, n, 0.01, 0.01),
+        async prove(launches) {
+          // Velocity grows by the same step each time: the bodies do not move.
+          const [me, all] = [[1, 1, 1] as const, (await v.read(device.stream))];
+          let ax = 0;
+          for (let j = 0; j < n; j++) {
+            const [dx, dy, dz] = [j % 17 - me[0], j % 31 - me[1], j % 7 - me[2]];
+            ax += dx * (dx * dx + dy * dy + dz * dz + 0.01) ** -1.5;
+          }
+          expect(Math.abs(all[4]! - ax * 0.01 * launches) < 1e-3 * Math.abs(ax * 0.01 * launches) + 1e-3, 'the n-body step');
+        },
+      };
+    },
+  },
+  {
+    name: 'softmax of 1024 rows of 1024', measurement: 'softmax', against: '<= 2', file: 'k05_softmax', kernel: 'softmax',
+    prepare(device, kernel) {
+      const [rows, cols] = [1024, 1024];
+      const [x, y] = [floats(device, rows * cols, index => index % 13 / 4), floats(device, rows * cols, () => 0)];
+      return {
+        launch: () => kernel.launch(device.stream, { grid: rows, block: 256 }, x, y, cols),
+        async prove() {
+          const row = (await y.read(device.stream)).subarray(0, cols);
+          expect(Math.abs(row.reduce((sum, value) => sum + value, 0) - 1) < 1e-4, 'softmax');
+        },
+      };
+    },
+  },
+  {
+    name: 'RMS norm of 1024 rows of 1024', measurement: 'rms', against: '<= 2', file: 'k05_softmax', kernel: 'rms_norm',
+    prepare(device, kernel) {
+      const [rows, cols] = [1024, 1024];
+      const [x, w, y] = [floats(device, rows * cols, () => 3), floats(device, cols, () => 2), floats(device, rows * cols, () => 0)];
+      return {
+        launch: () => kernel.launch(device.stream, { grid: rows, block: 256 }, x, w, y, cols, 1e-6),
+        async prove() { expect(Math.abs((await y.read(device.stream))[7]! - 2) < 1e-4, 'the RMS norm'); },
+      };
+    },
+  },
+  {
+    name: 'resize of 1024² to 1536²', measurement: 'resize', against: '<= 2', file: 'k11_resize', kernel: 'resize_bilinear',
+    prepare(device, kernel) {
+      const [small, large] = [1024, 1536];
+      const s = device.alloc(u8, 4 * small * small);
+      s.write(device.stream, Uint8Array.from({ length: 4 * small * small }, (_, index) => 100 + index % 4));
+      const d = device.alloc(u8, 4 * large * large);
+      return {
+        launch: () => kernel.launch(device.stream, { grid: [large / 32, large / 8], block: [32, 8] }, s, d, small, small, large, large),
+        async prove() { expect((await d.read(device.stream))[4 * 777 + 2] === 102, 'the resize'); },
+      };
+    },
+  },
+  {
+    name: 'Philox, 1 M normals and uniforms', measurement: 'philox', against: '<= 2', file: 'k12_philox', kernel: 'philox_normal',
+    prepare(device, kernel) {
+      const n = M;
+      const o = floats(device, 4 * n, () => 0);
+      return {
+        launch: () => kernel.launch(device.stream, { grid: n / 256, block: 256 }, o, 1234n, n),
+        async prove() {
+          const values = await o.read(device.stream);
+          let sum = 0;
+          for (let i = 0; i < 4 * n; i += 4) sum += values[i]!;
+          expect(Math.abs(sum / n) < 0.01 && values[2]! > 0, 'Philox');
+        },
+      };
+    },
+  },
+  {
+    name: 'bitonic sort of 1024 blocks of 1024', measurement: 'bitonic', against: '<= 2', file: 'k13_bitonic', kernel: 'bitonic_sh',
+    prepare(device, kernel) {
+      const n = M;
+      const d = device.alloc(u32, n);
+      d.write(device.stream, Uint32Array.from({ length: n }, (_, index) => Math.imul(index, 0x9e3779b1) >>> 0));
+      return {
+        launch: () => kernel.launch(device.stream, { grid: n / 1024, block: 1024 }, d),
+        async prove() {
+          const block = (await d.read(device.stream)).subarray(0, 1024);
+          expect(block.every((value, index) => index === 0 || block[index - 1]! <= value), 'the bitonic sort');
+        },
+      };
+    },
+  },
+];
+
+async function contend(row: Row, samples: number): Promise<Contender> {
+  const device = await core.Device.open('cpu');
+  const text = readFileSync(new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url), 'utf8');
+  const module = await device.loadModule(text);
+  const work = row.prepare(device, module.kernel(row.kernel));
+  let launches = 0;
+  const launch = async (): Promise<number> => {
+    const start = performance.now();
+    await work.launch();
+    launches++;
+    return performance.now() - start;
+  };
+  return {
+    async round() {
+      await launch();
+      await work.prove(launches);
+      const times: number[] = [];
+      for (let k = 0; k < samples; k++) times.push(await launch());
+      return { samples: times };
+    },
+    close: () => device.close(),
+  };
+}
+
+export const cpuKernels: readonly Benchmark[] = ROWS.map((row): Benchmark => ({
+  area: 'cpu-device',
+  name: row.name,
+  unit: 'ms',
+  statistic: 'median',
+  rounds: 3,
+  ...(row.bar === undefined ? {} : { bar: row.bar }),
+  peers: [
+    { name: 'C, 1 thread', bar: row.against, program: 'kernels', request: ({ count }) => `${row.measurement} ${count(SAMPLES)} ${THREADS}` },
+    ...row.others ?? [],
+  ],
+  start: ({ count }) => contend(row, count(SAMPLES)),
+}));

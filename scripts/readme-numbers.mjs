@@ -1,0 +1,70 @@
+/**
+ * Writes the README's table of numbers from bench/results/summary.json: `node scripts/readme-numbers.mjs`. With `--check`
+ * it changes nothing and ends with status 1 where the table is not what it would write.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+
+const README = fileURLToPath(new URL('../README.md', import.meta.url));
+const SUMMARY = fileURLToPath(new URL('../bench/results/summary.json', import.meta.url));
+const BEGIN = '<!-- numbers:begin, from bench/results -->\n';
+const END = '<!-- numbers:end -->';
+
+/** The peer that a benchmark's own bar is about; the others are told below the table. */
+const FIRST_PEERS = ['C', 'itself without', null];
+const OTHERS = { name: '20,000 launches, each until done', what: 'The same 20,000 launches' };
+
+const number = (value) => String(Number(value.toPrecision(3)));
+const sign = (bar) => bar.replace('<=', '≤').replace('>=', '≥');
+
+function meets({ bar, ratio, value }) {
+  const [, comparison, limit] = /^(<=|>=) (.+)$/.exec(bar);
+  const judged = ratio ?? value;
+  return comparison === '<=' ? judged <= Number(limit) : judged >= Number(limit);
+}
+
+function tableRow(row) {
+  const name = row.area === 'cpu-device' ? `${row.name} (CPU device)` : row.name;
+  const peer = row.peerValue === null ? '' : `${number(row.peerValue)} ${row.unit}${row.peer === 'C' ? '' : ` (${row.peer})`}`;
+  const ratio = row.ratio === null ? '' : String(Number(row.ratio.toPrecision(4)));
+  return `| ${name} | ${number(row.value)} ${row.unit} | ${peer} | ${ratio} | ${sign(row.bar)} | ${meets(row) ? 'met' : 'missed'} |`;
+}
+
+export function numbers(summary) {
+  const barred = summary.filter(({ bar }) => bar !== null);
+  const shown = [];
+  for (const { area, name } of barred) {
+    if (shown.some((row) => row.area === area && row.name === name)) continue;
+    const rows = barred.filter((row) => row.area === area && row.name === name);
+    const first = FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined);
+    if (first !== undefined) shown.push(first);
+  }
+  shown.sort((a, b) => Number(a.area === 'cpu-device') - Number(b.area === 'cpu-device'));
+  const gpus = [...new Map(summary.filter(({ area }) => area === 'runtime').map((row) => [row.date.slice(0, 10), row])).values()];
+  const latest = gpus.reduce((a, b) => (a.date < b.date ? b : a));
+  const versions = Object.entries(latest.versions).filter(([name]) => ['node', 'koffi', 'cuda'].includes(name)).map((pair) => pair.join(' ')).join(', ');
+  const others = summary.filter(({ name, peer }) => name === OTHERS.name && peer !== 'C');
+  return [
+    `On an ${latest.device} (${versions}), ${gpus.map(({ date }) => date.slice(0, 10)).sort().join(', ')}. The goal is what the`,
+    'project has set itself; where it is missed, it is missed today.',
+    '',
+    '| | async-cuda | CUDA driver from C | ratio | goal | |',
+    '|---|---|---|---|---|---|',
+    ...shown.map(tableRow),
+    '',
+    `${OTHERS.what}: ${others.map(({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`).join(', ')} each.`,
+    '',
+  ].join('\n');
+}
+
+const readme = await readFile(README, 'utf8');
+const begin = readme.indexOf(BEGIN) + BEGIN.length;
+const end = readme.indexOf(END);
+if (begin < BEGIN.length || end < begin) throw new Error('README.md has lost the marks between which its numbers stand');
+const wanted = readme.slice(0, begin) + numbers(JSON.parse(await readFile(SUMMARY, 'utf8'))) + readme.slice(end);
+if (wanted !== readme) {
+  if (process.argv.includes('--check')) {
+    console.error('README.md does not show bench/results/summary.json: run node scripts/readme-numbers.mjs');
+    process.exitCode = 1;
+  } else await writeFile(README, wanted);
+}

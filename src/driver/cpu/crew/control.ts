@@ -1,0 +1,155 @@
+/**
+ * What the threads of a crew share beside the device's memory: one block of words with the grids that are open to all
+ * (jobs), the slots that their blocks run in (entries), and for each member a letterbox and a ring for what its kernels
+ * print. Everything that a thread must know to run a block of a job is here or in the device's memory, so a member can
+ * be ended at any time.
+ */
+
+/** Words at the beginning. */
+export const WORD = {
+  /** 1: members leave. */
+  stop: 0,
+  /** Open jobs, one bit each. */
+  open: 1,
+  /** Members sleep on it; it moves when there may be work. */
+  bell: 2,
+  sleepers: 3,
+  /** The owner sleeps on it; it moves when a job has ended or a member wants something. */
+  news: 4,
+  /** Members that are there. */
+  online: 5,
+  /** What kernels take for the end of memory. */
+  top: 6,
+  /** Members that wait for the owner to carry out a call. */
+  calls: 7,
+} as const;
+
+export const MAX_JOBS = 31;
+const JOBS = 16;
+export const JOB_WORDS = 32;
+
+/** Words of a job. */
+export const JOB = {
+  /** Threads that are at it. */
+  active: 0,
+  /** 0 free, 1 taken, 2 taken and somebody sleeps: guards the two lists. */
+  lock: 1,
+  /** Number of the next block to start; may pass `total`. */
+  next: 2,
+  total: 3,
+  finished: 4,
+  /** Entries of blocks that have begun and wait for a turn, as a queue. */
+  head: 5,
+  tail: 6,
+  queued: 7,
+  /** Entries without a block, as a stack. */
+  spare: 8,
+  /** 1: blocks wait for others that have not begun, and there is no spare entry. */
+  hungry: 9,
+  /** 1: a thread has met a fault and writes it down, 2: it is written. */
+  fault: 10,
+  faultEntry: 11,
+  /** The kernel's status; -1 where WebAssembly stopped it, the message is in the letterbox then. */
+  faultStatus: 12,
+  faultMember: 13,
+  module: 14,
+  kernel: 15,
+  gridX: 16,
+  gridY: 17,
+  scratch: 18,
+  scratchBytes: 19,
+  shared: 20,
+  /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
+  round: 21,
+} as const;
+
+export const TRAPPED = -1;
+
+export const jobAt = (job: number): number => JOBS + job * JOB_WORDS;
+
+/** Entries are numbered from 1; 0 is none. */
+export const MAX_ENTRIES = 4096;
+const ENTRIES = JOBS + MAX_JOBS * JOB_WORDS;
+const ENTRY_WORDS = 8;
+
+/** Words of an entry. */
+export const ENTRY = {
+  address: 0,
+  /** The next entry of the list that it is in. */
+  next: 1,
+  yields: 2,
+  /** 1: a block is in it that has begun and not ended. */
+  busy: 3,
+  /** Four words, see `../kernels/stall.ts`. */
+  watch: 4,
+} as const;
+
+export const entryAt = (entry: number): number => ENTRIES + (entry - 1) * ENTRY_WORDS;
+
+const MEMBERS = ENTRIES + MAX_ENTRIES * ENTRY_WORDS;
+
+/** Bytes of a member's ring for printed text, and of the text in its letterbox. */
+export const RING_BYTES = 65536;
+export const TEXT_BYTES = 1024;
+const MEMBER_HEAD = 32;
+const MEMBER_WORDS = MEMBER_HEAD + (TEXT_BYTES + RING_BYTES) / 4;
+
+/** Words of a member. */
+export const MEMBER = {
+  /** See {@link CALL_STATE}. */
+  call: 0,
+  /** Which function of the host, see {@link HOST_CALLS}. */
+  name: 1,
+  module: 2,
+  /** Two words. */
+  result: 4,
+  /** Four arguments of two words. */
+  args: 8,
+  /** Bytes ever written to its ring, and ever read, modulo 2^32. */
+  written: 16,
+  read: 17,
+  textBytes: 18,
+} as const;
+
+export const CALL_STATE = { none: 0, asked: 1, answered: 2 } as const;
+
+/** Functions of the host that members leave to the owner. */
+export const HOST_CALLS = ['host_malloc', 'host_free', 'host_assert'] as const;
+
+/** Members are numbered from 0. */
+export const memberAt = (member: number): number => MEMBERS + member * MEMBER_WORDS;
+export const textOf = (member: number): number => (memberAt(member) + MEMBER_HEAD) * 4;
+export const ringOf = (member: number): number => textOf(member) + TEXT_BYTES;
+
+export const controlBytes = (members: number): number => (MEMBERS + members * MEMBER_WORDS) * 4;
+
+/** A kernel's module, as members are sent it. */
+export interface ModuleMessage {
+  readonly module: number;
+  readonly wasm: WebAssembly.Module;
+  readonly dataBase: number;
+  readonly hostImports: readonly string[];
+  /** Exported functions, in the order of the numbers that jobs name kernels by. */
+  readonly kernels: readonly string[];
+}
+
+/** The module was unloaded. */
+export interface ForgetMessage {
+  readonly forget: number;
+}
+
+export type MemberMessage = ModuleMessage | ForgetMessage;
+
+/** What a member is started with. */
+export interface MemberStart {
+  readonly member: number;
+  readonly control: SharedArrayBuffer;
+  readonly memory: WebAssembly.Memory;
+  /** The owner's `performance.timeOrigin`: %clock and %globaltimer are one clock on all threads. */
+  readonly timeOrigin: number;
+}
+
+export function ring(words: Int32Array, word: number): void {
+  Atomics.add(words, word, 1);
+  Atomics.notify(words, word);
+}

@@ -1,0 +1,253 @@
+/**
+ * The threads that run a device's blocks beside the thread that owns the device. The owner opens a grid to them as a job,
+ * works on it like any of them, and alone does what needs more than device memory: memory for more blocks, malloc and
+ * free, the texts that kernels print.
+ *
+ * A member costs ten milliseconds and some megabytes to start, so members are started by the first grid that runs long,
+ * and a grid is opened to them only after it has run for some time: until then waking them would cost more than it brings.
+ */
+import type { CpuContext } from '../context.js';
+import { hostFunctions } from '../kernels/host-functions.js';
+import type { CpuModule } from '../kernels/module.js';
+import type { BlockSlot } from '../kernels/block-slots.js';
+import { forget } from '../kernels/stall.js';
+import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, WORD, controlBytes, entryAt, jobAt, ring } from './control.js';
+import type { MemberMessage, MemberStart } from './control.js';
+import { Letterbox } from './letterbox.js';
+import { Worksite } from './worksite.js';
+
+/** A started thread, as its starter gives it. */
+export interface Member {
+  post(message: MemberMessage): void;
+  /** Ends the thread wherever it is. */
+  end(): void;
+}
+
+/** How a device gets threads: this folder starts none itself, since it runs where there is no Node, too. */
+export interface CrewOptions {
+  /** Threads that run blocks, the device's own included. */
+  readonly workers: number;
+  readonly start: (start: MemberStart) => Member;
+  /** @internal Open every grid to all threads at once, for tests. */
+  readonly eager?: boolean;
+}
+
+/** Milliseconds that a grid has run before members are started for it, and before it is opened to those who are there. */
+const START_AFTER = 10;
+/** And steps: a short grid's first step may take long because the kernel is compiled in it, or the machine is busy. */
+const START_STEPS = 8;
+const OPEN_AFTER = 0.1;
+/** Milliseconds that an eager owner waits for members to start. */
+const EAGER_WAIT = 10_000;
+/** Looks at the news before the owner sleeps, some ten microseconds. */
+const LOOKS = 500;
+
+export class Crew {
+  readonly context: CpuContext;
+  readonly words: Int32Array;
+  readonly site: Worksite;
+  private readonly options: CrewOptions;
+  private readonly control: SharedArrayBuffer;
+  private readonly members: { member: Member; letterbox: Letterbox; assertion: string | undefined }[] = [];
+  private readonly modules = new Map<CpuModule, number>();
+  private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
+  private readonly sent: MemberMessage[] = [];
+  private nextModule = 1;
+  private readonly freeJobs: number[] = [];
+  /** Closed jobs that some thread may still be leaving, with their entries. */
+  private readonly leaving: { job: number; entries: Iterable<number> }[] = [];
+  private readonly freeEntries: number[] = [];
+  private seen = 0;
+
+  private constructor(context: CpuContext, options: CrewOptions) {
+    this.context = context;
+    this.options = options;
+    this.control = new SharedArrayBuffer(controlBytes(this.size));
+    this.words = new Int32Array(this.control);
+    const { memory } = context;
+    this.site = new Worksite(this.words, this.size, memory.memory, (at, byte, bytes) => memory.fill(at, byte, bytes), context.machine.services.now);
+    for (let job = MAX_JOBS - 1; job >= 0; job--) this.freeJobs.push(job);
+    for (let entry = MAX_ENTRIES; entry > 0; entry--) this.freeEntries.push(entry);
+  }
+
+  /**
+   * The crew for a grid that has run for so many milliseconds, in so many steps; undefined where it is too early to open it to others, or
+   * the device has one thread only. Members are started one at each call: that takes the owner the better part of a
+   * millisecond.
+   */
+  static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
+    const options = context.machine.services.crew;
+    if (options === undefined || options.workers < 2 || (milliseconds < OPEN_AFTER && options.eager !== true)) return undefined;
+    const crew = (context.crew ??= new Crew(context, options));
+    if (options.eager === true) crew.assemble();
+    else if (milliseconds >= START_AFTER && steps >= START_STEPS && crew.members.length < crew.size) crew.startNext();
+    return Atomics.load(crew.words, WORD.online) > 0 ? crew : undefined;
+  }
+
+  /** Members, without the owner. */
+  get size(): number {
+    return this.options.workers - 1;
+  }
+
+  private startNext(): void {
+    const member = this.members.length;
+    const { memory } = this.context.memory;
+    const started = this.options.start({ member, control: this.control, memory, timeOrigin: performance.timeOrigin });
+    for (const message of this.sent) started.post(message);
+    this.members.push({ member: started, letterbox: new Letterbox(this.words, member), assertion: undefined });
+  }
+
+  private assemble(): void {
+    while (this.members.length < this.size) this.startNext();
+    const until = performance.now() + EAGER_WAIT;
+    for (;;) {
+      const online = Atomics.load(this.words, WORD.online);
+      if (online === this.size) return;
+      if (performance.now() > until) throw new Error(`of ${this.size} threads that run blocks ${online} have started`);
+      Atomics.wait(this.words, WORD.online, online, 100);
+    }
+  }
+
+  // Jobs
+
+  /** A job that nobody sees yet, for so many entries at least; undefined where too many are open. */
+  takeJob(entries: number): number | undefined {
+    for (let i = this.leaving.length - 1; i >= 0; i--) {
+      const { job, entries } = this.leaving[i]!;
+      if (Atomics.load(this.words, jobAt(job) + JOB.active) !== 0) continue;
+      this.leaving.splice(i, 1);
+      this.freeJobs.push(job);
+      this.freeEntries.push(...entries);
+    }
+    if (this.freeEntries.length < entries) return undefined;
+    const job = this.freeJobs.pop();
+    // The count of those who are there stays: a thread may look in at any time.
+    if (job !== undefined) this.words.fill(0, jobAt(job) + JOB.active + 1, jobAt(job) + JOB_WORDS);
+    return job;
+  }
+
+  openJob(job: number): void {
+    Atomics.or(this.words, WORD.open, 1 << job);
+    this.wakeMembers();
+  }
+
+  /** Every block of the job has ended. A thread may still have to find that out: the job and its entries stay until then. */
+  closeJob(job: number, entries: Iterable<number>): void {
+    Atomics.and(this.words, WORD.open, ~(1 << job));
+    this.leaving.push({ job, entries });
+  }
+
+  wakeMembers(): void {
+    Atomics.add(this.words, WORD.bell, 1);
+    if (Atomics.load(this.words, WORD.sleepers) > 0) Atomics.notify(this.words, WORD.bell);
+  }
+
+  /** An entry for a slot; 0 where there are too many. */
+  takeEntry(slot: BlockSlot): number {
+    const entry = this.freeEntries.pop() ?? 0;
+    if (entry !== 0) {
+      const at = entryAt(entry);
+      this.words[at + ENTRY.address] = slot.address;
+      this.words[at + ENTRY.yields] = slot.yields;
+      this.words[at + ENTRY.busy] = 0;
+      forget(this.words, at + ENTRY.watch);
+    }
+    return entry;
+  }
+
+  /** The number that jobs name a module by; members are sent it the first time. */
+  moduleNumber(module: CpuModule): number {
+    let known = this.modules.get(module);
+    if (known === undefined) {
+      known = this.nextModule++;
+      this.modules.set(module, known);
+      this.send({
+        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.compiled.hostImports,
+        kernels: module.compiled.kernels.map((kernel) => kernel.exportName),
+      });
+    }
+    return known;
+  }
+
+  forget(module: CpuModule): void {
+    const known = this.modules.get(module);
+    if (known === undefined) return;
+    this.modules.delete(module);
+    this.hosts.delete(known);
+    this.sent.splice(this.sent.findIndex((message) => 'module' in message && message.module === known), 1);
+    for (const { member } of this.members) member.post({ forget: known });
+  }
+
+  private send(message: MemberMessage): void {
+    this.sent.push(message);
+    for (const { member } of this.members) member.post(message);
+  }
+
+  // The owner's errands
+
+  /** What members want: their calls, and room for what they print. To be called between two blocks. */
+  attend(): void {
+    this.seen = Atomics.load(this.words, WORD.news);
+    Atomics.store(this.words, WORD.top, this.context.memory.top);
+    if (Atomics.load(this.words, WORD.calls) > 0) this.serve();
+  }
+
+  private serve(): void {
+    for (const each of this.members) {
+      each.letterbox.answer((name, module, args) => {
+        // What it printed before comes first.
+        this.readTexts(each.letterbox);
+        const result = this.carryOut(name, module, args);
+        if (name === 'host_assert') {
+          each.assertion = this.context.failedAssertion;
+          this.context.failedAssertion = undefined;
+        }
+        return result;
+      });
+      this.readTexts(each.letterbox);
+    }
+  }
+
+  /** Gives out all that members have printed. */
+  readAllTexts(): void {
+    for (const { letterbox } of this.members) this.readTexts(letterbox);
+  }
+
+  private readTexts(letterbox: Letterbox): void {
+    letterbox.readTexts((text) => this.context.print(text));
+  }
+
+  private carryOut(name: string, module: number, args: readonly bigint[]): bigint {
+    let host = this.hosts.get(module);
+    if (host === undefined) {
+      for (const [known, number] of this.modules) {
+        if (number === module) host = hostFunctions('cuLaunchKernel', this.context, known.compiled.hostImports);
+      }
+      this.hosts.set(module, host!);
+    }
+    if (name === 'host_malloc') return (host!['host_malloc'] as (bytes: bigint) => bigint)(args[0]!);
+    if (name === 'host_free') (host!['host_free'] as (address: bigint) => void)(args[0]!);
+    else (host!['host_assert'] as (...args: number[]) => void)(...args.map((value) => Number(BigInt.asIntN(32, value))));
+    return 0n;
+  }
+
+  /** What a member said of a kernel that WebAssembly stopped, and of an assertion that failed before its fault. */
+  reportOf(member: number): { message: string; assertion: string | undefined } {
+    const found = this.members[member];
+    return { message: found?.letterbox.message ?? '', assertion: found?.assertion };
+  }
+
+  /** Sleeps until a job ends or a member wants something, for so many milliseconds at most. */
+  rest(milliseconds: number): void {
+    const { words, seen } = this;
+    for (let i = 0; i < LOOKS; i++) if (Atomics.load(words, WORD.news) !== seen) return;
+    if (milliseconds > 0) Atomics.wait(words, WORD.news, seen, milliseconds);
+  }
+
+  /** Ends the threads, wherever they are. */
+  end(): void {
+    Atomics.store(this.words, WORD.stop, 1);
+    ring(this.words, WORD.bell);
+    for (const { member } of this.members.splice(0)) member.end();
+  }
+}

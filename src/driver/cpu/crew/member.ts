@@ -1,0 +1,111 @@
+/**
+ * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open jobs and sleeps when
+ * there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
+ */
+import { bulkMoves } from '../memory/bulk-moves.js';
+import { WORD, jobAt, JOB } from './control.js';
+import type { MemberMessage, MemberStart } from './control.js';
+import { Letterbox } from './letterbox.js';
+import { PAUSE, Worksite } from './worksite.js';
+import type { RunBlock, Stay } from './worksite.js';
+
+/** How long a member looks for work before it sleeps. Waking it costs some 50 µs. */
+const SPIN_MS = 0.05;
+const SPIN_LOOKS = 50;
+/** Blocks of one job before a member looks at the others. */
+const BLOCKS_PER_STAY = 64;
+
+/** Works until it is told to stop. `receive` gives the next message that has come, without waiting. */
+export function serveCrew(start: MemberStart, receive: () => MemberMessage | undefined): void {
+  const words = new Int32Array(start.control);
+  const later = performance.timeOrigin - start.timeOrigin;
+  const now = (): number => performance.now() + later;
+  const moves = bulkMoves(start.memory);
+  const site = new Worksite(words, start.member, start.memory, (at, byte, bytes) => moves.fill(at, byte, bytes), now);
+  const modules = new Map<number, RunBlock[]>();
+  let blocks = 0;
+  const stay: Stay = {
+    leave: (job) => Atomics.load(words, WORD.open) !== 1 << job || Atomics.load(words, WORD.stop) !== 0,
+    over: () => ++blocks >= BLOCKS_PER_STAY,
+  };
+
+  function hear(): void {
+    for (let message = receive(); message !== undefined; message = receive()) {
+      if ('forget' in message) modules.delete(message.forget);
+      else modules.set(message.module, instantiate(start, words, message));
+    }
+  }
+
+  function kernel(module: number, index: number): RunBlock {
+    // Sent before the job was opened.
+    if (!modules.has(module)) hear();
+    return modules.get(module)![index]!;
+  }
+
+  /** Works on the job if it is open. Whether there was anything to do. */
+  function visit(job: number): boolean {
+    const at = jobAt(job);
+    Atomics.add(words, at + JOB.active, 1);
+    let worked = false;
+    // Looked at after the count: whoever ends a job looks at the count after closing it.
+    if ((Atomics.load(words, WORD.open) & (1 << job)) !== 0 && site.hasWork(job)) {
+      blocks = 0;
+      const outcome = site.work(job, kernel(words[at + JOB.module]!, words[at + JOB.kernel]!), stay,
+        (message) => new Letterbox(words, start.member).write(message));
+      worked = outcome !== PAUSE.idle;
+    }
+    Atomics.sub(words, at + JOB.active, 1);
+    return worked;
+  }
+
+  function someWork(): boolean {
+    for (let open = Atomics.load(words, WORD.open); open !== 0; open &= open - 1) {
+      if (site.hasWork(31 - Math.clz32(open & -open))) return true;
+    }
+    return false;
+  }
+
+  ringIn(words);
+  let first = 0;
+  let last = now();
+  while (Atomics.load(words, WORD.stop) === 0) {
+    let worked = false;
+    const open = Atomics.load(words, WORD.open);
+    // From another job each time, so that none is favoured.
+    for (let i = 0, left = open; left !== 0; i++) {
+      const job = (first + i) & 31;
+      if ((left & (1 << job)) === 0) continue;
+      left &= ~(1 << job);
+      if (visit(job)) worked = true;
+    }
+    first = (first + 1) & 31;
+    if (worked) last = now();
+    else if (now() - last < SPIN_MS) for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
+    else {
+      const bell = Atomics.load(words, WORD.bell);
+      Atomics.add(words, WORD.sleepers, 1);
+      // Looked at after the count: whoever brings work looks at the count after that.
+      if (!someWork() && Atomics.load(words, WORD.stop) === 0) Atomics.wait(words, WORD.bell, bell);
+      Atomics.sub(words, WORD.sleepers, 1);
+      hear();
+      last = now();
+    }
+  }
+}
+
+function ringIn(words: Int32Array): void {
+  Atomics.add(words, WORD.online, 1);
+  Atomics.notify(words, WORD.online);
+}
+
+function instantiate(start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>): RunBlock[] {
+  const letterbox = new Letterbox(words, start.member);
+  const { exports } = new WebAssembly.Instance(message.wasm, {
+    env: {
+      memory: start.memory,
+      dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, message.dataBase),
+      ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
+    },
+  });
+  return message.kernels.map((name) => exports[name] as RunBlock);
+}

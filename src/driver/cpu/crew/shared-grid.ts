@@ -1,0 +1,207 @@
+/**
+ * A grid that is open to the crew, as its owner sees it: the job that describes it, the slots that its blocks run in, and
+ * the owner's own share of the work.
+ */
+import { STATUS } from '../../../ptx/index.js';
+import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
+import type { KernelFunction } from '../kernels/kernel-function.js';
+import { STEP } from '../streams/operation.js';
+import type { Slice } from '../streams/operation.js';
+import { ENTRY, JOB, TRAPPED, entryAt, jobAt } from './control.js';
+import type { Crew } from './crew.js';
+import { PAUSE } from './worksite.js';
+import type { Stay } from './worksite.js';
+
+/** How far a grid has come, and how to get room for more blocks of it. */
+export interface GridState {
+  readonly func: KernelFunction;
+  readonly gridX: number;
+  readonly gridY: number;
+  readonly total: number;
+  readonly started: number;
+  readonly finished: number;
+  readonly layout: SlotLayout;
+  /** Slots of blocks that have begun. */
+  readonly begun: readonly BlockSlot[];
+  /** A slot that a block can be put into; undefined where memory is short. */
+  newSlot(): BlockSlot | undefined;
+}
+
+/** The first fault of a grid: where, and the kernel's status or what WebAssembly said. */
+export interface SharedFault {
+  readonly slot: BlockSlot;
+  readonly status: number;
+  readonly trap: Error | undefined;
+  readonly assertion: string | undefined;
+}
+
+/** The block counter is a word, and threads that find nothing left count past the end. */
+const MOST_BLOCKS = 2 ** 31 - 4096;
+const BLOCKS_PER_STEP = 64;
+
+export class SharedGrid implements Stay {
+  private readonly crew: Crew;
+  private readonly state: GridState;
+  private readonly job: number;
+  private readonly slots = new Map<number, BlockSlot>();
+  private readonly mostSlots: number;
+  private blocks = 0;
+  private stride = 1;
+  private untilLook = 1;
+  private looked = 0;
+  private slice: Slice | undefined;
+  private trap: string | undefined;
+
+  /** Opens a grid to the crew; undefined where that cannot be done now. `resident` is how many blocks may be under way. */
+  static open(crew: Crew, state: GridState, resident: number): SharedGrid | undefined {
+    if (state.total > MOST_BLOCKS) return undefined;
+    const job = crew.takeJob(state.begun.length);
+    return job === undefined ? undefined : new SharedGrid(crew, state, job, Math.max(resident, state.begun.length) + crew.size);
+  }
+
+  private constructor(crew: Crew, state: GridState, job: number, mostSlots: number) {
+    this.crew = crew;
+    this.state = state;
+    this.job = job;
+    this.mostSlots = mostSlots;
+    const { words, site } = crew;
+    const { func, layout } = state;
+    const at = jobAt(job);
+    words[at + JOB.next] = state.started;
+    words[at + JOB.total] = state.total;
+    words[at + JOB.finished] = state.finished;
+    words[at + JOB.module] = crew.moduleNumber(func.module);
+    words[at + JOB.kernel] = func.module.compiled.kernels.indexOf(func.kernel);
+    words[at + JOB.gridX] = state.gridX;
+    words[at + JOB.gridY] = state.gridY;
+    words[at + JOB.scratch] = layout.scratch;
+    words[at + JOB.scratchBytes] = layout.scratchBytes;
+    words[at + JOB.shared] = layout.shared;
+    for (const slot of state.begun) {
+      const entry = this.enter(slot);
+      words[entryAt(entry) + ENTRY.busy] = 1;
+      site.enqueue(at, entry);
+    }
+    const wanted = Math.min(crew.size + 1 - state.begun.length, state.total - state.started);
+    for (let i = 0; i < wanted && this.addSpare(); i++);
+    crew.attend();
+    crew.openJob(job);
+  }
+
+  private enter(slot: BlockSlot): number {
+    const entry = this.crew.takeEntry(slot);
+    if (entry !== 0) this.slots.set(entry, slot);
+    return entry;
+  }
+
+  private addSpare(): boolean {
+    const slot = this.slots.size < this.mostSlots ? this.state.newSlot() : undefined;
+    if (slot === undefined) return false;
+    const entry = this.enter(slot);
+    if (entry === 0) {
+      this.state.func.context.slots.giveBack(slot);
+      return false;
+    }
+    this.crew.site.giveBack(jobAt(this.job), entry);
+    return true;
+  }
+
+  /** The owner's turn: one step of the grid, or the news that others are at what is left of it. */
+  step(slice: Slice): number {
+    const { crew, job } = this;
+    const { words, site } = crew;
+    const at = jobAt(job);
+    crew.attend();
+    if (Atomics.load(words, at + JOB.hungry) !== 0) {
+      Atomics.store(words, at + JOB.hungry, 0);
+      if (this.addSpare()) crew.wakeMembers();
+    }
+    this.slice = slice;
+    this.looked = 0;
+    this.untilLook = this.stride;
+    const outcome = site.work(job, this.state.func.run, this, (message) => (this.trap = message));
+    slice.crew = crew;
+    const fault = Atomics.load(words, at + JOB.fault);
+    // While it is being written down there is nothing to do.
+    if (fault !== 0) return fault === 2 ? STEP.fault : STEP.blocked;
+    if (Atomics.load(words, at + JOB.finished) === this.state.total) {
+      crew.readAllTexts();
+      return STEP.done;
+    }
+    switch (outcome) {
+      case PAUSE.idle: return STEP.blocked;
+      case PAUSE.yielded:
+        this.blocks = 0;
+        return STEP.more;
+      default: {
+        const whole = this.blocks >= BLOCKS_PER_STEP;
+        if (whole) this.blocks = 0;
+        return whole ? STEP.more : STEP.paused;
+      }
+    }
+  }
+
+  leave(): boolean {
+    return true;
+  }
+
+  over(): boolean {
+    if (++this.blocks >= BLOCKS_PER_STEP) return true;
+    if (--this.untilLook > 0) return false;
+    const { slice } = this;
+    const now = slice!.now();
+    // Blocks shorter than the look itself are not worth one each.
+    if (this.looked !== 0) {
+      if (now - this.looked < 0.01) this.stride = Math.min(this.stride * 2, BLOCKS_PER_STEP);
+      else if (now - this.looked > 0.05) this.stride = Math.max(this.stride >> 1, 1);
+    }
+    this.looked = now;
+    this.untilLook = this.stride;
+    return now >= slice!.deadline;
+  }
+
+  /** How many blocks have begun, and how many have ended. */
+  get started(): number {
+    return Math.min(Atomics.load(this.crew.words, jobAt(this.job) + JOB.next), this.state.total);
+  }
+
+  get finished(): number {
+    return Atomics.load(this.crew.words, jobAt(this.job) + JOB.finished);
+  }
+
+  /** The slots of blocks that have begun and not ended, each with what is remembered of it. */
+  *residents(): Iterable<{ slot: BlockSlot; watch: Int32Array; at: number }> {
+    const { words } = this.crew;
+    for (const [entry, slot] of this.slots) {
+      if (words[entryAt(entry) + ENTRY.busy] === 1) yield { slot, watch: words, at: entryAt(entry) + ENTRY.watch };
+    }
+  }
+
+  /** From now on each block is looked at once when it yields. */
+  beginRound(round: number): void {
+    Atomics.store(this.crew.words, jobAt(this.job) + JOB.round, round);
+  }
+
+  /** After a step that gave `fault`. */
+  get fault(): SharedFault {
+    const { crew } = this;
+    const { words } = crew;
+    const at = jobAt(this.job);
+    const status = words[at + JOB.faultStatus]!;
+    const member = words[at + JOB.faultMember]!;
+    const { message, assertion } = crew.reportOf(member);
+    return {
+      slot: this.slots.get(words[at + JOB.faultEntry]!)!,
+      status: status === TRAPPED ? STATUS.fault : status,
+      trap: status === TRAPPED ? new Error(this.trap ?? message) : undefined,
+      assertion,
+    };
+  }
+
+  /** Takes everything back; the grid has ended. */
+  close(): void {
+    const { slots } = this.state.func.context;
+    this.crew.closeJob(this.job, this.slots.keys());
+    for (const slot of this.slots.values()) slots.giveBack(slot);
+  }
+}

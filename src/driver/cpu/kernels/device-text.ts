@@ -1,0 +1,20 @@
+/**
+ * Texts in device memory, and printf on them. Apart from the other functions of the host, which need the whole device:
+ * these two run on every thread that runs kernels.
+ */
+import { formatPrintf } from './printf.js';
+
+/** Zero-terminated text in device memory. */
+export function deviceText(memory: WebAssembly.Memory, address: number): string {
+  const bytes = new Uint8Array(memory.buffer);
+  const start = address >>> 0;
+  const end = bytes.indexOf(0, start);
+  return new TextDecoder().decode(bytes.slice(start, end < 0 ? bytes.length : end));
+}
+
+/** What printf prints, and how many arguments it takes, which is what vprintf returns on a GPU. */
+export function printf(memory: WebAssembly.Memory, format: number, args: number): { text: string; conversions: number } {
+  const said = deviceText(memory, format);
+  const text = formatPrintf(said, { view: new DataView(memory.buffer), text: (address) => deviceText(memory, address) }, args);
+  return { text, conversions: [...said.matchAll(/%[^%]/g)].length };
+}

@@ -1,0 +1,92 @@
+/**
+ * Grids that hang: all blocks that have begun go round in loops without getting anywhere, each waiting for another. A GPU
+ * hangs then; here it is found out, and the error says where each block waits.
+ *
+ * Blocks are looked at from time to time when they yield. One whose registers and shared memory are what they were, and
+ * which has not read the clock, is still. Where every block of a grid has been still for the whole limit, and no operation
+ * of any stream has ended in that time, nothing but the host could help: see `stallLimit` of the device's options.
+ */
+import { CTX, TURN_BYTES } from '../../../ptx/index.js';
+
+/** Milliseconds. A program that waits for the host longer than that has to say so. */
+export const STALL_LIMIT = 10_000;
+/** Looks at a block within the limit. */
+const LOOKS = 10;
+
+/** Words that remember how a block was when it was last looked at. */
+export const WATCH = { round: 0, hash: 1, still: 2, clock: 3, words: 4 } as const;
+const NEVER = -1;
+
+/** Where in a slot the state of its block lies. */
+export interface StatePlace {
+  readonly shared: number;
+  readonly scratch: number;
+  readonly scratchBytes: number;
+}
+
+/** A new block is in the slot. */
+export function forget(watch: Int32Array, at: number): void {
+  watch[at + WATCH.round] = NEVER;
+  watch[at + WATCH.still] = 0;
+}
+
+/** The block's turn begins: to tell later whether it has read the clock. */
+export function noteClock(watch: Int32Array, at: number, memory: Int32Array, address: number): void {
+  watch[at + WATCH.clock] = memory[(address + CTX.clockLo) >>> 2]!;
+}
+
+/** The block has yielded; once in each round it is looked at. */
+export function observe(watch: Int32Array, at: number, round: number, memory: Int32Array, address: number, place: StatePlace): void {
+  const last = watch[at + WATCH.round]!;
+  if (round === 0 || last === round) return;
+  const hash = stateHash(memory, address, place);
+  const same = last === round - 1 && hash === watch[at + WATCH.hash] && memory[(address + CTX.clockLo) >>> 2] === watch[at + WATCH.clock];
+  watch[at + WATCH.still] = same ? watch[at + WATCH.still]! + 1 : 0;
+  watch[at + WATCH.hash] = hash;
+  watch[at + WATCH.round] = round;
+}
+
+/** FNV-1a over the words of shared memory and scratch, but for whose turn it is. */
+function stateHash(memory: Int32Array, address: number, { shared, scratch, scratchBytes }: StatePlace): number {
+  let hash = 0x811c9dc5;
+  const turn = (address + scratch) >>> 2;
+  for (let i = (address + shared) >>> 2; i < turn; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
+  const end = turn + (scratchBytes >>> 2);
+  for (let i = turn + (TURN_BYTES >>> 2); i < end; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
+  return hash;
+}
+
+/** One grid's rounds of looks. */
+export class StallWatch {
+  /** 0: blocks are not looked at yet. */
+  round = 0;
+  private since = 0;
+  private started = 0;
+  private finished = 0;
+
+  begin(now: number): void {
+    this.round = this.started = this.finished = 0;
+    this.since = now;
+  }
+
+  /** What has become of the round. Blocks that start or end are progress enough: while they do, none is looked at. */
+  look(now: number, limit: number, started: number, finished: number): 'moved' | 'open' | 'over' {
+    if (started !== this.started || finished !== this.finished) {
+      this.started = started;
+      this.finished = finished;
+      this.since = now;
+      // Two on, so that looks from before and after do not follow each other.
+      if (this.round > 0) this.round += 2;
+      return 'moved';
+    }
+    if (now - this.since < limit / LOOKS) return 'open';
+    this.since = now;
+    this.round++;
+    return 'over';
+  }
+
+  /** Whether the block has been still in all looks of the limit, up to the round that is over. */
+  isStill(watch: Int32Array, at: number): boolean {
+    return watch[at + WATCH.still]! >= LOOKS && watch[at + WATCH.round] === this.round - 1;
+  }
+}

@@ -1,0 +1,588 @@
+// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types. A form that is not here runs
+// thread by thread; results are the same bit for bit.
+
+import type { Arg } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+
+const PRED = scalarType('pred');
+
+/** The instruction's only type, if its registers are whole lanes: 32 or 64 bits, or predicates. */
+function laneType(e: LaneEmitter): ScalarType | undefined {
+  const types = e.types();
+  const [type] = types;
+  if (types.length !== 1 || !type) return undefined;
+  return whole(type) ? type : undefined;
+}
+
+const whole = (type: ScalarType): boolean =>
+  (type.bits === 32 && !/x2$|^tf32$/.test(type.name)) || type.bits === 64 || type.kind === 'predicate';
+
+const halves = (type: ScalarType): readonly number[] => type.bits === 64 ? [0, 1] : [0];
+const shapeOf = (type: ScalarType): string => ({ i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' })[type.wasm];
+const isFloat = (type: ScalarType): boolean => type.kind === 'float';
+
+/** Only these modifiers besides types. */
+const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
+  e.inst.modifiers.every(word => modifiers.includes(word) || e.types().some(type => type.name === word));
+
+/** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
+function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
+  return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
+}
+
+function fitsOne(arg: Arg, type: ScalarType): boolean {
+  switch (arg.kind) {
+    case 'register':
+      if (type.kind === 'predicate' || arg.register.type.kind === 'predicate') return type.kind === arg.register.type.kind;
+      return arg.register.type.bits === type.bits && !/x2$|^tf32$/.test(arg.register.type.name);
+    case 'not': return type.kind === 'predicate' && fitsOne(arg.operand, type);
+    case 'integer': case 'float': case 'special': case 'symbol': return true;
+    default: return false;
+  }
+}
+
+function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
+  if (type.bits === 64) e.pushHalf(arg, type, half);
+  else e.pushLanes(arg, type);
+}
+
+/** Subnormal lanes of the f32x4 on the stack become zeros of their sign. */
+function flush(e: LaneEmitter): void {
+  const { code } = e;
+  const value = e.temp('v128');
+  code.tee(value).v128(SIGNS).op('v128.and').get(value);
+  code.get(value).op('f32x4.abs').v128([0x00800000, 0x00800000, 0x00800000, 0x00800000]).op('f32x4.lt').op('v128.bitselect');
+}
+
+const SIGNS = [0x80000000, 0x80000000, 0x80000000, 0x80000000] as const;
+
+function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
+  operand(e, arg, type, half);
+  if (e.has('ftz') && type.wasm === 'f32') flush(e);
+}
+
+function floatResult(e: LaneEmitter, type: ScalarType, half: number): void {
+  if (e.has('ftz') && type.wasm === 'f32') flush(e);
+  e.popLanes(e.inst.args[0]!, half);
+}
+
+const binary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
+  const type = laneType(e);
+  if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
+  const operation = isFloat(type) ? float : integer;
+  if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
+  for (const half of halves(type)) {
+    for (const index of [1, 2]) {
+      if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
+      else operand(e, e.inst.args[index]!, type, half);
+    }
+    e.code.op(`${shapeOf(type)}.${operation}`);
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+const multiply: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
+  if (e.has('wide') || e.has('hi')) return only(e, 'wide', 'hi') && product(e, type, undefined);
+  return binary('mul', 'mul')(e);
+};
+
+/** 32 by 32 to 64 bits: both halves with .wide, their high words with .hi. */
+function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boolean {
+  const { code, inst: { args } } = e;
+  const wide = e.has('wide');
+  const result = wide ? scalarType(type.kind === 'signed' ? 's64' : 'u64') : type;
+  if (!fits(e, addend ? [result, type, type, result] : [result, type, type])) return false;
+  const a = e.temp('v128');
+  const b = e.temp('v128');
+  e.pushLanes(args[1]!, type);
+  code.set(a);
+  e.pushLanes(args[2]!, type);
+  code.set(b);
+  const multiplied = (half: number): void => {
+    code.get(a).get(b).op(`i64x2.extmul_${half ? 'high' : 'low'}_i32x4_${type.kind === 'signed' ? 's' : 'u'}`);
+  };
+  if (wide) {
+    for (const half of [0, 1]) {
+      multiplied(half);
+      if (addend) {
+        e.pushHalf(addend, result, half);
+        code.op('i64x2.add');
+      }
+      e.popLanes(args[0]!, half);
+    }
+    return true;
+  }
+  multiplied(0);
+  multiplied(1);
+  code.shuffle([1, 3, 5, 7]);
+  if (addend) {
+    e.pushLanes(addend, type);
+    code.op('i32x4.add');
+  }
+  e.popLanes(args[0]!);
+  return true;
+}
+
+const multiplyAdd: LaneRule = e => {
+  const type = laneType(e);
+  if (!type) return false;
+  if (isFloat(type)) return fused(e);
+  if (!only(e, 'lo', 'wide', 'hi')) return false;
+  const { args } = e.inst;
+  if (e.has('wide') || e.has('hi')) return type.bits === 32 && product(e, type, args[3]);
+  if (!fits(e, [type, type, type, type])) return false;
+  for (const half of halves(type)) {
+    operand(e, args[1]!, type, half);
+    operand(e, args[2]!, type, half);
+    e.code.op(`${shapeOf(type)}.mul`);
+    operand(e, args[3]!, type, half);
+    e.code.op(`${shapeOf(type)}.add`);
+    e.popLanes(args[0]!, half);
+  }
+  return true;
+};
+
+const fused: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || !isFloat(type) || !only(e, 'rn', 'ftz') || !fits(e, [type, type, type, type])) return false;
+  const { args } = e.inst;
+  if (!e.around.relaxedFma) return type.bits === 32 && exactFused(e, type);
+  for (const half of halves(type)) {
+    for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
+    e.code.op(`${shapeOf(type)}.relaxed_madd`);
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+/**
+ * The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle between two f32 or where
+ * f32 has fewer bits than usual: such groups, which are rare, are computed thread by thread.
+ */
+function exactFused(e: LaneEmitter, type: ScalarType): boolean {
+  const { code, inst: { args } } = e;
+  const locals = [1, 2, 3].map(index => {
+    const local = e.temp('v128');
+    floatOperand(e, args[index]!, type, 0);
+    code.set(local);
+    return local;
+  });
+  const sums = [0, 1].map(half => {
+    const sum = e.temp('v128');
+    locals.forEach((local, index) => {
+      code.get(local);
+      if (half) code.get(local).shuffle([2, 3, 2, 3]);
+      code.op('f64x2.promote_low_f32x4');
+      if (index === 1) code.op('f64x2.mul');
+      if (index === 2) code.op('f64x2.add');
+    });
+    code.set(sum);
+    return sum;
+  });
+  const result = e.temp('v128');
+  code.get(sums[0]!).op('f32x4.demote_f64x2_zero').get(sums[1]!).op('f32x4.demote_f64x2_zero').shuffle([0, 1, 4, 5]).set(result);
+  sums.forEach((sum, index) => {
+    code.get(sum).i32(35).op('i64x2.shl').v128([0, 0x80000000, 0, 0x80000000]).op('i64x2.eq');
+    // 2^-125
+    code.get(sum).op('f64x2.abs').v128([0, 0x38200000, 0, 0x38200000]).op('f64x2.lt').op('v128.or');
+    if (index) code.op('v128.or');
+  });
+  code.op('v128.any_true');
+  e.when(() => {
+    for (let lane = 0; lane < 4; lane++) {
+      code.get(result);
+      for (const local of locals) code.get(local).lane('f32x4.extract_lane', lane);
+      e.call('fma_f32');
+      code.lane('f32x4.replace_lane', lane).set(result);
+    }
+  });
+  code.get(result);
+  floatResult(e, type, 0);
+  return true;
+}
+
+const unary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
+  const type = laneType(e);
+  if (!type || type.kind === 'predicate' || !fits(e, [type, type])) return false;
+  const operation = isFloat(type) ? float : integer;
+  if (!operation || !only(e, 'rn', 'approx', 'ftz') || (e.has('approx') && type.bits === 64)) return false;
+  // abs and neg flush what they read only: a zero stays one.
+  for (const half of halves(type)) {
+    if (isFloat(type)) floatOperand(e, e.inst.args[1]!, type, half);
+    else operand(e, e.inst.args[1]!, type, half);
+    e.code.op(`${shapeOf(type)}.${operation}`);
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+const divide: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'full', 'ftz') || !fits(e, [type, type, type])) return false;
+  for (const half of halves(type)) {
+    for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
+    e.code.op(`${shapeOf(type)}.div`);
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+const reciprocal: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'ftz') || !fits(e, [type, type])) return false;
+  if (type.bits === 64 && e.has('approx')) return false;
+  for (const half of halves(type)) {
+    if (type.bits === 64) e.code.f64(1);
+    else e.code.f32(1);
+    e.splat(type);
+    floatOperand(e, e.inst.args[1]!, type, half);
+    e.code.op(`${shapeOf(type)}.div`);
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+/** rsqrt.approx.f32 is computed in f64 and rounded once. */
+const reciprocalRoot: LaneRule = e => {
+  const type = laneType(e);
+  if (type?.name !== 'f32' || !only(e, 'approx', 'ftz') || !fits(e, [type, type])) return false;
+  const { code } = e;
+  const value = e.temp('v128');
+  floatOperand(e, e.inst.args[1]!, type, 0);
+  code.set(value);
+  for (const half of [0, 1]) {
+    code.f64(1).op('f64x2.splat').get(value);
+    if (half) code.get(value).shuffle([2, 3, 2, 3]);
+    code.op('f64x2.promote_low_f32x4').op('f64x2.sqrt').op('f64x2.div').op('f32x4.demote_f64x2_zero');
+  }
+  code.shuffle([0, 1, 4, 5]);
+  floatResult(e, type, 0);
+  return true;
+};
+
+const logic = (operation: string): LaneRule => e => {
+  const type = laneType(e);
+  if (!type || !only(e) || !fits(e, [type, type, type])) return false;
+  for (const half of halves(type)) {
+    operand(e, e.inst.args[1]!, type, half);
+    operand(e, e.inst.args[2]!, type, half);
+    e.code.op(`v128.${operation}`);
+    e.popLanes(e.inst.args[0]!, half);
+  }
+  return true;
+};
+
+const not: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || !only(e) || !fits(e, [type, type])) return false;
+  for (const half of halves(type)) {
+    operand(e, e.inst.args[1]!, type, half);
+    e.code.op('v128.not');
+    e.popLanes(e.inst.args[0]!, half);
+  }
+  return true;
+};
+
+/** lop3: the sum of the products that the truth table names, or of those it does not, inverted. */
+const logic3: LaneRule = e => {
+  const type = laneType(e);
+  const { code, inst: { args } } = e;
+  const table = args[4];
+  if (type?.bits !== 32 || !only(e) || table?.kind !== 'integer' || !fits(e, [type, type, type, type, type])) return false;
+  const bits = Number(BigInt.asUintN(8, table.value));
+  const locals = [1, 2, 3].map(index => {
+    const local = e.temp('v128');
+    e.pushLanes(args[index]!, type);
+    code.set(local);
+    return local;
+  });
+  const rows = [0, 1, 2, 3, 4, 5, 6, 7].filter(row => bits & (1 << row));
+  const inverted = rows.length > 4;
+  const used = inverted ? [0, 1, 2, 3, 4, 5, 6, 7].filter(row => !rows.includes(row)) : rows;
+  code.v128([0, 0, 0, 0]);
+  for (const row of used) {
+    locals.forEach((local, index) => {
+      code.get(local);
+      if (!(row & (4 >> index))) code.op('v128.not');
+      if (index) code.op('v128.and');
+    });
+    code.op('v128.or');
+  }
+  if (inverted) code.op('v128.not');
+  e.popLanes(args[0]!);
+  return true;
+};
+
+/** Shifts by the same amount in all threads. */
+const shift: LaneRule = e => {
+  const type = laneType(e);
+  const { code, inst: { args, mnemonic } } = e;
+  const amount = args[2];
+  if (!type || isFloat(type) || type.kind === 'predicate' || !only(e) || !amount || e.stride(amount) !== 0) return false;
+  if (!fits(e, [type, type, scalarType('u32')])) return false;
+  const signed = mnemonic === 'shr' && type.kind === 'signed';
+  const operation = `${shapeOf(type)}.${mnemonic === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
+  const { bits } = type;
+  if (amount.kind === 'integer') {
+    const count = Number(BigInt.asUintN(32, amount.value));
+    for (const half of halves(type)) {
+      if (count >= bits && !signed) {
+        code.v128([0, 0, 0, 0]);
+      } else {
+        operand(e, args[1]!, type, half);
+        code.i32(Math.min(count, bits - 1)).op(operation);
+      }
+      e.popLanes(args[0]!, half);
+    }
+    return true;
+  }
+  const count = e.temp('i32');
+  e.push(amount, scalarType('u32'));
+  code.set(count);
+  for (const half of halves(type)) {
+    operand(e, args[1]!, type, half);
+    if (signed) {
+      code.get(count).i32(bits - 1).get(count).i32(bits).op('i32.lt_u').op('select').op(operation);
+    } else {
+      code.get(count).op(operation);
+      code.get(count).i32(bits).op('i32.lt_u').i32(-1).op('i32.mul').op('i32x4.splat').op('v128.and');
+    }
+    e.popLanes(args[0]!, half);
+  }
+  return true;
+};
+
+/** shf with a constant amount: two shifts and an or. */
+const funnelShift: LaneRule = e => {
+  const { code, inst: { args } } = e;
+  const amount = args[3];
+  const type = scalarType('b32');
+  if (!only(e, 'l', 'r', 'wrap', 'clamp') || amount?.kind !== 'integer' || !fits(e, [type, type, type, type])) return false;
+  const given = Number(BigInt.asUintN(32, amount.value));
+  const count = e.has('wrap') ? given & 31 : Math.min(given, 32);
+  const [low, high] = [args[1]!, args[2]!];
+  const kept = e.has('l') ? high : low;
+  const other = e.has('l') ? low : high;
+  if (count === 0 || count === 32) {
+    e.pushLanes(count ? other : kept, type);
+  } else {
+    e.pushLanes(kept, type);
+    code.i32(count).op(e.has('l') ? 'i32x4.shl' : 'i32x4.shr_u');
+    e.pushLanes(other, type);
+    code.i32(32 - count).op(e.has('l') ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
+  }
+  e.popLanes(args[0]!);
+  return true;
+};
+
+const INTEGER_COMPARISONS: Record<string, { op: string; unsigned?: true }> = {
+  eq: { op: 'eq' }, ne: { op: 'ne' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
+};
+const FLOAT_COMPARISONS: Record<string, { op: string; negated?: true }> = {
+  eq: { op: 'eq' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
+  neu: { op: 'ne' }, ltu: { op: 'ge', negated: true }, leu: { op: 'gt', negated: true }, gtu: { op: 'le', negated: true }, geu: { op: 'lt', negated: true },
+};
+
+const setPredicate: LaneRule = e => {
+  const type = laneType(e);
+  const { code, inst: { args, modifiers } } = e;
+  const comparison = modifiers[0]!;
+  const [target] = args;
+  const combination = e.oneOf('and', 'or', 'xor');
+  if (!type || type.kind === 'predicate' || target?.kind !== 'register' || !only(e, comparison, 'and', 'or', 'xor', 'ftz')) return false;
+  if (!fits(e, combination ? [PRED, type, type, PRED] : [PRED, type, type])) return false;
+  const row: { op: string; unsigned?: true; negated?: true } | undefined = isFloat(type) ? FLOAT_COMPARISONS[comparison] : INTEGER_COMPARISONS[comparison];
+  if (!row) return false;
+  const equality = row.op === 'eq' || row.op === 'ne';
+  const unsigned = row.unsigned ?? type.kind === 'unsigned';
+  if (!isFloat(type) && !equality && type.kind === 'bits') return false;
+  // There are no unsigned comparisons of i64x2: both sides are moved by 2^63.
+  const biased = type.wasm === 'i64' && !equality && unsigned;
+  const suffix = isFloat(type) || equality ? '' : unsigned && !biased ? '_u' : '_s';
+  for (const half of halves(type)) {
+    for (const index of [1, 2]) {
+      if (isFloat(type)) floatOperand(e, args[index]!, type, half);
+      else operand(e, args[index]!, type, half);
+      if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
+    }
+    code.op(`${shapeOf(type)}.${row.op}${suffix}`);
+  }
+  if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
+  if (row.negated) code.op('v128.not');
+  if (combination) {
+    e.pushLanes(args[3]!, PRED);
+    code.op(`v128.${combination}`);
+  }
+  e.popLanes(target);
+  return true;
+};
+
+const selectByPredicate: LaneRule = e => {
+  const type = laneType(e);
+  const { code, inst: { args } } = e;
+  if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED])) return false;
+  const condition = e.temp('v128');
+  e.pushLanes(args[3]!, PRED);
+  code.set(condition);
+  for (const half of halves(type)) {
+    operand(e, args[1]!, type, half);
+    operand(e, args[2]!, type, half);
+    e.pushMaskHalf(condition, type.bits === 64 ? half : -1);
+    code.op('v128.bitselect');
+    e.popLanes(args[0]!, half);
+  }
+  return true;
+};
+
+/** min and max: of a number and a NaN the number; -0 is less than +0. */
+const extreme = (name: 'min' | 'max'): LaneRule => e => {
+  const type = laneType(e);
+  const { code, inst: { args } } = e;
+  if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
+  if (!isFloat(type)) return type.bits === 32 && only(e) && binary(`${name}_${type.kind === 'signed' ? 's' : 'u'}`, undefined)(e);
+  if (!only(e, 'ftz', 'NaN')) return false;
+  for (const half of halves(type)) {
+    const [a, b] = [1, 2].map(index => {
+      const local = e.temp('v128');
+      floatOperand(e, args[index]!, type, half);
+      code.set(local);
+      return local;
+    }) as [number, number];
+    const shape = shapeOf(type);
+    if (e.has('NaN')) {
+      code.get(a).get(b).op(`${shape}.${name}`);
+    } else {
+      const both = e.temp('v128');
+      code.get(a).get(b).op(`${shape}.${name}`).set(both);
+      code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
+      // Where b is no number the result is a.
+      code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
+    }
+    floatResult(e, type, half);
+  }
+  return true;
+};
+
+const move: LaneRule = e => {
+  const type = laneType(e);
+  const source = e.inst.args[1];
+  if (!type || !only(e) || !fits(e, [type, type]) || source?.kind !== 'register') return false;
+  for (const half of halves(type)) {
+    operand(e, source, type, half);
+    e.popLanes(e.inst.args[0]!, half);
+  }
+  return true;
+};
+
+const convert: LaneRule = e => {
+  const [to, from] = e.types();
+  const { code, inst: { args } } = e;
+  if (!to || !from || e.types().length !== 2 || !whole(to) || !whole(from) || !fits(e, [to, from])) return false;
+  const target = args[0]!;
+  const suffix = from.kind === 'signed' ? 's' : 'u';
+  const name = `${to.wasm} ${from.wasm}`;
+  switch (name) {
+    case 'i32 i32': case 'i64 i64':
+      return only(e) && moveAs(e, to, from);
+    case 'i32 i64':
+      if (!only(e)) return false;
+      e.pushHalf(args[1]!, from, 0);
+      e.pushHalf(args[1]!, from, 1);
+      code.shuffle([0, 2, 4, 6]);
+      e.popLanes(target);
+      return true;
+    case 'i64 i32': {
+      if (!only(e)) return false;
+      const value = e.temp('v128');
+      e.pushLanes(args[1]!, from);
+      code.set(value);
+      for (const half of [0, 1]) {
+        code.get(value).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_${suffix}`);
+        e.popLanes(target, half);
+      }
+      return true;
+    }
+    case 'f32 i32':
+      if (!only(e, 'rn')) return false;
+      e.pushLanes(args[1]!, from);
+      code.op(`f32x4.convert_i32x4_${suffix}`);
+      e.popLanes(target);
+      return true;
+    case 'f64 i32': {
+      if (!only(e, 'rn')) return false;
+      const value = e.temp('v128');
+      e.pushLanes(args[1]!, from);
+      code.set(value);
+      for (const half of [0, 1]) {
+        code.get(value);
+        if (half) code.get(value).shuffle([2, 3, 2, 3]);
+        code.op(`f64x2.convert_low_i32x4_${suffix}`);
+        e.popLanes(target, half);
+      }
+      return true;
+    }
+    case 'i32 f32': {
+      const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
+      if (!rounding || !only(e, rounding, 'ftz')) return false;
+      floatOperand(e, args[1]!, from, 0);
+      if (rounding !== 'rzi') code.op(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
+      code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
+      e.popLanes(target);
+      return true;
+    }
+    case 'f32 f32': {
+      const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
+      if (!rounding || !only(e, rounding, 'ftz')) return false;
+      floatOperand(e, args[1]!, from, 0);
+      code.op(`f32x4.${{ rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
+      e.popLanes(target);
+      return true;
+    }
+    case 'f64 f32': {
+      if (!only(e, 'ftz')) return false;
+      const value = e.temp('v128');
+      floatOperand(e, args[1]!, from, 0);
+      code.set(value);
+      for (const half of [0, 1]) {
+        code.get(value);
+        if (half) code.get(value).shuffle([2, 3, 2, 3]);
+        code.op('f64x2.promote_low_f32x4');
+        e.popLanes(target, half);
+      }
+      return true;
+    }
+    case 'f32 f64':
+      if (!only(e, 'rn')) return false;
+      for (const half of [0, 1]) {
+        e.pushHalf(args[1]!, from, half);
+        code.op('f32x4.demote_f64x2_zero');
+      }
+      code.shuffle([0, 1, 4, 5]);
+      e.popLanes(target);
+      return true;
+    default: return false;
+  }
+};
+
+function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
+  for (const half of halves(to)) {
+    operand(e, e.inst.args[1]!, from, half);
+    e.popLanes(e.inst.args[0]!, half);
+  }
+  return true;
+}
+
+export const ARITHMETIC: readonly (readonly [string, LaneRule])[] = [
+  ['add', binary('add', 'add')], ['sub', binary('sub', 'sub')], ['mul', multiply], ['mad', multiplyAdd], ['fma', fused],
+  ['div', divide], ['rcp', reciprocal], ['sqrt', unary(undefined, 'sqrt')], ['rsqrt', reciprocalRoot],
+  ['abs', unary('abs', 'abs')], ['neg', unary('neg', 'neg')], ['min', extreme('min')], ['max', extreme('max')],
+  ['and', logic('and')], ['or', logic('or')], ['xor', logic('xor')], ['not', not], ['lop3', logic3],
+  ['shl', shift], ['shr', shift], ['shf', funnelShift],
+  ['setp', setPredicate], ['selp', selectByPredicate], ['mov', move], ['cvta', move], ['cvt', convert],
+];

@@ -1,0 +1,754 @@
+// A kernel as a function that runs a range of a block's threads in groups of four. It keeps the contract of the scalar
+// back end: the same thread states, mailboxes and entries, another layout of the frames.
+//
+// A turn runs the threads of a group that stand at the same entry, to the next cut of each. Blocks run in the order of
+// the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
+// what happens does not depend on it.
+
+import type { Block } from '../analysis/blocks.js';
+import { alignUp } from '../analysis/data-layout.js';
+import type { Liveness } from '../analysis/liveness.js';
+import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
+import { firstBlock } from '../analysis/regions.js';
+import type { Region, Shape } from '../analysis/regions.js';
+import { CTX, STATUS, THREAD_SLICE } from '../context.js';
+import { emitBarrierArrival, emitWarpArrival, emitWarpResult } from '../emit/arrivals.js';
+import type { Surroundings } from '../emit/emitter.js';
+import { STATE, bytesBeforeFrames } from '../emit/frame-layout.js';
+import type { FrameLayout } from '../emit/frame-layout.js';
+import { matricesBase, pushMailbox, statesBase } from '../emit/scratch-places.js';
+import type { Rules } from '../rules/rule.js';
+import type { SchedulerNeeds } from '../runtime/scheduler.js';
+import type { LocalType } from '../scalar-types.js';
+import { Code } from '../wasm/code.js';
+import { LaneEmitter, isWide } from './lane-emitter.js';
+import type { LaneRules } from './lane-emitter.js';
+import type { LanePlan } from './plan.js';
+import { planSpills } from './spills.js';
+import type { Spills } from './spills.js';
+import { checkRun, findUncheckedRun } from './unchecked.js';
+import type { UncheckedRun } from './unchecked.js';
+
+const RAMP = [0, 1, 2, 3] as const;
+
+export interface LaneKernel {
+  lowered: LoweredFunction;
+  blocks: readonly Block[];
+  shape: Shape;
+  liveness: Liveness;
+  remade: ReadonlyMap<number, Inst>;
+  /** The scalar back end's layout: what stands before the frames is the same. */
+  layout: FrameLayout;
+  barriers: SchedulerNeeds['barriers'];
+  paramBytes: number;
+}
+
+export class LaneKernelEmitter extends LaneEmitter {
+  readonly ctx = 0;
+  private readonly from: number;
+  private readonly to: number;
+  readonly thread: number;
+  private readonly kernel: LaneKernel;
+  /** Bytes of spilled registers per group. */
+  readonly groupBytes: number;
+  private readonly spills: Spills;
+  private readonly slots = new Map<number, number>();
+  private readonly entries: number[] = [];
+  private readonly entryOf = new Map<number, number>();
+  private readonly tids: [number, number, number] = [-1, -1, -1];
+  private readonly waiting = new Map<number, number>();
+  private readonly following = new Map<number, number>();
+  private readonly blockLabels = new Map<number, object>();
+  private readonly loopLabels = new Map<Region, object>();
+  private readonly turnLabel = {};
+  private readonly groupLabel = {};
+  private entryNumber = -1;
+  private slice = -1;
+  private fuel = -1;
+  private states = -1;
+  private todo = -1;
+
+  constructor(around: Surroundings, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
+    super(around, plan, kernel.liveness, rules, laneRules);
+    this.kernel = kernel;
+    const { shape, blocks, layout, liveness } = kernel;
+    this.paramCount = layout.stateful ? 3 : 2;
+    this.from = layout.stateful ? 1 : this.newLocal('i32');
+    this.to = layout.stateful ? 2 : this.newLocal('i32');
+    this.thread = this.newLocal('i32');
+    this.base = this.newLocal('i32');
+    this.active = this.newLocal('v128');
+    if (layout.stateful) {
+      for (const header of shape.loopHeaders) this.addEntry(header);
+      for (const index of shape.order) {
+        const { ending } = blocks[index]!;
+        if (ending.kind === 'cut') this.addEntry(ending.to);
+      }
+    }
+    // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
+    const spilled = new Set<Register>();
+    for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    let end = 0;
+    for (const bytes of [32, 16, 8, 4]) {
+      for (const register of spilled) {
+        if (this.cellBytes(register) !== bytes) continue;
+        this.slots.set(register.id, end);
+        end += bytes;
+      }
+    }
+    this.groupBytes = alignUp(end, 16);
+    this.spills = planSpills(blocks, shape.order, this.entries, liveness, register => this.slots.has(register.id));
+    shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
+  }
+
+  private cellBytes(register: Register): number {
+    const bytes = isWide(register) ? 8 : 4;
+    return this.sharesCell(register) ? bytes : 4 * bytes;
+  }
+
+  private sharesCell(register: Register): boolean {
+    return this.plan.together && !this.isVarying(register);
+  }
+
+  private addEntry(block: number): void {
+    if (this.entryOf.has(block)) return;
+    this.entries.push(block);
+    this.entryOf.set(block, this.entries.length);
+  }
+
+  // ---- places
+
+  /** A kernel with matrices has no lanes: the frames begin where they would. */
+  private framesBase(): number {
+    return matricesBase(this, this.kernel.layout);
+  }
+
+  private localsBase(): number {
+    const frames = this.framesBase();
+    return this.hoist('locals', 'i32', code => {
+      code.get(frames).get(this.contextField('threads')).i32(3).op('i32.add').i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add');
+    });
+  }
+
+  pushFrame(): void {
+    this.code.get(this.localsBase()).get(this.thread).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
+  }
+
+  pushStack(): void {
+    throw this.unsupported('a call in lanes is');
+  }
+
+  pushMatrixArea(): void {
+    throw this.unsupported('a product of matrices in lanes is');
+  }
+
+  pushLocalEnd(): void {
+    const locals = this.localsBase();
+    this.code.get(this.hoist('local end', 'i32', code => {
+      code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
+    }));
+  }
+
+  get paramBytes(): number {
+    return this.kernel.paramBytes;
+  }
+
+  pushThreadIndex(axis: 0 | 1 | 2): void {
+    if (this.tids[axis] < 0) this.tids[axis] = this.newLocal('i32');
+    this.code.get(this.tids[axis]);
+    if (axis === 0 && this.lane > 0) this.code.i32(this.lane).op('i32.add');
+  }
+
+  pushMailbox(): void {
+    pushMailbox(this, this.kernel.layout);
+  }
+
+  leaveFaulted(): void {
+    this.code.i32(STATUS.fault).op('return');
+  }
+
+  unwind(): void {
+    this.leaveFaulted();
+  }
+
+  private pushStatesAddress(): void {
+    this.code.get(statesBase(this)).get(this.base).i32(2).op('i32.shl').op('i32.add');
+  }
+
+  // ---- suspending and resuming
+
+  /** Writes a state for the active threads. */
+  private setState(state: number): void {
+    const { code } = this;
+    this.pushStatesAddress();
+    code.v128([state, state, state, state]).get(this.states).get(this.active).op('v128.bitselect').tee(this.states).memory('v128.store');
+  }
+
+  private frame(): number {
+    const frame = this.newLocal('i32');
+    this.code.get(this.framesBase()).get(this.base).i32(2).op('i32.shr_u').i32(this.groupBytes).op('i32.mul').op('i32.add').set(frame);
+    return frame;
+  }
+
+  private save(state: number, target: number): void {
+    const { code, plan } = this;
+    this.setState(state);
+    const saved = this.spills.saved(target);
+    if (!saved.length) return;
+    const frame = this.frame();
+    for (const register of saved) {
+      const slot = this.slots.get(register.id)!;
+      const { wasm } = register.type;
+      if (this.sharesCell(register)) {
+        code.get(frame).get(this.registerLocal(register)).memory(`${wasm}.store`, slot);
+        continue;
+      }
+      for (const half of isWide(register) ? [0, 1] : [0]) {
+        code.get(frame);
+        if (this.isVarying(register)) {
+          code.get(this.laneLocal(register)[half]!);
+        } else {
+          code.get(this.registerLocal(register));
+          this.splat(register.type);
+          const { stride } = plan.spread(register);
+          if (isWide(register)) this.addSteps(stride!, half);
+          else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
+        }
+        if (!plan.together) {
+          code.get(frame).memory('v128.load', slot + 16 * half);
+          this.pushMaskHalf(this.active, isWide(register) ? half : -1);
+          code.op('v128.bitselect');
+        }
+        code.memory('v128.store', slot + 16 * half);
+      }
+    }
+  }
+
+  private restore(entry: number): void {
+    const { kernel } = this;
+    const live = this.spills.needed(entry);
+    const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
+    const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
+    const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    this.block = undefined;
+    if (loaded.length) {
+      const frame = this.frame();
+      const first = { lane: -1 };
+      for (const register of loaded) this.load(register, frame, first);
+    }
+    const made = new Set<number>();
+    const make = (register: Register): void => {
+      const inst = kernel.remade.get(register.id);
+      if (!inst || made.has(register.id)) return;
+      made.add(register.id);
+      inst.uses.forEach(make);
+      this.emitInst(inst);
+    };
+    live.forEach(make);
+    if (cut?.kind === 'cut' && cut.cut !== 'sleep' && cut.inst.defs.length) {
+      this.inst = cut.inst;
+      this.forEachThread(false, [], cut.inst.defs, () => { emitWarpResult(this, cut.inst); });
+      this.endInstruction();
+    }
+  }
+
+  /**
+   * Loads a register. Where threads have cells of their own, those whose value does not fit the first one's step are
+   * left for another turn.
+   */
+  private load(register: Register, frame: number, first: { lane: number }): void {
+    const { code } = this;
+    const slot = this.slots.get(register.id)!;
+    const { wasm } = register.type;
+    const wide = isWide(register);
+    if (this.sharesCell(register)) {
+      code.get(frame).memory(`${wasm}.load`, slot).set(this.registerLocal(register));
+      return;
+    }
+    if (this.isVarying(register)) {
+      this.laneLocal(register).forEach((local, half) => { code.get(frame).memory('v128.load', slot + 16 * half).set(local); });
+      return;
+    }
+    if (first.lane < 0) {
+      first.lane = this.newLocal('i32');
+      code.get(this.active).op('i32x4.bitmask').op('i32.ctz').set(first.lane);
+    }
+    const stride = this.plan.spread(register).stride!;
+    const local = this.registerLocal(register);
+    code.get(frame).get(first.lane).i32(wide ? 3 : 2).op('i32.shl').op('i32.add').memory(`${wasm}.load`, slot);
+    if (stride) {
+      code.get(first.lane).i32(stride).op('i32.mul');
+      if (wide) code.op('i64.extend_i32_s');
+      code.op(`${wasm}.sub`);
+    }
+    code.set(local);
+    const shape = wide ? 'i64x2' : 'i32x4';
+    for (const half of wide ? [0, 1] : [0]) {
+      code.get(local);
+      this.splat(register.type);
+      if (wide) this.addSteps(stride, half);
+      else if (stride) code.v128([0, stride, 2 * stride, 3 * stride]).op('i32x4.add');
+      code.get(frame).memory('v128.load', slot + 16 * half).op(`${shape}.eq`);
+    }
+    if (wide) code.shuffle([0, 2, 4, 6]);
+    code.get(this.active).op('v128.and').set(this.active);
+  }
+
+  // ---- control flow
+
+  private clearActive(): void {
+    this.code.v128([0, 0, 0, 0]).set(this.active);
+  }
+
+  private waitMask(block: number): number {
+    let local = this.waiting.get(block);
+    if (local === undefined) this.waiting.set(block, local = this.newLocal('v128'));
+    return local;
+  }
+
+  private innerEntries(region: Region): number[] {
+    return this.entries.filter(block => region.members.has(block) && block !== region.header);
+  }
+
+  private emitRegion(region: Region): void {
+    const { code, kernel: { blocks } } = this;
+    const inner = this.innerEntries(region);
+    const { items } = region;
+    const isLoop = region.header >= 0;
+    const end = {};
+    /** Where a loop's threads come together that wait to go round again. */
+    const tail = {};
+    this.openLabel('block', end);
+    if (isLoop) {
+      // Threads that a turn resumes inside are let through.
+      code.get(this.entryNumber).op('i32.eqz');
+      this.when(() => { this.arriveAt(region.header, end); });
+      const label = {};
+      this.loopLabels.set(region, label);
+      this.openLabel('loop', label);
+      this.openLabel('block', tail);
+    }
+    const after: object[] = [];
+    for (let index = items.length - 1; index > 0; index--) {
+      const label = {};
+      after[index] = label;
+      this.blockLabels.set(firstBlock(items[index]!), label);
+      this.openLabel('block', label);
+    }
+    const bottom = {};
+    if (inner.length) {
+      this.openLabel('block', bottom);
+      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
+      const target = (block: number): number => {
+        const index = inner.includes(block) ? items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block)) : 0;
+        return this.depthOf(index > 0 ? after[index]! : bottom);
+      };
+      code.u32(this.depthOf(bottom));
+      for (const block of this.entries) code.u32(target(block));
+      code.u32(this.depthOf(bottom));
+      this.closeLabel();
+    }
+    items.forEach((item, index) => {
+      if (index > 0) this.closeLabel();
+      if (typeof item !== 'number') {
+        this.weight *= 8;
+        this.emitRegion(item);
+        this.weight /= 8;
+        return;
+      }
+      const next = after[index + 1] ?? (isLoop ? tail : end);
+      if (this.entryOf.has(item)) {
+        if (item !== region.header) {
+          code.get(this.entryNumber).op('i32.eqz');
+          this.when(() => { this.arriveAt(item, next); });
+        }
+        code.i32(0).set(this.entryNumber);
+      } else if (item !== region.header) {
+        this.arriveAt(item, next);
+      }
+      this.emitBlock(blocks[item]!);
+    });
+    if (isLoop) {
+      this.closeLabel();
+      if (this.plan.waitsAt(region.header)) this.repeat(region);
+      this.closeLabel();
+      this.loopLabels.delete(region);
+    }
+    this.closeLabel();
+  }
+
+  /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
+  private arriveAt(block: number, past: object): void {
+    const { code, plan } = this;
+    if (plan.waitsAt(block)) {
+      const waiting = this.waitMask(block);
+      code.get(this.active).get(waiting).op('v128.or').set(this.active).v128([0, 0, 0, 0]).set(waiting);
+    }
+    const order = this.kernel.shape.order;
+    const before = order[order.indexOf(block) - 1];
+    if (before === undefined || (plan.convergent(before) && !plan.parts(before))) return;
+    code.get(this.active).op('v128.any_true').op('i32.eqz');
+    // With nobody waiting anywhere, nobody is left.
+    this.branchTo(plan.convergent(block) ? this.turnLabel : past, 'br_if');
+  }
+
+  /** The end of a loop at whose header threads wait. */
+  private repeat(region: Region): void {
+    const { code } = this;
+    const waiting = this.waitMask(region.header);
+    code.get(waiting).set(this.active).v128([0, 0, 0, 0]).set(waiting);
+    code.get(this.active).op('v128.any_true');
+    this.when(() => {
+      this.backEdge(region.header, region);
+      this.clearActive();
+    });
+  }
+
+  /** Takes a back edge with the active threads while the turn lasts; past that they are suspended. */
+  private backEdge(header: number, region: Region): void {
+    const { code } = this;
+    code.get(this.slice).i32(1).op('i32.sub').tee(this.slice).i32(0).op('i32.gt_s');
+    this.branchTo(this.loopLabels.get(region)!, 'br_if');
+    this.save(this.entryOf.get(header)!, header);
+  }
+
+  private emitBlock(block: Block): void {
+    this.block = block;
+    const lastUse = new Map<number, number>();
+    block.insts.forEach((inst, index) => {
+      for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
+      for (const register of inst.defs) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
+    });
+    const { ending } = block;
+    if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
+    const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
+      for (let index = from; index < to; index++) {
+        const inst = block.insts[index]!;
+        this.emitInst(inst);
+        for (const register of [...inst.uses, ...inst.defs]) {
+          if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
+        }
+      }
+    };
+    const count = block.insts.length;
+    const run = findUncheckedRun(this, block);
+    if (run) {
+      emit(0, run.from);
+      this.emitBothWays(block, run, keep => { emit(run.from, count, keep); });
+    } else {
+      emit(0, count);
+    }
+    this.emitEnding(block);
+    this.endInstruction();
+    if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
+  private emitBothWays(block: Block, run: UncheckedRun, emit: (keep: ReadonlySet<Register>) => void): void {
+    const { code } = this;
+    const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
+    const outside = new Set<Register>();
+    const ending = 'inst' in block.ending ? block.ending.inst.uses : [];
+    for (const inst of block.insts.slice(run.from)) {
+      for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
+    }
+    for (const register of block.insts.slice(0, run.from).flatMap(inst => inst.defs)) if (inside.has(register)) outside.add(register);
+    for (const register of ending) outside.add(register);
+    for (const register of outside) {
+      if (this.isVarying(register)) this.laneLocal(register);
+      else this.registerLocal(register);
+    }
+    const places = checkRun(this, run);
+    code.op('if').byte(0x40);
+    this.unchecked = places;
+    const { lanes, threads } = this.effort;
+    this.nest(() => { emit(outside); });
+    this.unchecked = undefined;
+    Object.assign(this.effort, { lanes, threads });
+    code.op('else');
+    this.nest(() => { emit(outside); });
+    code.op('end');
+    for (const register of outside) if (!ending.includes(register)) this.releaseRegister(register);
+  }
+
+  private emitEnding(block: Block): void {
+    const { code, plan } = this;
+    const { ending, index } = block;
+    if ('inst' in ending) this.inst = ending.inst;
+    const soft = !plan.convergent(index) || plan.parts(index);
+    switch (ending.kind) {
+      case 'jump':
+        if (soft) this.send(index, ending.to);
+        else this.jump(index, ending.to);
+        return;
+      case 'branch': {
+        const { register, negated } = ending.inst.predicate!;
+        const { yes, no } = ending;
+        if (yes === no) {
+          if (soft) this.send(index, yes);
+          else this.jump(index, yes);
+        } else if (plan.parts(index)) {
+          this.part(index, register, negated, yes, no);
+        } else {
+          code.get(this.registerLocal(register));
+          if (negated) code.op('i32.eqz');
+          if (soft) {
+            code.op('if').byte(0x40);
+            this.nest(() => {
+              this.send(index, yes);
+              code.op('else');
+              this.send(index, no);
+            });
+            code.op('end');
+          } else {
+            this.when(() => { this.jump(index, yes, false); });
+            this.jump(index, no);
+          }
+        }
+        return;
+      }
+      case 'return': case 'exit':
+        this.exit();
+        break;
+      case 'trap':
+        code.get(this.ctx).get(this.base).get(this.active).op('i32x4.bitmask').op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
+        this.call('fault_trap');
+        this.leaveFaulted();
+        return;
+      case 'cut': {
+        const { inst } = ending;
+        const entry = this.entryOf.get(ending.to)!;
+        if (ending.cut === 'sleep') {
+          this.emitInst(inst);
+          this.save(entry, ending.to);
+        } else {
+          if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
+          else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
+          this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
+        }
+        break;
+      }
+      case 'switch': throw this.unsupported();
+    }
+    if (soft) this.clearActive();
+    else this.branchTo(this.turnLabel);
+  }
+
+  /** The active threads are done. */
+  private exit(): void {
+    if (this.kernel.layout.stateful) this.setState(STATE.exited);
+  }
+
+  /** True when control reaches `to` from the end of `from` by itself. */
+  private fallsTo(from: number, to: number): boolean {
+    if (this.following.get(from) !== to) return false;
+    for (const region of this.loopLabels.keys()) if (region.header === to || !region.members.has(to)) return false;
+    return true;
+  }
+
+  /** All active threads go to a block, which control reaches in the order of the layout. */
+  private send(from: number, to: number): void {
+    if (this.fallsTo(from, to)) return;
+    if (this.plan.leaves(to)) this.exit();
+    else this.code.get(this.active).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+    this.clearActive();
+  }
+
+  /** Threads take a branch each by its own predicate. */
+  private part(from: number, register: Register, negated: boolean, yes: number, no: number): void {
+    const { code } = this;
+    const condition = this.laneLocal(register)[0]!;
+    const taken = this.temp('v128');
+    const rest = this.temp('v128');
+    code.get(this.active).get(condition).op('v128.and').set(taken);
+    code.get(this.active).get(condition).op('v128.andnot').set(rest);
+    const [yesMask, noMask] = negated ? [rest, taken] : [taken, rest];
+    let stay = -1;
+    for (const [to, mask] of [[yes, yesMask], [no, noMask]] as const) {
+      if (this.fallsTo(from, to)) {
+        stay = mask;
+      } else if (this.plan.leaves(to)) {
+        if (this.kernel.layout.stateful) {
+          code.get(mask).set(this.active);
+          this.exit();
+        }
+      } else {
+        code.get(mask).get(this.waitMask(to)).op('v128.or').set(this.waitMask(to));
+      }
+    }
+    if (stay >= 0) code.get(stay).set(this.active);
+    else this.clearActive();
+  }
+
+  /** All threads that are left go to a block at once. */
+  private jump(from: number, to: number, mayFallThrough = true): void {
+    for (const region of this.loopLabels.keys()) {
+      if (region.header !== to) continue;
+      this.backEdge(to, region);
+      this.branchTo(this.turnLabel);
+      return;
+    }
+    if (mayFallThrough && this.fallsTo(from, to)) return;
+    if (this.plan.leaves(to)) {
+      this.exit();
+      this.branchTo(this.turnLabel);
+      return;
+    }
+    this.branchTo(this.blockLabels.get(to)!);
+  }
+
+  // ---- the whole function
+
+  emit(): { locals: readonly LocalType[]; code: Uint8Array } {
+    const { code, kernel: { layout } } = this;
+    const { stateful } = layout;
+    if (stateful) {
+      this.entryNumber = this.newLocal('i32');
+      this.slice = this.newLocal('i32');
+      this.fuel = this.newLocal('i32');
+      this.states = this.newLocal('v128');
+      this.todo = this.newLocal('v128');
+    }
+    const done = {};
+    this.openLabel('block', done);
+    this.openLabel('loop', this.groupLabel);
+    code.get(this.base).get(this.to).op('i32.ge_u');
+    this.branchTo(done, 'br_if');
+    code.get(this.base).set(this.thread);
+    // Pushes the mask of the threads that exist: the last group of a block may lack some.
+    const existing = this.newLocal('v128');
+    const exists = (): void => {
+      code.v128([-1, -1, -1, -1]).set(existing).get(this.base).i32(3).op('i32.add').get(this.contextField('threads')).op('i32.ge_u');
+      this.when(() => {
+        code.get(this.base).op('i32x4.splat').v128(RAMP).op('i32x4.add').get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing);
+      });
+      code.get(existing);
+    };
+    const turns = {};
+    if (stateful) {
+      const groupDone = {};
+      this.openLabel('block', groupDone);
+      this.pushStatesAddress();
+      code.memory('v128.load').tee(this.states).v128([0, 0, 0, 0]).op('i32x4.ge_s');
+      exists();
+      code.op('v128.and').set(this.todo);
+      this.openLabel('loop', turns);
+      code.get(this.todo).op('v128.any_true').op('i32.eqz');
+      this.branchTo(groupDone, 'br_if');
+      this.pushStatesAddress();
+      code.get(this.todo).op('i32x4.bitmask').op('i32.ctz').i32(2).op('i32.shl').op('i32.add').memory('i32.load').tee(this.entryNumber);
+      code.op('i32x4.splat').get(this.states).op('i32x4.eq').get(this.todo).op('v128.and').set(this.active);
+      code.i32(THREAD_SLICE).set(this.slice);
+    } else {
+      exists();
+      code.set(this.active);
+    }
+    this.openLabel('block', this.turnLabel);
+    if (stateful) {
+      this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+      code.get(this.todo).get(this.active).op('v128.andnot').set(this.todo);
+    } else {
+      this.clearRegisters();
+    }
+    this.emitRegion(this.kernel.shape.root);
+    this.closeLabel();
+    if (stateful) {
+      code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
+      this.branchTo(turns);
+      this.closeLabel();
+      this.closeLabel();
+    }
+    this.emitNextGroup();
+    this.branchTo(this.groupLabel);
+    this.closeLabel();
+    this.closeLabel();
+    if (stateful) this.storeFuel();
+    code.i32(STATUS.done).op('end');
+    const whole = new Code();
+    whole.append(this.prologueBytes()).append(code.finish());
+    return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  private storeFuel(): void {
+    const { code, around: { linker } } = this;
+    code.get(this.fuel).op('global.set').u32(linker.globalIndex('fuel')).i32(0).op('global.set').u32(linker.globalIndex('carry'));
+  }
+
+  /** Registers that some path reads before it writes them start at zero. */
+  private clearRegisters(): void {
+    const { code } = this;
+    for (const register of this.liveness.liveIn(0)) {
+      if (this.isVarying(register)) {
+        for (const local of this.laneLocal(register)) code.v128([0, 0, 0, 0]).set(local);
+        continue;
+      }
+      const { wasm } = register.type;
+      if (wasm === 'i64') code.i64(0);
+      else if (wasm === 'f32') code.f32(0);
+      else if (wasm === 'f64') code.f64(0);
+      else code.i32(0);
+      code.set(this.registerLocal(register));
+    }
+  }
+
+  private emitNextGroup(): void {
+    const { code, tids } = this;
+    code.get(this.base).i32(4).op('i32.add').set(this.base);
+    if (tids.some(local => local >= 0)) {
+      const x = tids[0] >= 0 ? tids[0] : (tids[0] = this.newLocal('i32'));
+      code.get(x).i32(4).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
+      this.when(() => {
+        code.i32(0).set(x);
+        const [, y, z] = tids;
+        if (y < 0 && z < 0) return;
+        const ty = y >= 0 ? y : (tids[1] = this.newLocal('i32'));
+        code.get(ty).i32(1).op('i32.add').tee(ty).get(this.contextWord(CTX.blockDim + 4)).op('i32.eq');
+        this.when(() => {
+          code.i32(0).set(ty);
+          if (z >= 0) code.get(z).i32(1).op('i32.add').set(z);
+        });
+      });
+    }
+    if (!this.kernel.layout.stateful) return;
+    code.get(this.fuel).i32(0).op('i32.le_s');
+    this.when(() => {
+      code.get(this.base).op('global.set').u32(this.around.linker.globalIndex('cursor'));
+      this.storeFuel();
+      code.i32(STATUS.yielded).op('return');
+    });
+  }
+
+  private prologueBytes(): Uint8Array {
+    const { prologue } = this;
+    if (this.kernel.layout.stateful) {
+      prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
+    } else {
+      prologue.i32(0).set(this.from).get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
+    }
+    prologue.get(this.from).set(this.base);
+    const [x, y, z] = this.tids;
+    const width = (): void => { prologue.get(this.ctx).memory('i32.load', CTX.blockDim); };
+    const height = (): void => { prologue.get(this.ctx).memory('i32.load', CTX.blockDim + 4); };
+    if (x >= 0) {
+      prologue.get(this.from);
+      width();
+      prologue.op('i32.rem_u').set(x);
+    }
+    for (const [local, operation] of [[y, 'i32.rem_u'], [z, 'i32.div_u']] as const) {
+      if (local < 0) continue;
+      prologue.get(this.from);
+      width();
+      prologue.op('i32.div_u');
+      height();
+      prologue.op(operation).set(local);
+    }
+    return prologue.finish();
+  }
+}
+
+/** Bytes of scratch for a block that runs in lanes. */
+export function laneScratchBytes(layout: FrameLayout, groupBytes: number, threads: number): number {
+  const groups = (threads + 3) >> 2;
+  return bytesBeforeFrames(layout, threads) + groups * (groupBytes + 4 * layout.localBytes);
+}
+

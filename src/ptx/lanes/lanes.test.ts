@@ -1,0 +1,227 @@
+// The two back ends against each other, bit for bit: programs made at random, block shapes that leave groups of four
+// incomplete, threads that part and meet again.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FAULT, STATUS } from '../index.js';
+import { Grid, kernelText, sample } from '../run-grid.test-support.js';
+import type { Dimensions } from '../run-grid.test-support.js';
+
+const RUNS = 150;
+const SHAPES: readonly Dimensions[] = [[32], [33], [7], [1], [4, 3], [8, 4], [16, 2, 2], [5, 5], [64], [100], [12, 1, 3], [2, 16]];
+const R = 6;
+const F = 4;
+const D = 2;
+
+type Node =
+  | { kind: 'text'; text: string }
+  | { kind: 'if'; condition: string; then: Node[]; otherwise: Node[] }
+  | { kind: 'loop'; count: number; bound: number; body: Node[] };
+
+const register = (prefix: string, count: number): fc.Arbitrary<string> => fc.nat(count - 1).map(index => `%${prefix}${index}`);
+const r = register('r', R);
+const f = register('f', F);
+const d = register('d', D);
+const number = fc.constantFrom('0', '1', '-1', '3', '4', '7', '31', '32', '255', '0x7fffffff', '0x80000000', '12345');
+const either = fc.oneof({ weight: 3, arbitrary: r }, { weight: 1, arbitrary: number });
+const literal = fc.constantFrom('0f3F800000', '0f00000000', '0f80000000', '0f40490FDB', '0f7F800000', '0f00000001', '0fBF000000', '0f4B800000');
+const real = fc.oneof({ weight: 4, arbitrary: f }, { weight: 1, arbitrary: literal });
+const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ') });
+const text = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Node> =>
+  fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: `${predicate}${line}` }));
+
+const integer = fc.oneof(
+  fc.tuple(fc.constantFrom('add.s32', 'sub.u32', 'mul.lo.s32', 'mul.hi.u32', 'mul.hi.s32', 'and.b32', 'or.b32', 'xor.b32', 'min.s32', 'max.u32', 'min.u32', 'div.u32', 'rem.s32',
+    'shl.b32', 'shr.u32', 'shr.s32'), r, either, either).map(([op, a, b, c]) => `${op} ${a}, ${b.startsWith('%') ? b : '%r0'}, ${c};`),
+  fc.tuple(fc.constantFrom('mad.lo.s32', 'mad.hi.u32', 'lop3.b32', 'bfi.b32', 'shf.l.wrap.b32', 'shf.r.clamp.b32'), r, r, r, either, fc.nat(255))
+    .map(([op, a, b, c, x, table]) => op === 'lop3.b32' ? `${op} ${a}, ${b}, ${c}, ${a}, ${table};` : op === 'bfi.b32' ? `${op} ${a}, ${b}, ${c}, ${table % 40}, ${table % 9};` : `${op} ${a}, ${b}, ${c}, ${x};`),
+  fc.tuple(fc.constantFrom('neg.s32', 'abs.s32', 'not.b32', 'popc.b32', 'clz.b32', 'brev.b32', 'mov.u32', 'cvt.s32.s8', 'cvt.u32.u16'), r, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
+  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
+);
+const floating = fc.oneof(
+  fc.tuple(fc.constantFrom('add.f32', 'sub.rn.f32', 'mul.f32', 'mul.ftz.f32', 'div.rn.f32', 'min.f32', 'max.f32', 'max.NaN.f32', 'add.rz.f32'), f, real, real).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
+  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
+  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('cvt.rn.f32.s32', 'cvt.rn.f32.u32'), f, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
+);
+const wide = fc.oneof(
+  fc.tuple(fc.constantFrom('add.s64', 'sub.s64', 'mul.lo.s64', 'and.b64', 'xor.b64', 'min.u64'), d, d, d).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
+  fc.tuple(fc.constantFrom('mul.wide.s32', 'mul.wide.u32'), d, r, either).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
+  fc.tuple(fc.constantFrom('cvt.s64.s32', 'cvt.u64.u32'), d, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(r, d).map(([a, b]) => `cvt.u32.u64 ${a}, ${b};`),
+  fc.tuple(d, d, fc.nat(70)).map(([a, b, count]) => `shr.s64 ${a}, ${b}, ${count};`),
+);
+const compare = fc.oneof(
+  fc.tuple(fc.constantFrom('%q0', '%q1'), fc.constantFrom('eq.s32', 'lt.s32', 'ge.u32', 'gt.s32', 'lo.u32'), r, either).map(([q, op, a, b]) => `setp.${op} ${q}, ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('%q0', '%q1'), fc.constantFrom('lt.f32', 'neu.f32', 'geu.f32', 'equ.f32', 'nan.f32'), f, real).map(([q, op, a, b]) => `setp.${op} ${q}, ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('%q0', '%q1'), d, d).map(([q, a, b]) => `setp.lt.u64 ${q}, ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('and', 'or', 'xor')).map(([op]) => `${op}.pred %q0, %q0, %q1;`),
+);
+/** Reads the input: anywhere, or at the thread's own place. */
+const read = fc.oneof(
+  fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 255; mad.wide.u32 %a, %x, 4, %in; ld.global.u32 ${a}, [%a];`),
+  fc.tuple(r, fc.nat(7)).map(([a, at]) => `ld.global.b32 ${a}, [%mine+${4 * at}];`),
+  fc.tuple(f, fc.nat(7)).map(([a, at]) => `ld.global.f32 ${a}, [%mine+${1024 + 4 * at}];`),
+  fc.tuple(d).map(([a]) => `ld.global.b64 ${a}, [%mine8];`),
+  fc.tuple(r, fc.nat(9)).map(([a, at]) => `ld.global.u32 ${a}, [%in+${4 * at}];`),
+  fc.tuple(r, fc.nat(9)).map(([a, at]) => `ld.global.u8 ${a}, [%mine+${at}];`),
+);
+const write = fc.oneof(
+  fc.tuple(r, fc.nat(3)).map(([a, at]) => `st.global.u32 [%log+${4096 * at}], ${a};`),
+  fc.tuple(r).map(([a]) => `red.global.add.u32 [%sum], ${a};`),
+);
+const one = fc.oneof({ weight: 6, arbitrary: text(integer) }, { weight: 5, arbitrary: text(floating) }, { weight: 2, arbitrary: text(wide) },
+  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) },
+  { weight: 3, arbitrary: read.map((line): Node => ({ kind: 'text', text: line })) });
+/** Where all threads meet: barriers around an exchange through shared memory, and warp operations. */
+const meeting = fc.oneof(
+  fc.tuple(r, r).map(([a, b]) => `st.shared.u32 [%cell], ${a}; bar.sync 0; and.b32 %x, ${b}, 127; mad.lo.u32 %x, %x, 4, %base; ld.shared.u32 ${b}, [%x]; bar.sync 0;`),
+  fc.tuple(r, r, fc.constantFrom('bfly', 'down', 'up', 'idx'), fc.nat(9)).map(([a, b, mode, by]) => `shfl.sync.${mode}.b32 ${a}, ${b}, ${by}, ${mode === 'up' ? 0 : 31}, -1;`),
+  fc.tuple(f, f, fc.nat(16)).map(([a, b, by]) => `shfl.sync.bfly.b32 ${a}|%q1, ${b}, ${by}, 31, -1;`),
+  fc.constantFrom('vote.sync.ballot.b32 %r0, %q0, -1;', 'vote.sync.any.pred %q1, %q0, -1;', 'redux.sync.add.s32 %r1, %r2, -1;'),
+).map((line): Node => ({ kind: 'text', text: line }));
+
+const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
+  body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
+  divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
+    fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
+}));
+const program = fc.record({
+  parts: fc.array(fc.tuple(body, fc.option(meeting, { nil: undefined })), { minLength: 1, maxLength: 4 }),
+  exits: fc.boolean(), repeats: fc.boolean(),
+});
+
+/** The text of a kernel that runs the program and stores every register. */
+function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]; exits: boolean; repeats: boolean }): string {
+  let labels = 0;
+  let loops = 0;
+  const emit = (nodes: readonly Node[]): string => nodes.map(node => {
+    switch (node.kind) {
+      case 'text': return node.text;
+      case 'if': {
+        const [no, end] = [labels++, labels++];
+        const condition = node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
+        return `@${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
+      }
+      case 'loop': {
+        const [head, counter] = [labels++, loops++];
+        return `and.b32 %n${counter}, %r${node.count}, ${node.bound};\nL${head}:\n${emit(node.body)}\nsub.s32 %n${counter}, %n${counter}, 1;\nsetp.ge.s32 %m, %n${counter}, 0;\n@%m bra L${head};`;
+      }
+    }
+  }).join('\n');
+  const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
+  return kernelText('k', '.param .u64 in, .param .u64 out', `
+    .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %n<${loops + 1}>; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine8, %log, %sum, %o;
+    .reg .pred %q0, %q1, %m; .shared .align 16 .b8 cells[512];
+    ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
+    mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
+    mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
+    mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
+    cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
+    setp.lt.u32 %q0, %r0, 3; setp.gt.u32 %q1, %r2, 0x70000000;
+    ${exits ? 'setp.gt.u32 %m, %t, 29; @%m exit;' : ''}
+    ${repeats ? 'mov.u32 %n' + loops + ', 2;\nR:' : ''}
+    ${middle}
+    ${repeats ? `sub.u32 %n${loops}, %n${loops}, 1; setp.ne.u32 %m, %n${loops}, 0; @%m bra R;` : ''}
+    mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
+    ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
+    ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; ret;`);
+}
+
+const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
+
+function run(source: string, block: Dimensions, options: { simd: boolean; relaxedFma: boolean }, fuel = 0x7fffffff): { out: Uint32Array; status: number; lanes: number } {
+  const grid = new Grid(source, { ...options, pages: 64 });
+  const from = grid.put(input);
+  const out = grid.put(new Uint32Array(32768));
+  const { status } = grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [2], block, fuel });
+  return { out: out.view, status, lanes: grid.kernel('k').lanes };
+}
+
+const differences = (a: Uint32Array, b: Uint32Array): number[] => {
+  const found: number[] = [];
+  for (let index = 0; index < a.length && found.length < 8; index++) if (a[index] !== b[index]) found.push(index);
+  return found;
+};
+
+describe('lanes', () => {
+  for (const relaxedFma of [true, false]) {
+    it(`give the scalar back end's results ${relaxedFma ? 'with' : 'without'} fused relaxed_madd`, () => {
+      let inLanes = 0;
+      fc.assert(fc.property(program, fc.constantFrom(...SHAPES), (made, block) => {
+        const source = kernel(made as Parameters<typeof kernel>[0]);
+        const scalar = run(source, block, { simd: false, relaxedFma });
+        const lanes = run(source, block, { simd: true, relaxedFma });
+        if (lanes.lanes === 4) inLanes++;
+        expect(lanes.status).toBe(scalar.status);
+        expect(differences(lanes.out, scalar.out), source).toEqual([]);
+      }), { numRuns: RUNS });
+      // Some are mostly made of what has no vector form; most are not.
+      expect(inLanes).toBeGreaterThan(RUNS / 2);
+    }, 120_000);
+  }
+
+  it('do the same whatever the fuel', () => {
+    fc.assert(fc.property(program, fc.constantFrom(...SHAPES), fc.integer({ min: 1, max: 40 }), (made, block, fuel) => {
+      const source = kernel(made as Parameters<typeof kernel>[0]);
+      const plenty = run(source, block, { simd: true, relaxedFma: true });
+      const little = run(source, block, { simd: true, relaxedFma: true }, fuel);
+      expect(little.status).toBe(plenty.status);
+      expect(differences(little.out, plenty.out), source).toEqual([]);
+    }), { numRuns: 40 });
+  }, 120_000);
+
+  it('report the first running thread whose access is bad', () => {
+    const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %p; .reg .b32 %t; .reg .pred %q; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+      setp.lt.u32 %q, %t, 6; @%q bra done; mad.wide.u32 %p, %t, 4, %o; st.global.u32 [%p], %t; setp.lt.u32 %q, %t, 10; @%q bra done;
+      ld.global.u32 %t, [%t]; done: ret;`);
+    for (const simd of [false, true]) {
+      const grid = new Grid(source, { simd, pages: 16 });
+      const out = grid.put(new Uint32Array(64));
+      const { status, fault } = grid.run('k', [{ i64: out.address }], { grid: [1], block: [32] });
+      expect(status).toBe(STATUS.fault);
+      expect(fault?.kind).toBe(FAULT.outOfBounds);
+      expect(fault?.thread).toBe(10);
+      expect(fault?.address).toBe(10n);
+    }
+  });
+
+  // Threads that waited for the loop's header were once lost where all others had left the loop's last block out.
+  it.each([[3, 5], [3, 400], [63, 20], [255, 3]])('wait for a header while nobody runs the loop\'s end: 1 of %i, %i times', (mask, times) => {
+    const body = `.reg .b64 %rd<12>; .reg .b32 %r<30>; .reg .pred %p<4>;
+      ld.param.u64 %rd0, [out]; mov.u32 %r22, %tid.x; mul.wide.u32 %rd10, %r22, 4; add.u64 %rd11, %rd0, %rd10;
+      mov.u32 %r10, 0; mad.lo.u32 %r15, %r22, 7919, 12345;
+    again:
+      mad.lo.u32 %r15, %r15, 1664525, 1013904223; shr.u32 %r16, %r15, 8; and.b32 %r16, %r16, ${mask};
+      setp.ne.u32 %p0, %r16, 0;
+      @%p0 bra again;
+      add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, ${times};
+      @%p1 bra again;
+      st.global.u32 [%rd11], %r15;
+      ret;`;
+    const [threads, lanes] = [false, true].map(simd => {
+      const grid = new Grid(kernelText('k', '.param .u64 out', body), { simd });
+      const out = grid.put(new Uint32Array(40));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [40], fuel: 100_000, maxCalls: 100 }).status).toBe(STATUS.done);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(threads);
+  });
+
+  it('say why a kernel has none', () => {
+    const lanes = (source: string, name: string): [number, string | undefined] => {
+      const found = new Grid(source, { simd: true }).kernel(name);
+      return [found.lanes, found.whyNoLanes];
+    };
+    expect(lanes(sample('k01_saxpy'), 'saxpy')).toEqual([4, undefined]);
+    expect(lanes(sample('k04_sgemm'), 'sgemm_tiled')).toEqual([4, undefined]);
+    expect(lanes(sample('k10_mandel'), 'mandel')).toEqual([4, undefined]);
+    expect(lanes(sample('k17_calls'), 'recursion')).toEqual([1, 'it calls functions']);
+    expect(lanes(sample('k20_switch_goto'), 'irrg')).toEqual([1, 'its control flow is irreducible']);
+  });
+});

@@ -1,0 +1,81 @@
+// Which registers a suspension must write to the frame and a resumption must read. A cell that was read and whose
+// register has not been written since is still good; a register that is not used before the next suspension is not read.
+
+import type { Block } from '../analysis/blocks.js';
+import { successors } from '../analysis/blocks.js';
+import { instructionsOf } from '../analysis/liveness.js';
+import type { Liveness } from '../analysis/liveness.js';
+import type { Register } from '../analysis/program.js';
+
+export interface Spills {
+  /** Registers to write when threads are suspended before an entry. */
+  saved(entry: number): readonly Register[];
+  /** Registers to read, or to compute again, when threads go on at an entry. */
+  needed(entry: number): readonly Register[];
+}
+
+export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean): Spills {
+  const position = new Map(order.map((block, index) => [block, index]));
+  const isEntry = new Set(entries);
+  /** Entries before which a block may suspend its threads. */
+  const suspends = (block: Block): number[] => block.ending.kind === 'cut' ? [block.ending.to]
+    : successors(block).filter(to => isEntry.has(to) && position.get(to)! <= position.get(block.index)!);
+  const reached = order.map(index => blocks[index]!);
+
+  // Forward: registers that may differ from their cells.
+  const changed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
+  for (const register of liveness.liveIn(0)) changed.get(order[0]!)!.add(register);
+  for (const { ending } of reached) if (ending.kind === 'cut' && ending.cut !== 'sleep') for (const register of ending.inst.defs) changed.get(ending.to)?.add(register);
+  const leaving = new Map<number, Set<Register>>();
+  for (let grows = true; grows;) {
+    grows = false;
+    for (const block of reached) {
+      const out = new Set(changed.get(block.index));
+      for (const inst of block.insts) for (const register of inst.defs) out.add(register);
+      // Those that sleep have their result before they do.
+      if (block.ending.kind === 'cut' && block.ending.cut === 'sleep') for (const register of block.ending.inst.defs) out.add(register);
+      leaving.set(block.index, out);
+      if (block.ending.kind === 'cut') continue;
+      for (const to of successors(block)) {
+        const into = changed.get(to)!;
+        const before = into.size;
+        for (const register of out) into.add(register);
+        if (into.size > before && position.get(to)! <= position.get(block.index)!) grows = true;
+      }
+    }
+  }
+  const saved = new Map<number, Set<Register>>(entries.map(entry => [entry, new Set()]));
+  for (const block of reached) {
+    const arriving = block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
+    for (const entry of suspends(block)) {
+      const live = new Set(liveness.liveIn(entry));
+      for (const register of leaving.get(block.index)!) {
+        if (live.has(register) && inFrame(register) && !arriving.includes(register)) saved.get(entry)!.add(register);
+      }
+    }
+  }
+
+  // Backward: what a turn may use, the writing of cells included.
+  const needed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
+  for (let grows = true; grows;) {
+    grows = false;
+    for (const block of [...reached].reverse()) {
+      const live = new Set<Register>();
+      if (block.ending.kind !== 'cut') for (const to of successors(block)) for (const register of needed.get(to)!) live.add(register);
+      for (const entry of suspends(block)) for (const register of saved.get(entry)!) live.add(register);
+      for (const inst of [...instructionsOf(block)].reverse()) {
+        if (inst !== ('inst' in block.ending ? block.ending.inst : undefined)) for (const register of inst.defs) live.delete(register);
+        for (const register of inst.uses) live.add(register);
+      }
+      const known = needed.get(block.index)!;
+      if (live.size > known.size) {
+        needed.set(block.index, live);
+        grows = true;
+      }
+    }
+  }
+  return {
+    saved: entry => [...saved.get(entry)!],
+    needed: entry => liveness.liveIn(entry).filter(register => needed.get(entry)!.has(register)),
+  };
+}

@@ -1,0 +1,188 @@
+// How a register's value differs between the four threads of a group: not at all, by a constant step from one thread
+// to the next, or freely. Steps survive address arithmetic, so that neighbouring threads' accesses become one.
+
+import type { Arg, Inst, Register } from '../analysis/program.js';
+import { isScalarType, scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+
+/** What a thread has more than the thread before it; `undefined` where there is no such number. */
+export interface Spread {
+  stride: number | undefined;
+  /** With stride 1: the group's first thread has a multiple of four. */
+  aligned: boolean;
+}
+
+export const UNIFORM: Spread = { stride: 0, aligned: false };
+export const VARYING: Spread = { stride: undefined, aligned: false };
+const THREAD_INDEX: Spread = { stride: 1, aligned: true };
+
+/** Instructions whose results depend on nothing but their operands, and which do nothing else. */
+const PURE = new Set(['add', 'sub', 'mul', 'mad', 'mul24', 'mad24', 'sad', 'div', 'rem', 'abs', 'neg', 'min', 'max', 'fma', 'rcp',
+  'sqrt', 'rsqrt', 'sin', 'cos', 'lg2', 'ex2', 'tanh', 'copysign', 'testp', 'setp', 'set', 'selp', 'slct', 'and', 'or', 'xor', 'not',
+  'cnot', 'lop3', 'shf', 'shl', 'shr', 'mov', 'copy', 'cvt', 'cvta', 'prmt', 'bfe', 'bfi', 'bfind', 'brev', 'clz', 'popc', 'dp4a',
+  'dp2a', 'bmsk', 'isspacep']);
+/** Once for the group is as good as once for each thread, if all threads have the same operands. */
+const IDEMPOTENT = new Set(['ld', 'ldu', 'st', 'membar', 'fence', 'prefetch', 'prefetchu', 'discard', 'applypriority', 'brkpt', 'pmevent']);
+
+export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !isCarry(inst);
+
+/** Carry chains keep a flag between instructions. */
+export const isCarry = ({ mnemonic, modifiers }: Inst): boolean =>
+  modifiers.includes('cc') || mnemonic === 'addc' || mnemonic === 'subc' || mnemonic === 'madc';
+
+export type SpreadOf = (register: Register) => Spread | undefined;
+
+/** Spread of an operand; absent while a register's is not known yet. */
+export function argSpread(arg: Arg, of: SpreadOf): Spread | undefined {
+  switch (arg.kind) {
+    case 'register': return of(arg.register);
+    case 'special':
+      if (arg.name === 'tid.x' || arg.name === 'laneid') return THREAD_INDEX;
+      return arg.name.startsWith('lanemask') ? VARYING : UNIFORM;
+    case 'symbol': return arg.symbol.kind === 'frame' || arg.symbol.kind === 'incoming' ? VARYING : UNIFORM;
+    case 'address': {
+      if (arg.base) return of(arg.base);
+      return arg.symbol?.kind === 'frame' || arg.symbol?.kind === 'incoming' ? VARYING : UNIFORM;
+    }
+    case 'vector': return all(arg.elements, of);
+    case 'pair': return all([arg.first, arg.second], of);
+    case 'not': return all([arg.operand], of);
+    default: return UNIFORM;
+  }
+}
+
+/** Uniform if all operands are, else varying. */
+function all(args: readonly Arg[], of: SpreadOf): Spread | undefined {
+  for (const arg of args) {
+    const spread = argSpread(arg, of);
+    if (!spread) return undefined;
+    if (spread.stride !== 0) return VARYING;
+  }
+  return UNIFORM;
+}
+
+const literal = (arg: Arg | undefined): number | undefined =>
+  arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n ? Number(arg.value) : undefined;
+
+const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType).map(scalarType);
+
+/**
+ * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a 64-bit register's
+ * value matter to anything but an address: then 32-bit steps may be widened.
+ */
+export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Register) => boolean): Spread | undefined {
+  const sources = inst.args.slice(1);
+  const same = inst.mnemonic === 'st' ? all(inst.args, of) : all(sources, of);
+  if (!same) return undefined;
+  if (inst.predicate) {
+    const predicate = of(inst.predicate.register);
+    if (!predicate) return undefined;
+    if (predicate.stride !== 0) return VARYING;
+  }
+  if (same.stride === 0) return PURE.has(inst.mnemonic) || IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
+  return PURE.has(inst.mnemonic) ? affine(inst, sources, of, wraps) : VARYING;
+}
+
+function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (register: Register) => boolean): Spread {
+  const target = inst.args[0];
+  if (target?.kind !== 'register') return VARYING;
+  const { type: own } = target.register;
+  if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return VARYING;
+  const types = typesOf(inst);
+  if (types.some(type => type.kind === 'float' || type.bits < 32 || type.bits > 64)) return VARYING;
+  if (inst.modifiers.some(word => word === 'sat' || word === 'cc' || word === 'hi')) return VARYING;
+  const spreads = sources.map(arg => argSpread(arg, of));
+  const stride = (index: number): number | undefined => spreads[index]?.stride;
+  const make = (value: number | undefined, aligned = false): Spread =>
+    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 29 ? VARYING : { stride: value, aligned: aligned && value === 1 };
+  const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
+    a === undefined || b === undefined ? undefined : a + sign * b;
+  /** Step of a product: one factor is a literal, or both are uniform. */
+  const times = (a: number, b: number): number | undefined => {
+    if (stride(a) === 0 && stride(b) === 0) return 0;
+    for (const [value, factor] of [[a, b], [b, a]] as const) {
+      const constant = literal(sources[factor]);
+      const step = stride(value);
+      if (constant !== undefined && step !== undefined) return step * (constant | 0);
+    }
+    return undefined;
+  };
+  const wide = own.bits === 64;
+  const widens = inst.modifiers.includes('wide') || ((inst.mnemonic === 'cvt' || inst.mnemonic === 'copy' || inst.mnemonic === 'cvta')
+    && wide && sources[0]?.kind === 'register' && sources[0].register.type.bits < 64) || (inst.mnemonic === 'cvt' && wide && types.at(-1)?.bits === 32);
+  if (widens && !wraps(target.register)) return VARYING;
+  switch (inst.mnemonic) {
+    case 'mov': case 'cvta': case 'copy': case 'cvt': return make(stride(0), spreads[0]?.aligned);
+    case 'add': {
+      const kept = (a: number, b: number): boolean => spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % 4 === 0;
+      return make(plus(stride(0), stride(1)), kept(0, 1) || kept(1, 0));
+    }
+    case 'sub': return make(plus(stride(0), stride(1), -1));
+    case 'mul': return make(times(0, 1));
+    case 'mad': return make(plus(times(0, 1), stride(2)));
+    case 'shl': {
+      const count = literal(sources[1]);
+      const step = stride(0);
+      return count === undefined || step === undefined || count < 0 || count > 28 ? VARYING : make(step * 2 ** count);
+    }
+    case 'shr': {
+      const count = literal(sources[1]);
+      return spreads[0]?.aligned && count !== undefined && count >= 2 ? UNIFORM : VARYING;
+    }
+    case 'and': {
+      for (const [value, other] of [[0, 1], [1, 0]] as const) {
+        const mask = literal(sources[other]);
+        if (!spreads[value]?.aligned || mask === undefined) continue;
+        if ((mask & 3) === 3) return make(1, true);
+        if ((mask & 3) === 0) return UNIFORM;
+      }
+      return VARYING;
+    }
+    default: return VARYING;
+  }
+}
+
+/** The best description that covers both. */
+export function meet(a: Spread, b: Spread): Spread {
+  if (a.stride !== b.stride) return VARYING;
+  return a.aligned === b.aligned ? a : { stride: a.stride, aligned: false };
+}
+
+/** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */
+export function addressOnly(instructions: readonly Inst[], registers: readonly Register[]): (register: Register) => boolean {
+  const other = new Uint8Array(registers.length);
+  for (let changed = true; changed;) {
+    changed = false;
+    const mark = ({ id }: Register): void => {
+      if (other[id]) return;
+      other[id] = 1;
+      changed = true;
+    };
+    for (const inst of instructions) {
+      const target = inst.args[0];
+      const passes = ['add', 'sub', 'mov', 'cvta', 'shl', 'mad', 'copy', 'cvt'].includes(inst.mnemonic) && !inst.modifiers.includes('hi')
+        && !inst.modifiers.includes('cc') && !inst.modifiers.includes('sat') && target?.kind === 'register'
+        && (target.register.type.bits < 64 ? typesOf(inst).every(type => type.kind !== 'float') : !other[target.register.id]);
+      const memory = inst.mnemonic === 'ld' || inst.mnemonic === 'st';
+      inst.args.forEach((arg, index) => {
+        if (arg.kind === 'address' && memory) return;
+        if (index === 0 && inst.defs.length) return;
+        if (passes && arg.kind === 'register') return;
+        for (const register of inst.uses) if (mentions(arg, register)) mark(register);
+      });
+      if (inst.call) inst.uses.forEach(mark);
+    }
+  }
+  return register => !other[register.id];
+}
+
+function mentions(arg: Arg, register: Register): boolean {
+  switch (arg.kind) {
+    case 'register': return arg.register === register;
+    case 'address': return arg.base === register || arg.extra.some(part => mentions(part, register));
+    case 'vector': return arg.elements.some(part => mentions(part, register));
+    case 'pair': return mentions(arg.first, register) || mentions(arg.second, register);
+    case 'not': return mentions(arg.operand, register);
+    default: return false;
+  }
+}

@@ -1,0 +1,103 @@
+// Runs of instructions whose accesses can be checked all at once: those through the same base register at constant
+// offsets are one range. Where all ranges are good and no thread is switched off, the run goes without a check between;
+// otherwise it goes through the same instructions one check at a time.
+
+import type { Block } from '../analysis/blocks.js';
+import type { Arg, Inst, Register } from '../analysis/program.js';
+import type { LaneEmitter } from './lane-emitter.js';
+import { access, testPlace } from './memory.js';
+import type { Access } from './memory.js';
+
+/** Fewer accesses than this are not worth a second copy of their instructions. */
+const LEAST_ACCESSES = 3;
+
+interface Range {
+  base: Register;
+  shared: boolean;
+  wide: boolean;
+  log2: number;
+  start: number;
+  end: number;
+  accesses: { inst: Inst; offset: number }[];
+}
+
+export interface UncheckedRun {
+  /** Index of the run's first instruction; it lasts to the end of the block. */
+  from: number;
+  ranges: Range[];
+  stores: boolean;
+}
+
+export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | undefined {
+  const accesses: { index: number; inst: Inst; found: Access }[] = [];
+  const definedAt = new Map<number, number>();
+  block.insts.forEach((inst, index) => {
+    const found = accessOf(e, inst);
+    if (found) accesses.push({ index, inst, found });
+    for (const { id } of inst.defs) definedAt.set(id, index);
+  });
+  if (accesses.length < LEAST_ACCESSES) return undefined;
+  // The run may start where the bases of most accesses have their last value.
+  const ready = accesses.map(({ found }) => (definedAt.get(found.address.base!.id) ?? -1) + 1);
+  let best = { from: 0, count: 0 };
+  for (const from of new Set(ready)) {
+    const count = accesses.filter(({ index }, at) => index >= from && ready[at]! <= from).length;
+    if (count > best.count) best = { from, count };
+  }
+  if (best.count < LEAST_ACCESSES) return undefined;
+  const ranges = new Map<string, Range>();
+  let stores = false;
+  accesses.forEach(({ index, inst, found }, at) => {
+    if (index < best.from || ready[at]! > best.from) return;
+    const { address, log2, shared, stride, wide } = found;
+    const base = address.base!;
+    const key = `${base.id} ${shared} ${log2}`;
+    const end = address.offset + (stride === 0 ? 1 : 4) * 2 ** log2;
+    const range = ranges.get(key);
+    if (!range) {
+      ranges.set(key, { base, shared, wide, log2, start: address.offset, end, accesses: [{ inst, offset: address.offset }] });
+    } else {
+      if ((address.offset - range.start) % 2 ** log2) return;
+      range.start = Math.min(range.start, address.offset);
+      range.end = Math.max(range.end, end);
+      range.accesses.push({ inst, offset: address.offset });
+    }
+    if (inst.mnemonic === 'st') stores = true;
+  });
+  return { from: best.from, ranges: [...ranges.values()], stores };
+}
+
+/** Plain accesses whose addresses are equal or neighbours. */
+function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
+  if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return undefined;
+  const stores = inst.mnemonic === 'st';
+  if (inst.predicate) return undefined;
+  const value: Arg | undefined = inst.args[stores ? 1 : 0];
+  e.inst = inst;
+  const found = access(e, inst.args[stores ? 0 : 1], value);
+  if (!found || !value) return undefined;
+  if (found.stride === found.type.bits / 8) return found;
+  return found.stride === 0 && !stores && value.kind === 'register' ? found : undefined;
+}
+
+/** Pushes the truth of: every access of the run is good. Leaves the ranges' places in locals. */
+export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: number; offset: number }> {
+  const { code } = e;
+  const places = new Map<Inst, { local: number; offset: number }>();
+  run.ranges.forEach((range, index) => {
+    const { wide, shared, log2, start, end } = range;
+    const type = wide ? 'i64' : 'i32';
+    const whole = e.newLocal(type);
+    const local = wide ? e.newLocal('i32') : whole;
+    code.get(e.registerLocal(range.base));
+    if (start && wide) code.i64(start).op('i64.add');
+    else if (start) code.i32(start).op('i32.add');
+    code.tee(whole);
+    testPlace(e, shared, log2, wide, (end - start) >> log2);
+    if (index) code.op('i32.and');
+    if (wide) code.get(whole).op('i32.wrap_i64').set(local);
+    for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
+  });
+  if (run.stores) code.get(e.active).op('i32x4.all_true').op('i32.and');
+  return places;
+}

@@ -1,0 +1,89 @@
+// The coverage table as Markdown: one row for each mnemonic, made from the forms. `npm run docs:ptx` writes it.
+
+import { isScalarType } from '../scalar-types.js';
+import { RULES } from './all.js';
+import type { Form } from './form.js';
+import { FORMS_OF } from './forms.js';
+import { UNCOVERED_MNEMONICS } from './uncovered.js';
+
+/** What a reader of the ISA may wonder about. */
+const NOTES: Readonly<Record<string, string>> = {
+  alloca: 'up to 4096 bytes per thread and function; more is a stack overflow',
+  applypriority: 'a hint: does nothing',
+  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under a lock; f16 and bf16 are rounded once',
+  bar: 'threads that have exited are not waited for',
+  barrier: '`.cluster`: a block is alone in its cluster; `arrive` is taken together with `wait`',
+  brkpt: 'does nothing',
+  call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail` are provided',
+  cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
+  createpolicy: 'policies change nothing: all are zero',
+  cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',
+  discard: 'a hint: does nothing',
+  div: '`.approx` and `.full` are rounded correctly; division of integers by zero gives all ones',
+  getctarank: 'always 0: a block is alone in its cluster',
+  griddepcontrol: 'does nothing: grids of a stream run one after the other',
+  isspacep: '`.param` is refused in functions that are really called',
+  ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` scalars are atomic loads',
+  mapa: 'the address itself: a block is alone in its cluster',
+  mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
+  nanosleep: 'gives way to other threads, for no certain time',
+  pmevent: 'does nothing',
+  prefetch: 'a hint: does nothing', prefetchu: 'a hint: does nothing',
+  red: 'as `atom`',
+  rem: 'by zero gives the dividend',
+  setmaxnreg: 'does nothing',
+  shfl: 'a thread that reads one that is not there reads its own value',
+  st: 'cache operators, eviction priorities and policies change nothing',
+  trap: 'ends the launch with an error',
+};
+
+const REFUSED: Readonly<Record<string, string>> = {
+  clusterlaunchcontrol: 'clusters of several blocks', istypep: 'textures and surfaces', ldmatrix: 'matrices', mma: 'matrices', movmatrix: 'matrices',
+  multimem: 'memory of several GPUs', stmatrix: 'matrices', suld: 'textures and surfaces', suq: 'textures and surfaces', sured: 'textures and surfaces',
+  sust: 'textures and surfaces', tcgen05: 'tensor memory', tensormap: 'tensor copies', tex: 'textures and surfaces', tld4: 'textures and surfaces',
+  txq: 'textures and surfaces', wgmma: 'matrices of warp groups', wmma: 'matrices',
+};
+
+const unique = (words: Iterable<string>): string[] => [...new Set(words)];
+const code = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(' ');
+
+function combinations({ places }: Form): number {
+  return places.reduce((product, { words, optional }) => product * (words.length + (optional ? 1 : 0)), 1);
+}
+
+/** `add{.rn,.rz}[.ftz].f32 T, T, T` */
+function signature({ mnemonic, places, operands }: Form): string {
+  const parts = places.map(({ words, optional }) => {
+    const alternatives = words.map(word => `.${word}`).join('|');
+    return optional ? `[${alternatives}]` : words.length > 1 ? `{${alternatives}}` : alternatives;
+  });
+  return `${mnemonic}${parts.join('')} ${operands.join(', ')}`.trimEnd();
+}
+
+export function coverageTable(): string {
+  const rows = [...FORMS_OF].sort(([a], [b]) => a < b ? -1 : 1).map(([mnemonic, forms]) => {
+    const words = forms.flatMap(({ places }) => places.flatMap(place => [...place.words]));
+    const types = unique(words.filter(isScalarType));
+    const modifiers = unique(words.filter(word => !isScalarType(word)));
+    const count = forms.reduce((sum, row) => sum + combinations(row), 0);
+    return `| ${mnemonic} | ${code(types)} | ${code(modifiers)} | ${count} | ${NOTES[mnemonic] ?? ''} |`;
+  });
+  // copy is the compiler's own.
+  const others = [...RULES.keys()].filter(mnemonic => !FORMS_OF.has(mnemonic) && mnemonic !== 'copy').sort();
+  const refused = [...UNCOVERED_MNEMONICS].sort().map(mnemonic => `| ${mnemonic} | ${REFUSED[mnemonic] ?? ''} |`);
+  const forms = [...FORMS_OF.values()].flatMap(list => unique(list.map(signature)));
+  return [
+    '# PTX coverage', '',
+    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows in `src/ptx/rules/forms.ts` by',
+    '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page with what the rows give.', '',
+    'Modifiers may stand in any order, types keep theirs. A combination that is in no row is refused when the module is',
+    'compiled, with line, column and the instruction; the other kernels of the module still compile.', '',
+    '| instruction | types | modifiers | combinations | notes |', '|---|---|---|---:|---|', ...rows, '',
+    ...(others.length ? ['Covered by rules that check their forms themselves: ' + code(others) + '.', ''] : []),
+    '## Refused', '', '| instruction | needs |', '|---|---|', ...refused, '',
+    '## Rows', '',
+    'One of the words in braces, at most one of those in brackets. `T` is a register of the last type, `T1` of the first, `{T}` a',
+    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global and `[s]` a shared one; `?` may be left out.', '',
+    '```', ...forms, '```', '',
+  ].join('\n');
+}

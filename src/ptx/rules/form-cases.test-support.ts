@@ -1,0 +1,90 @@
+// Test only: turns forms into instructions with operands. Every pair of words from two places occurs together with
+// the first choice of all the other places, so that a form of nine places stays a few hundred instructions.
+
+import { isScalarType, scalarType } from '../scalar-types.js';
+import type { Form, FormPlace } from './form.js';
+
+export interface FormCase {
+  text: string;
+  modifiers: string[];
+}
+
+const choices = (place: FormPlace): (string | undefined)[] => place.optional ? [undefined, ...place.words] : [...place.words];
+
+function combinations(places: readonly FormPlace[]): string[][] {
+  const all = places.map(choices);
+  const size = all.reduce((product, list) => product * list.length, 1);
+  const base = all.map(list => list[0]);
+  const found = new Map<string, string[]>();
+  const add = (picked: readonly (string | undefined)[]): void => {
+    const modifiers = picked.filter(word => word !== undefined);
+    found.set(modifiers.join('.'), modifiers);
+  };
+  if (size <= 100) {
+    const walk = (index: number, picked: (string | undefined)[]): void => {
+      if (index === all.length) add(picked);
+      else for (const word of all[index]!) walk(index + 1, [...picked, word]);
+    };
+    walk(0, []);
+  } else {
+    all.forEach((first, i) => {
+      all.forEach((second, j) => {
+        if (j < i) return;
+        for (const one of first) for (const two of second) add(base.map((word, index) => index === j ? (i === j ? one : two) : index === i ? one : word));
+      });
+    });
+  }
+  return [...found.values()];
+}
+
+/** Registers of the skeleton: enough of each kind and width. */
+const REGISTERS = `.reg .pred %p<4>; .reg .b16 %h<24>; .reg .b32 %r<24>; .reg .f32 %f<24>; .reg .b64 %l<24>; .reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;`;
+
+function registerOf(name: string, index: number): string {
+  const type = scalarType(name);
+  if (type.kind === 'predicate') return `%p${index}`;
+  if (name === 'f32') return `%f${index}`;
+  if (name === 'f64') return `%d${index}`;
+  if (name === 'e2m1x2') return `%e${index}`;
+  return { 8: '%h', 16: '%h', 32: '%r', 64: '%l', 128: '%q' }[type.bits]! + String(index);
+}
+
+/** The instructions of a form; operands that may be left out are there in one and missing in another. */
+export function casesOf(row: Form): FormCase[] {
+  return combinations(row.places).flatMap(modifiers => {
+    const types = modifiers.filter(isScalarType);
+    const width = Number(modifiers.find(word => /^v[248]$/.test(word))?.slice(1) ?? 1);
+    let next = 0;
+    const simple = (token: string): string => {
+      const [, base, selector = ''] = /^(.*?)(\.[bh]\d+)?$/.exec(token)!;
+      const name = base === 'T' ? types.at(-1)! : base === 'T1' ? types[0]! : base!;
+      if (name === 'p') return `%p${next++ % 3}`;
+      if (name === '!p') return `!%p${next++ % 3}`;
+      return isScalarType(name) ? registerOf(name, next++) + selector : token;
+    };
+    const operand = (token: string): string => {
+      if (token === '[A]') return modifiers.some(word => word.startsWith('shared')) ? '[%r23]' : '[%l23]';
+      if (token === '[g]') return '[%l23]';
+      if (token === '[s]') return '[%r23]';
+      if (token === '{T}') return `{${Array.from({ length: width }, () => simple('T')).join(', ')}}`;
+      if (token.startsWith('{')) return `{${token.slice(1, -1).split(',').map(simple).join(', ')}}`;
+      if (token.includes('|')) return token.split('|').map(simple).join('|');
+      return simple(token);
+    };
+    const name = [row.mnemonic, ...modifiers].join('.');
+    const lists = [row.operands.filter(token => !token.endsWith('?'))];
+    if (row.operands.some(token => token.endsWith('?'))) lists.push(row.operands.map(token => token.replace('?', '')));
+    return lists.map(list => {
+      next = 0;
+      return { modifiers, text: `${name} ${list.map(operand).join(', ')}`.trimEnd() + ';' };
+    });
+  });
+}
+
+/** A kernel around instructions of forms. */
+export function formKernel(instructions: string): string {
+  // Warp operations without .sync are gone since sm_70.
+  const target = /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : 'sm_100a';
+  return `.version 9.0\n.target ${target}\n.address_size 64\n.func f() { ret; }\n.visible .entry k(.param .u64 out)\n{\n${REGISTERS}\n` +
+    `.shared .align 16 .b8 shared[1024];\nlabels: .branchtargets label;\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
+}

@@ -1,0 +1,105 @@
+// wmma.load and wmma.store: each lane moves the elements of its own fragment. The warp has met just before
+// (analysis/cuts.ts), as .sync asks.
+
+import { fragmentRegisters, laneLocal, pushLaneSum } from '../emit/matrix-arrivals.js';
+import type { Emitter } from '../emit/emitter.js';
+import { checkedAddress, pushWideAddress } from '../emit/memory-access.js';
+import { fragmentOf } from '../matrix/forms.js';
+import type { MemoryFragment } from '../matrix/forms.js';
+import { scalarType } from '../scalar-types.js';
+import { accessSpace } from './memory.js';
+import type { RuleRow } from './rule.js';
+
+/** A run of elements that lie side by side, in memory and in the register. */
+interface Run {
+  register: number;
+  /** Bits of the register below the run. */
+  shift: number;
+  bytes: number;
+  major: number;
+  minor: number;
+}
+
+function runs({ operand: { type, layout }, order }: MemoryFragment): Run[] {
+  const at = (index: number): { major: number; minor: number } => {
+    const { row, column } = layout.element(index);
+    return order === 'row' ? { major: row, minor: column } : { major: column, minor: row };
+  };
+  const whole = layout.width === 1 || at(1).minor === at(0).minor + 1;
+  const found: Run[] = [];
+  for (let register = 0; register < layout.registers; register++) {
+    for (let index = 0; index < (whole ? 1 : layout.width); index++) {
+      const bits = whole ? layout.width * type.bits : type.bits;
+      found.push({ register, shift: index * type.bits, bytes: bits / 8, ...at(register * layout.width + index) });
+    }
+  }
+  return found;
+}
+
+function wmma(e: Emitter): void {
+  const { code, inst } = e;
+  const [what] = inst.modifiers;
+  if (what !== 'load' && what !== 'store') throw e.unsupported();
+  if (!e.has('sync')) throw e.semantic("'wmma' needs .sync");
+  const fragment = fragmentOf(inst.modifiers);
+  if (!fragment) throw e.unsupported();
+  e.argCount(2, 3);
+  const { operand: { type, layout }, order } = fragment;
+  const [target, source] = what === 'load' ? [e.arg(0), e.arg(1)] : [e.arg(1), e.arg(0)];
+  const registers = fragmentRegisters(e, target, layout.registers);
+  const lane = laneLocal(e);
+  const inMajor = order === 'row' ? 'row' : 'column';
+  const inMinor = order === 'row' ? 'column' : 'row';
+  // Bytes of one element: single bits are counted by the word within a row, and by the bit between rows.
+  const elementBits = type.name === 'b1' ? 1 : type.bits;
+  const base = e.temp('i64');
+  const stride = e.temp('i64');
+  const major = e.temp('i32');
+  const given = inst.args[2];
+  if (given) {
+    e.push(given, scalarType('u32'));
+    code.op('i64.extend_i32_u');
+  } else {
+    code.i64(fragment.stride);
+  }
+  code.i64(elementBits).op('i64.mul').i64(3).op('i64.shr_u').set(stride);
+  pushLaneSum(e, lane, layout.lane, field => field[inMajor] ?? 0);
+  code.set(major);
+  pushWideAddress(e, source);
+  pushLaneSum(e, lane, layout.lane, field => (field[inMinor] ?? 0) * type.bits);
+  code.i32(3).op('i32.shr_u').op('i64.extend_i32_u').op('i64.add').set(base);
+
+  const values = registers.map(() => e.temp(type.bits === 64 ? 'i64' : 'i32'));
+  const bitsType = scalarType(type.bits === 64 ? 'b64' : 'b32');
+  if (what === 'store') {
+    registers.forEach((register, index) => {
+      e.push(register, bitsType);
+      code.set(values[index]!);
+    });
+  }
+  for (const run of runs(fragment)) {
+    code.get(base).get(major);
+    if (run.major) code.i32(run.major).op('i32.add');
+    code.op('i64.extend_i32_u').get(stride).op('i64.mul').op('i64.add');
+    if (run.minor) code.i64(run.minor * type.bits / 8).op('i64.add');
+    const place = checkedAddress(e, run.bytes, accessSpace(e));
+    const value = values[run.register]!;
+    if (what === 'load') {
+      code.get(place.local).memory(run.bytes === 8 ? 'i64.load' : run.bytes === 4 ? 'i32.load' : `i32.load${run.bytes * 8}_u`, place.offset);
+      if (run.shift) code.i32(run.shift).op('i32.shl').get(value).op('i32.or');
+      code.set(value);
+    } else {
+      code.get(place.local).get(value);
+      if (run.shift) code.i32(run.shift).op('i32.shr_u');
+      code.memory(run.bytes === 8 ? 'i64.store' : run.bytes === 4 ? 'i32.store' : `i32.store${run.bytes * 8}`, place.offset);
+    }
+  }
+  if (what === 'load') {
+    registers.forEach((register, index) => {
+      code.get(values[index]!);
+      e.pop(register, bitsType);
+    });
+  }
+}
+
+export const MATRIX_MEMORY_RULES: readonly RuleRow[] = [['wmma', wmma]];

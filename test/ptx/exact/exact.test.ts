@@ -1,0 +1,51 @@
+/**
+ * Every IEEE operation and conversion, bit for bit: all 16-bit operands, edges and random ones beyond.
+ * `ASYNC_CUDA_EXACT_COUNT` asks for more of the latter.
+ */
+import { describe, expect, test } from 'vitest';
+import { Grid } from '../../../src/ptx/run-grid.test-support.js';
+import type { CompileOptions } from 'async-cuda/ptx';
+import { CASES } from './cases.js';
+import type { Case } from './cases.js';
+import { compare } from './compare.js';
+import type { Comparison } from './compare.js';
+import { inputsOf } from './inputs.js';
+import { FORMATS } from './reference.js';
+import { BLOCK, KERNEL, PER_THREAD, kernelOf } from './kernel.js';
+
+const COUNT = Number(process.env.ASYNC_CUDA_EXACT_COUNT ?? 1000);
+
+function evaluate(one: Case, options: CompileOptions, exhaustive = true): Comparison {
+  const columns = inputsOf(one, COUNT, 1, exhaustive);
+  const count = columns[0]!.length;
+  const grid = new Grid(kernelOf(one), { ...options, pages: 64 });
+  const input = grid.put(BigUint64Array.from(columns.flat()));
+  const output = grid.put(new BigUint64Array(count));
+  const { status } = grid.run(KERNEL, [{ i64: input.address }, { i64: output.address }, { i32: count }], { grid: [Math.ceil(count / BLOCK / PER_THREAD)], block: [BLOCK] });
+  expect(status).toBe(0);
+  return compare(one, columns, output.view);
+}
+
+const families = new Map<string, Case[]>();
+for (const one of CASES) {
+  const [mnemonic] = one.instruction.split('.');
+  const name = mnemonic === 'cvt' ? `cvt to .${one.result}` : `${mnemonic!} .${one.result}`;
+  families.set(name, [...families.get(name) ?? [], one]);
+}
+
+describe.each([...families])('%s', (_, cases) => {
+  test('with relaxed SIMD where there is one', () => {
+    expect(cases.map(one => evaluate(one, {})).filter(({ wrong }) => wrong).map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`)).toEqual([]);
+  }, 120_000);
+  if (FORMATS[cases[0]!.result]) test('with canonical NaNs', () => {
+    // A conversion of a type to itself without any modifier is a move.
+    const complaints = cases.filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction))
+      .map(one => evaluate(one, { canonicalNaN: true }, false)).filter(({ wrong, otherNaNs }) => wrong || otherNaNs);
+    expect(complaints).toEqual([]);
+  }, 120_000);
+  if (cases[0]!.instruction.startsWith('fma')) {
+    test('without', () => {
+      expect(cases.map(one => evaluate(one, { relaxedFma: false })).filter(({ wrong }) => wrong).map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`)).toEqual([]);
+    }, 120_000);
+  }
+});

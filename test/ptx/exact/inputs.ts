@@ -1,0 +1,71 @@
+/** Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, and random bits of all exponents. */
+import type { Case } from './cases.js';
+import { FORMATS, INTEGERS } from './reference.js';
+import { Random } from '../fuzz/random.js';
+
+const mask = (bits: number): bigint => (1n << BigInt(bits)) - 1n;
+const widthOf = (type: string): number => (FORMATS[type] ?? INTEGERS[type])!.bits;
+
+function randomBits(random: Random, bits: number): bigint {
+  return (BigInt(random.bits()) << 32n | BigInt(random.bits())) & mask(bits);
+}
+
+/** Values at which something changes. */
+export function edges(type: string): bigint[] {
+  const format = FORMATS[type];
+  const found = new Set<bigint>();
+  const bits = widthOf(type);
+  const near = (value: bigint): void => { for (const step of [-2n, -1n, 0n, 1n, 2n]) found.add(value + step & mask(bits)); };
+  if (!format) {
+    for (let bit = 0; bit <= bits; bit++) near(1n << BigInt(bit));
+    for (const middle of [10, 23, 24, 52, 53]) for (let top = middle; top < bits; top++) near((1n << BigInt(top)) + (1n << BigInt(top - middle)));
+    return [...found];
+  }
+  const { mantissa, bias } = format;
+  const exponents = [0, 1, 2, bias - mantissa - 2, bias - 25, bias - 24, bias - 15, bias - 14, bias - 2, bias - 1, bias, bias + 1, bias + 7, bias + 8, bias + 15, bias + 16, bias + 23, bias + 24,
+    bias + 30, bias + 31, bias + 32, bias + 52, bias + 62, bias + 63, bias + 64, bias + 127, bias + 128, bias - 126, bias - 127, bias - 149, bias - 150, 2 * bias - 1, 2 * bias, 2 * bias + 1];
+  for (const exponent of exponents) {
+    if (exponent < 0 || exponent > 2 * bias + 1) continue;
+    for (const fraction of [0n, 1n << BigInt(mantissa - 1), 1n, mask(mantissa)]) near(BigInt(exponent) << BigInt(mantissa) | fraction);
+  }
+  for (const value of [...found]) found.add(value ^ 1n << BigInt(bits - 1));
+  return [...found];
+}
+
+/** Floats of all magnitudes, with long runs of zeros or ones at the end of many, where roundings are decided. */
+function randomFloat(random: Random, type: string): bigint {
+  const { mantissa, bias, bits } = FORMATS[type]!;
+  if (random.chance(4)) return randomBits(random, bits);
+  const spread = random.chance(2) ? 8 : bias;
+  const exponent = Math.max(0, Math.min(2 * bias + 1, bias + random.below(2 * spread) - spread));
+  let fraction = randomBits(random, mantissa);
+  if (random.chance(2)) {
+    const zeros = BigInt(random.below(mantissa));
+    fraction = fraction >> zeros << zeros;
+    if (random.chance(3)) fraction ^= mask(Number(zeros));
+  }
+  return BigInt(random.below(2)) << BigInt(bits - 1) | BigInt(exponent) << BigInt(mantissa) | fraction;
+}
+
+const randomValue = (random: Random, type: string): bigint =>
+  FORMATS[type] ? randomFloat(random, type) : randomBits(random, widthOf(type)) >> BigInt(random.below(widthOf(type)));
+
+/** Operand by operand; all lists have the same length, `count` or a little more. */
+export function inputsOf({ operands }: Case, count: number, seed: number, exhaustive = true): bigint[][] {
+  const random = new Random(seed);
+  const [first] = operands as [string];
+  if (exhaustive && operands.length === 1 && widthOf(first) <= 16) return [Array.from({ length: 1 << widthOf(first) }, (_, value) => BigInt(value))];
+  const corners = operands.map(edges);
+  if (operands.length === 1) return [[...corners[0]!, ...Array.from({ length: count }, () => randomValue(random, first))]];
+  const columns: bigint[][] = operands.map(() => []);
+  for (let index = 0; index < count; index++) {
+    const near = random.chance(3) ? randomValue(random, first) : undefined;
+    operands.forEach((type, column) => {
+      let value = random.chance(3) ? random.pick(corners[column]!) : randomValue(random, type);
+      // Operands of like magnitude cancel, and leave what is hard to round.
+      if (near !== undefined && column > 0) value = near ^ BigInt(random.below(16)) ^ (random.chance(2) ? 1n << BigInt(widthOf(type) - 1) : 0n);
+      columns[column]!.push(value);
+    });
+  }
+  return columns;
+}
