@@ -21,6 +21,8 @@ export const ACCESS_SPACES = ['generic', 'global', 'shared', 'local', 'const', '
 
 /** What a thread arrives at. */
 export const ARRIVAL = {
+  /** barrier.cluster.wait, which those who have exited are not waited for at. */
+  cluster: 0,
   /** bar and barrier.aligned: all threads of a warp execute the same one. a: barrier, b: threads or 0 */
   alignedBarrier: 1,
   barrier: 2,

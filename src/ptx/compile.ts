@@ -122,7 +122,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
     gap,
   };
-  const linker = new Linker(runtimeLibrary(), hostFunctions, check ? CHECK_FUNCTIONS : {});
+  const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
   /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
   const attempt = <T>(kernel: PtxFunction, step: () => T): T[] => {

@@ -9,6 +9,7 @@ import type { Signature } from '../wasm/module.js';
 import type { Emitter } from './emitter.js';
 import type { AccessSpace, Place } from './memory-access.js';
 
+const B32 = scalarType('b32');
 const none: Signature['results'] = [];
 
 /** What code compiled with `check` imports from `env`, beside the memory and host functions. */
@@ -23,24 +24,33 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   check_released: { params: ['i32', 'i32', 'i32'], results: none },
   /** ctx, thread, address, number of the function: its frame begins to live */
   check_frame: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
-  /** ctx, thread, line: a host function is called next */
-  check_host: { params: ['i32', 'i32', 'i32'], results: none },
+  /** ctx, thread, line: who calls a function next that does not know */
+  check_caller: { params: ['i32', 'i32', 'i32'], results: none },
+  /** address, bytes, ACCESS: an access in such a function, which is left by an exception where it is to stop */
+  check_touch: { params: ['i32', 'i32', 'i32'], results: none },
 };
 
 const STRONG = new Set(['volatile', 'relaxed', 'acquire', 'release', 'acq_rel', 'mmio']);
+
+/** What arriving and waiting at an mbarrier is. */
+const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
 
 /** What the instruction does at the address `arg`. */
 function accessKind(inst: Inst, arg: Arg): number {
   const { mnemonic, modifiers } = inst;
   switch (mnemonic) {
     case 'ld': case 'ldu': case 'ldmatrix': return ACCESS.read;
-    case 'st': case 'stmatrix': return ACCESS.write;
-    case 'atom': case 'red': return ACCESS.atomic | ACCESS.strong;
+    // The third operand of an asynchronous one is the mbarrier that is told of its bytes.
+    case 'st': case 'stmatrix': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
+    case 'atom': case 'red': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
     case 'mbarrier':
       if (modifiers[0] === 'init' || modifiers[0] === 'inval') return ACCESS.write;
-      return ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
+      return ARRIVES;
+    case 'wmma': return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
+    // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
     case 'cp':
-      if (modifiers.includes('mbarrier')) return ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
+      if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
+      if (modifiers.includes('reduce') && inst.args[0] === arg) return ACCESS.atomic | ACCESS.strong;
   }
   return inst.args.indexOf(arg) === 0 ? ACCESS.write : ACCESS.read;
 }
@@ -56,9 +66,14 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
 }
 
 /** Tells of an access whose address is known to be one of the memory's. */
-export function emitAccessCheck(e: Emitter, place: Place, arg: Arg & { kind: 'address' }, size: number, space: AccessSpace): void {
+export function emitAccessCheck(e: Emitter, place: Place, arg: Arg, size: number | (() => void), space: AccessSpace): void {
   // Parameters of the kernel are there and complete, and the offset was checked when it was compiled.
-  if (arg.symbol?.kind === 'entryParam') return;
+  if (arg.kind === 'address' && arg.symbol?.kind === 'entryParam') return;
+  emitTouch(e, place, size, accessFlags(e.inst, arg, space));
+}
+
+/** The same, for what an instruction does in other words. `size`: bytes, or what pushes them. */
+export function emitTouch(e: Emitter, place: Place, size: number | (() => void), flags: number): void {
   const { code } = e;
   const pushAddress = (): void => {
     code.get(place.local);
@@ -66,7 +81,9 @@ export function emitAccessCheck(e: Emitter, place: Place, arg: Arg & { kind: 'ad
   };
   code.get(e.ctx).get(e.thread);
   pushAddress();
-  code.i32(size).i32(accessFlags(e.inst, arg, space)).i32(e.line);
+  if (typeof size === 'number') code.i32(size);
+  else size();
+  code.i32(flags).i32(e.line);
   e.call('check_access');
   e.when(() => {
     code.get(e.ctx).i32(FAULT.checked).get(e.thread).i32(e.line);
@@ -82,37 +99,42 @@ export function emitFenceCheck(e: Emitter): void {
   e.call('check_fence');
 }
 
-export function emitHostCallCheck(e: Emitter): void {
+/** Says who calls a function that does not know: one of the host, or of the run time. */
+export function emitCallerCheck(e: Emitter): void {
   e.code.get(e.ctx).get(e.thread).i32(e.line);
-  e.call('check_host');
+  e.call('check_caller');
 }
+
+/** Warp operations whose last operand is the mask. */
+const MASKED = new Set(['shfl', 'vote', 'match', 'redux', 'elect']);
 
 /** Tells what the thread will wait for. */
 export function emitArrivalCheck(e: Emitter): void {
-  const { code, inst: { mnemonic, modifiers, args } } = e;
-  const b32 = scalarType('b32');
-  let kind: number = ARRIVAL.gathering;
-  let a: Arg | undefined;
-  let b: Arg | undefined;
-  if ((mnemonic === 'bar' || mnemonic === 'barrier') && !modifiers.includes('warp')) {
-    kind = modifiers.includes('arrive') ? ARRIVAL.arrive
-      : mnemonic === 'bar' || modifiers.includes('aligned') ? ARRIVAL.alignedBarrier : ARRIVAL.barrier;
-    const operands = modifiers.includes('red') ? args.slice(1, -1) : args;
-    [a, b] = operands;
-  } else if (modifiers.includes('warp')) {
-    kind = ARRIVAL.warpBarrier;
-    a = args[0];
-  } else if (modifiers.includes('sync')) {
-    kind = ARRIVAL.warpOperation;
-    a = args.at(-1);
-  }
+  const { code, inst } = e;
+  const { kind, a, b } = arrivalOf(inst);
   code.get(e.ctx).get(e.thread).i32(kind);
   for (const operand of [a, b]) {
-    if (operand) e.push(operand, b32);
-    else code.i32(0);
+    if (typeof operand === 'number') code.i32(operand);
+    else e.push(operand, B32);
   }
   code.i32(e.line);
   e.call('check_arrive');
+}
+
+function arrivalOf(inst: Inst): { kind: number; a: Arg | number; b: Arg | number } {
+  const { mnemonic, modifiers, args, source } = inst;
+  if ((mnemonic === 'bar' || mnemonic === 'barrier') && !modifiers.includes('warp')) {
+    if (modifiers.includes('cluster')) return { kind: ARRIVAL.cluster, a: 0, b: 0 };
+    const kind = modifiers.includes('arrive') ? ARRIVAL.arrive
+      : mnemonic === 'bar' || modifiers.includes('aligned') ? ARRIVAL.alignedBarrier : ARRIVAL.barrier;
+    const [a = 0, b = 0] = modifiers.includes('red') ? args.slice(1, -1) : args;
+    return { kind, a, b };
+  }
+  // wmma.load and wmma.store wait as bar.warp.sync does (analysis/blocks.ts), but order nothing.
+  if (modifiers.includes('warp') && source.mnemonic === mnemonic) return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
+  if (!modifiers.includes('sync')) return { kind: ARRIVAL.gathering, a: 0, b: 0 };
+  // Operations on matrices name nobody: they are for the whole warp.
+  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? args.at(-1) ?? -1 : -1, b: 0 };
 }
 
 /** At the beginning of a called function, whose frame's address is on the stack. */

@@ -3,7 +3,7 @@
 import { ALLOCA_BYTES } from '../analysis/lower.js';
 import type { Arg, CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
-import { emitArrivalCheck, emitFenceCheck, emitHostCallCheck } from '../emit/check.js';
+import { emitArrivalCheck, emitFenceCheck, emitCallerCheck } from '../emit/check.js';
 import { callSignature, isAggregate } from '../emit/calling.js';
 import { HOST_FUNCTIONS } from '../emit/linker.js';
 import { FAULT } from '../context.js';
@@ -131,7 +131,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
     push(0, true);
     e.call('fault');
   }
-  if (e.around.check) emitHostCallCheck(e);
+  if (e.around.check) emitCallerCheck(e);
   host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
   e.call(host.importName);
   if (host.signature.results.length) {

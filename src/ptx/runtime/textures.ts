@@ -1,6 +1,7 @@
 // Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels behind surfaces.
 // Weights of linear filtering have 8 fractional bits; the sum is computed in f64 and rounded once.
 
+import { ACCESS } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
 import { TEXTURE as T, TEXTURE_MAGIC } from '../texture-descriptor.js';
 
@@ -21,6 +22,18 @@ const NARROW: readonly [format: number, load: string, most: number][] = [
   [FORMAT.u8, 'i32.load8_u', 255], [FORMAT.s8, 'i32.load8_s', 127], [FORMAT.u16, 'i32.load16_u', 65535], [FORMAT.s16, 'i32.load16_s', 32767],
 ];
 
+/** `touch` is done with the address of every texel that is read. */
+const texelAddress = (touch: string): string => `
+;; Address of a texel that exists; 0 where the descriptor points outside memory.
+(func $texel_address (param $ctx $d $i $j $k i32) (result i32) (local $at i32)
+  (local.set $at (i32.add (i32.add ${field(T.data)} (i32.mul $k ${field(T.slicePitch)}))
+    (i32.add (i32.mul $j ${field(T.pitch)}) (i32.mul $i ${field(T.texelBytes)}))))${touch}
+  (select 0 $at (i32.gt_u (i32.sub $at ${NULL_PAGE}) (i32.sub (i32.load offset=${CTX.memoryTop} $ctx) ${NULL_PAGE + 16}))))`;
+
+/** The one of the functions below that is another in code compiled with `check`. */
+export const CHECKED_TEXTURE_FUNCTIONS = texelAddress(`
+  (call $check_touch $at ${field(T.texelBytes)} ${ACCESS.read})`);
+
 export const TEXTURE_FUNCTIONS = `
 ;; The descriptor that a handle names; a fault and 0 where it names none of that kind.
 (func $texture (param $handle i64) (param $kind $ctx $thread $line i32) (result i32)
@@ -38,12 +51,7 @@ export const TEXTURE_FUNCTIONS = `
     (return 1))
   0)
 
-;; Address of a texel that exists; 0 where the descriptor points outside memory.
-(func $texel_address (param $ctx $d $i $j $k i32) (result i32) (local $at i32)
-  (local.set $at (i32.add (i32.add ${field(T.data)} (i32.mul $k ${field(T.slicePitch)}))
-    (i32.add (i32.mul $j ${field(T.pitch)}) (i32.mul $i ${field(T.texelBytes)}))))
-  (select 0 $at (i32.gt_u (i32.sub $at ${NULL_PAGE}) (i32.sub (i32.load offset=${CTX.memoryTop} $ctx) ${NULL_PAGE + 16}))))
-
+${texelAddress('')}
 ;; What a channel reads as: 1 for a float.
 (func $reads_float (param $d i32) (result i32)
   (i32.or (i32.ge_u ${field(T.format)} ${FORMAT.half})

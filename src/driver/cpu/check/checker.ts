@@ -29,6 +29,9 @@ import { SyncCheck } from './sync-check.js';
 /** Distinct findings of one launch that are kept; more of the same place are counted. */
 const MOST_REPORTS = 64;
 
+/** Bytes of the widest plain access. */
+const MOST_BYTES = 32;
+
 const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, local: BYTE.local };
 
 /** Thrown through a kernel to end it where a function that it calls cannot say so. */
@@ -54,7 +57,7 @@ export class Checker implements MemoryWatch {
   private lastCtx = -1;
   private last: BlockWatch | undefined;
   private hostWork: Work | undefined;
-  /** The thread that calls a host function, for what that has to say. */
+  /** The thread that calls a function of the host or of the run time, for what that has to say. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
   /** What ends the context as soon as the operation at work returns. */
   private failed: CheckReport[] | undefined;
@@ -74,7 +77,7 @@ export class Checker implements MemoryWatch {
     const { races, sync, settings } = this;
     return {
       check_access: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0) =>
-        this.access(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
+        this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
       check_fence: (ctx = 0, thread = 0, blockOnly = 0) => {
         if (settings.races) races.fence(this.watch(ctx), thread, blockOnly === 1);
       },
@@ -87,8 +90,12 @@ export class Checker implements MemoryWatch {
       check_frame: (ctx = 0, _thread = 0, address = 0, number = 0) => {
         this.frame(this.watch(ctx), address >>> 0, number);
       },
-      check_host: (ctx = 0, thread = 0, line = 0) => {
+      check_caller: (ctx = 0, thread = 0, line = 0) => {
         this.caller = { watch: this.watch(ctx), thread, line };
+      },
+      check_touch: (address = 0, bytes = 0, flags = 0) => {
+        const { watch, thread, line } = this.caller!;
+        if (this.access(watch, thread, address >>> 0, bytes, flags, line)) throw new CheckStop(watch.launch.fatal!.message);
       },
     };
   }
@@ -218,6 +225,14 @@ export class Checker implements MemoryWatch {
   }
 
   // What kernels do
+
+  /** As {@link access}, of as many bytes as there are: those of a bulk copy may cross pages. */
+  private accesses(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    for (let done = 0; done < bytes; done += MOST_BYTES) {
+      if (this.access(watch, thread, address + done, Math.min(MOST_BYTES, bytes - done), flags, line)) return true;
+    }
+    return false;
+  }
 
   private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
     const { settings, shadow } = this;
