@@ -24,11 +24,13 @@ export class TestDevice {
   readonly mode: Mode;
   /** Failures that nobody awaited. A test that expects some takes them out; what is left fails it. */
   readonly errors: CudaError[] = [];
+  private readonly options: OpenOptions;
   private opened: Device | undefined;
   private readonly modules = new Map<string, Promise<Module>>();
 
-  constructor(mode: Mode) {
+  constructor(mode: Mode, options: OpenOptions = {}) {
     this.mode = mode;
+    this.options = options;
   }
 
   get device(): Device {
@@ -52,7 +54,7 @@ export class TestDevice {
   }
 
   async open(): Promise<void> {
-    this.opened = await openTestDevice({ thread: this.mode });
+    this.opened = await openTestDevice({ thread: this.mode, ...this.options });
     this.opened.on('error', (error) => this.errors.push(error));
   }
 
