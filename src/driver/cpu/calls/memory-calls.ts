@@ -37,14 +37,20 @@ export function memoryCalls(machine: Machine) {
     if (stream.capture !== undefined) return allocateNode(call, bytes, stream);
     const owner = pool.device.context
       ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `device ${pool.device.ordinal} of the pool has no context`);
-    // Where memory is checked, what is freed is not given out again so soon.
-    for (const free of owner.checker === undefined ? stream.pendingFrees : []) {
+    let isCounted = false;
+    for (const free of stream.pendingFrees) {
+      if (owner.checker !== undefined) {
+        isCounted = free.isReplaced(pool, bytes);
+        if (isCounted) break;
+        continue;
+      }
       const taken = free.takeOver(pool, bytes);
       if (taken === undefined) continue;
       owner.memory.revive(taken, bytes);
       return taken.address;
     }
-    const allocation = owner.obtainOrdered(pool, () => pool.take(owner.memory, bytes));
+    const allocation = owner.obtainOrdered(pool, () => pool.take(owner.memory, bytes, isCounted));
+    if (allocation === undefined && isCounted) pool.lose(bytes);
     return (allocation ?? poolExhausted(call, owner, pool, bytes)).address;
   }
 

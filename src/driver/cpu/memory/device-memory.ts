@@ -64,6 +64,9 @@ export class DeviceMemory implements ByteSpace {
   private nextId = 1;
   watch: MemoryWatch | undefined;
   private readonly quarantine = new Quarantine();
+  /** Bytes behind allocations, and those that pools count as theirs although they lie in quarantine. */
+  private gaps = 0;
+  promised = 0;
 
   constructor(base: number, capacity: number) {
     this.base = base;
@@ -79,8 +82,9 @@ export class DeviceMemory implements ByteSpace {
     this.refreshViews();
   }
 
+  /** As it would be if nobody watched. */
   get freeBytes(): number {
-    return this.arena.freeBytes + this.quarantine.bytes;
+    return this.arena.freeBytes + this.quarantine.bytes + this.gaps - this.promised;
   }
 
   largestFree(): number {
@@ -119,6 +123,7 @@ export class DeviceMemory implements ByteSpace {
   /** Makes a range that is already taken a live allocation. */
   adopt(range: Range, bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation {
     const allocation: Allocation = { memory: this, range, address: range.address, bytes, kind, pool, id: 0 };
+    this.gaps += this.gap;
     this.revive(allocation, bytes);
     return allocation;
   }
@@ -140,9 +145,20 @@ export class DeviceMemory implements ByteSpace {
 
   /** Takes back the memory of an allocation that was retired. */
   reclaim(allocation: Allocation): void {
+    if (allocation.pool === undefined) {
+      this.abandon(allocation);
+      return;
+    }
     this.watch?.freed(allocation);
-    if (allocation.pool === undefined) this.giveBack(allocation.range);
-    else allocation.pool.put(this, allocation.range);
+    this.gaps -= this.gap;
+    allocation.pool.put(this, allocation.range);
+  }
+
+  /** The same, past its pool. */
+  abandon(allocation: Allocation): void {
+    this.watch?.freed(allocation);
+    this.gaps -= this.gap;
+    this.giveBack(allocation.range);
   }
 
   /** The live allocation that begins at `address`. */

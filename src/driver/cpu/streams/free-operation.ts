@@ -13,6 +13,7 @@ import type { Stream } from './stream.js';
 export class FreeOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE;
   private allocation: Allocation | undefined;
+  private replaced = false;
   private readonly stream: Stream;
 
   constructor(allocation: Allocation, stream: Stream) {
@@ -31,9 +32,22 @@ export class FreeOperation extends Operation {
     return allocation;
   }
 
+  /**
+   * Where memory is watched, what is freed is not given out again so soon: the pool counts as if it were, so that a new
+   * allocation takes the place of this one, and the memory goes into quarantine in its turn. Whether it did.
+   */
+  isReplaced(pool: MemoryPool, bytes: number): boolean {
+    const { allocation } = this;
+    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== roundToGranule(bytes)) return false;
+    this.replaced = true;
+    this.stream.pendingFrees.delete(this);
+    return true;
+  }
+
   step(): number {
     this.stream.pendingFrees.delete(this);
-    if (this.allocation !== undefined) this.allocation.memory.reclaim(this.allocation);
+    if (this.replaced) this.allocation?.memory.abandon(this.allocation);
+    else this.allocation?.memory.reclaim(this.allocation);
     return STEP.done;
   }
 
