@@ -51,6 +51,8 @@ export interface CompileOptions {
   simd?: boolean;
   /** The code tells of what it does through the functions that check.ts names, and stops where they say so. */
   check?: boolean;
+  /** In each pass the warps of a block take their turns in an order that is drawn from the word at ORDER_SEED in scratch. Without lanes. */
+  ordered?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -192,6 +194,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       indirectCalls.push({ signature, index });
       return index;
     },
+    ordered: options.ordered === true,
     check,
     data,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
@@ -224,7 +227,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
     const { layout, entryPlaces: places } = emitter;
-    const lanes = options.simd !== true ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
+    const lanes = options.simd !== true || options.ordered === true ? 'it was compiled without' : options.canonicalNaN ? 'vector forms give the machine\'s NaNs' : inLanes(emitter, around);
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
     const exported = !layout.stateful && typeof lanes === 'string' ? fn.name : undefined;
@@ -238,7 +241,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
-        lanes: typeof lanes !== 'string', check: check !== undefined,
+        lanes: typeof lanes !== 'string', check: check !== undefined, ordered: options.ordered === true,
       }), links, fn.name);
     } else if (typeof lanes !== 'string') {
       linker.addText(LANES_OR_THREADS, links, fn.name);

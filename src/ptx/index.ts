@@ -6,7 +6,7 @@ export { ACCESS, ACCESS_SPACES, ARRIVAL } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { compilePtx } from './compile.js';
 export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
-export { SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
+export { ORDER_SEED, SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';
 export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';

@@ -1,6 +1,6 @@
 /**
- * An order of work that a seed decides: which stream goes on, and in which order a grid's blocks begin. Every order that
- * comes out is one that a GPU may choose.
+ * An order of work that a seed decides: which stream goes on, in which order a grid's blocks begin and take turns, how far
+ * each turn goes, and in which order the warps of a block do. Every order that comes out is one that a GPU may choose.
  */
 
 export class Schedule {
@@ -20,14 +20,20 @@ export class Schedule {
     return Math.floor(((t ^ (t >>> 14)) >>> 0) / 2 ** 32 * count);
   }
 
-  /**
-   * An order of the numbers below `count`, which depends on the seed and on the launch's own number alone: what other
-   * streams do meanwhile does not change it.
-   */
-  order(launch: number, count: number): (position: number) => number {
-    const own = new Schedule(Math.imul(this.seed, 0x9e3779b1) ^ Math.imul(launch, 0x85ebca6b));
-    const first = own.next(count);
-    let stride = 1 + own.next(count);
+  /** Any 32-bit number but 0. */
+  word(): number {
+    return this.next(0xffffffff) + 1;
+  }
+
+  /** The schedule of a launch, which depends on the seed and on the launch's own number alone: what other streams do meanwhile does not change it. */
+  of(launch: number): Schedule {
+    return new Schedule(Math.imul(this.seed, 0x9e3779b1) ^ Math.imul(launch, 0x85ebca6b));
+  }
+
+  /** An order of the numbers below `count`. */
+  order(count: number): (position: number) => number {
+    const first = this.next(count);
+    let stride = 1 + this.next(count);
     while (divisor(stride, count) !== 1) stride++;
     return (position) => (first + position * stride) % count;
   }

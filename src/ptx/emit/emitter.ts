@@ -32,6 +32,8 @@ export interface Surroundings {
   relaxedFma: boolean;
   /** Results that are NaN are PTX's canonical NaN. */
   canonicalNaN: boolean;
+  /** A number in scratch decides the order of warps. */
+  ordered: boolean;
   /** Set where the code is to be watched: filled with what the watcher needs to know. */
   check: ModuleCheck | undefined;
 }

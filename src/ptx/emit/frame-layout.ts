@@ -8,6 +8,10 @@ export const SCRATCH = {
   carry: 4,
   /** Warp that was being run. */
   warp: 8,
+  /** In code compiled with `ordered`: place of the warp within the pass, from 1; the pass's order; and the state that orders are drawn from. */
+  position: 12,
+  order: 16,
+  orderSeed: 20,
   /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
   arrivals: 64,
   states: 144,

@@ -51,7 +51,8 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.paramBytes = signatureOf(lowered.source).paramBytes;
     this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
-    const stateful = shape.hasLoops || cuts.length > 0;
+    // Warps can only take turns in another order where the scheduler calls them one by one.
+    const stateful = shape.hasLoops || cuts.length > 0 || around.ordered;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
     this.paramCount = stateful ? 3 : 2;
     this.from = stateful ? 1 : this.newLocal('i32');

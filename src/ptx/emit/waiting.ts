@@ -27,6 +27,9 @@ export interface EntryPlace {
  */
 export const TURN_BYTES = SCRATCH.arrivals;
 
+/** Word of scratch that the order of warps is drawn from in code compiled with `ordered`; 0: their own. */
+export const ORDER_SEED = SCRATCH.orderSeed;
+
 /** Where the threads' states begin in scratch memory, a word each. */
 export const SCRATCH_STATES = SCRATCH.states;
 /** The state of a thread that has exited; others that wait are negative too. */

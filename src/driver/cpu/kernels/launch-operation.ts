@@ -7,7 +7,7 @@
  *
  * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
-import { CTX, STATUS } from '../../../ptx/index.js';
+import { CTX, ORDER_SEED, STATUS } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
@@ -16,6 +16,7 @@ import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
+import type { Schedule } from '../schedule.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
 import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
@@ -23,6 +24,8 @@ import { StallWatch, forget, noteClock, observe } from './stall.js';
 
 /** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
 const WATCHED_FUEL = 1024;
+/** Turns in an order that a seed decides are short and of any length, so that blocks meet in many ways. */
+const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
 export const MAX_RESIDENT = 64;
 
@@ -52,7 +55,8 @@ export class LaunchOperation extends Operation {
   private readonly resident: BlockSlot[] = [];
   private barrier: BlockSlot | undefined;
   private gridId = 0;
-  /** The order in which blocks begin, where it is not their own. */
+  /** Decides the order of blocks and warps, and how far each turn goes, where a seed does. */
+  private schedule: Schedule | undefined;
   private order: ((position: number) => number) | undefined;
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
@@ -110,7 +114,7 @@ export class LaunchOperation extends Operation {
       const slot = this.current!;
       let status: number;
       try {
-        status = func.run(slot.address, this.watch === undefined ? FUEL : WATCHED_FUEL);
+        status = func.run(slot.address, this.fuel());
       } catch (trap) {
         const { result, detail, reports } = describeTrap(this, slot, trap);
         context.raise(result, detail, reports);
@@ -224,7 +228,8 @@ export class LaunchOperation extends Operation {
     this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
-    this.order = context.machine.schedule?.order(this.gridId, total);
+    this.schedule = context.machine.schedule?.of(this.gridId);
+    this.order = this.schedule?.order(total);
     this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
     if (this.cooperative) {
       this.barrier = this.slot(256);
@@ -291,6 +296,7 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.faultKind >> 2)] = 0;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
+    if (this.schedule !== undefined) words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
     if (this.watch !== undefined) func.context.checker!.beginBlock(this.watch, slot, layout, [this.nextX, this.nextY, this.nextZ]);
     this.started++;
     if (++this.nextX === grid[0]) {
@@ -324,7 +330,7 @@ export class LaunchOperation extends Operation {
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
     observe(slot.watch, 0, this.stall.round, memory.words, slot.address, this.layout);
-    if (++slot.yields >= YIELDS_BEFORE_COMPANY && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
+    if (++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
       if (company !== undefined) {
@@ -340,7 +346,13 @@ export class LaunchOperation extends Operation {
 
   private turnOver(slot: BlockSlot): void {
     this.resident.push(slot);
-    this.current = this.resident.shift();
+    const { schedule } = this;
+    this.current = schedule === undefined ? this.resident.shift() : this.resident.splice(schedule.next(this.resident.length), 1)[0];
+  }
+
+  private fuel(): number {
+    if (this.schedule !== undefined) return 1 + this.schedule.next(MOST_SEEDED_FUEL);
+    return this.watch === undefined ? FUEL : WATCHED_FUEL;
   }
 
   private end(): void {

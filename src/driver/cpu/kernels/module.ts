@@ -24,9 +24,10 @@ const KEPT_TEXTS = 64;
 const kept = new WeakMap<Compile, Map<string, LoadedCode>>();
 
 /** PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is. */
-export function loadCode(call: string, image: string | Uint8Array, { compile, check }: MachineServices): LoadedCode {
+export function loadCode(call: string, image: string | Uint8Array, { compile, check, seed }: MachineServices): LoadedCode {
   const source = ptxText(call, image);
-  const key = check === undefined ? source : `check ${source}`;
+  const options = { ...(check === undefined ? {} : { check: true }), ...(seed === undefined ? {} : { ordered: true }) };
+  const key = `${Object.keys(options).join()} ${source}`;
   let texts = kept.get(compile);
   if (texts === undefined) {
     texts = new Map<string, LoadedCode>();
@@ -36,7 +37,7 @@ export function loadCode(call: string, image: string | Uint8Array, { compile, ch
   if (known !== undefined) return known;
   let compiled: CompiledModule;
   try {
-    compiled = check === undefined ? compile(source) : compile(source, { check: true });
+    compiled = compile(source, options);
   } catch (error) {
     if (!(error instanceof PtxError)) throw error;
     failPtx(call, error);
