@@ -44,6 +44,11 @@ describe('threads of a block', () => {
     expect(found.sort()).toEqual(['read 0, write 1', 'write 0, read 31']);
   });
 
+  test('a half is written, then its neighbour, and then it is read', () => {
+    const device = run('.shared .align 4 .u16 s[64];\nmov.u32 %r1, s;\nshl.b32 %r2, %r0, 1;\nadd.u32 %r1, %r1, %r2;\nst.shared.u16 [%r1], %h0;\nsetp.eq.u32 %p0, %r0, 31;\n@%p0 ld.shared.u16 %h1, [s];', { block: 32 });
+    expect(device.fails()).toMatchObject([{ kind: 'race', place: { action: 'read', thread: [31, 0, 0] }, other: { action: 'write', thread: [0, 0, 0] } }]);
+  });
+
   test('bytes of one word are not one another', () => {
     const device = run('.shared .align 4 .u8 s[64];\nmov.u32 %r1, s;\nadd.u32 %r1, %r1, %r0;\nst.shared.u8 [%r1], %h0;\nld.shared.u8 %h1, [%r1];', { block: 32 });
     expect(device.fails()).toEqual([]);

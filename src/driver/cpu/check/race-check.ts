@@ -1,6 +1,6 @@
 /**
- * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory the last writer and
- * the last two readers are kept, with the bytes that each touched. Races are those of the PTX memory model: accesses
+ * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory the last two writers
+ * of different bytes and the last two readers are kept, with the bytes that each touched. Races are those of the PTX memory model: accesses
  * that overlap, one of them a write, neither before the other in causality order, and not both strong in a scope that
  * holds the two threads.
  */
@@ -25,12 +25,13 @@ const WRITE = 128;
 const LINE_SHIFT = 8;
 
 /**
- * For each word nine numbers, so that a look at it touches one cache line: who, when and how, of the writer and of two
- * readers. A `when` of 0 stands for nobody.
+ * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and how, of two writers and
+ * of two readers. A `when` of 0 stands for nobody.
  */
 type Page = Uint32Array;
-const FIELDS = 9;
-const READER = 3;
+const SLOT = 3;
+const READERS = 2 * SLOT;
+const FIELDS = 4 * SLOT;
 const WHO = 0;
 const WHEN = 1;
 const HOW = 2;
@@ -115,7 +116,7 @@ export class RaceCheck {
     const page = (this.pages[address >>> PAGE_BITS] ??= new Uint32Array(WORDS * FIELDS));
     const at = ((address & 65535) >>> 2) * FIELDS;
     let found: Earlier | undefined;
-    for (let slot = at; slot < at + (writes ? FIELDS : READER); slot += READER) {
+    for (let slot = at; slot < at + (writes ? FIELDS : READERS); slot += SLOT) {
       const when = page[slot + WHEN]!;
       if (when === 0 || page[slot + WHO] === who) continue;
       const before = page[slot + HOW]!;
@@ -183,7 +184,7 @@ export class RaceCheck {
         const first = at & 3;
         const how = STRONG | (writes ? WRITE : 0) | ((1 << Math.min(4, first + end - at)) - (1 << first));
         const i = ((at & 65535) >>> 2) * FIELDS;
-        for (let slot = i; slot < i + (writes ? FIELDS : READER) && found === undefined; slot += READER) {
+        for (let slot = i; slot < i + (writes ? FIELDS : READERS) && found === undefined; slot += SLOT) {
           const before = kept[slot + HOW]!;
           if (kept[slot + WHEN] === 0 || (before & how & 15) === 0 || (before & STRONG) !== 0) continue;
           const block = kept[slot + WHO]! >>> THREAD_BITS;
@@ -262,19 +263,25 @@ export class RaceCheck {
 }
 
 function record(page: Page, at: number, who: number, now: number, how: number, writes: boolean): void {
+  const readers = at + READERS;
   if (writes) {
+    // What was done with the same bytes before is ordered before this, or has been reported.
+    for (let slot = at; slot < at + FIELDS; slot += SLOT) if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
+    keepOther(page, at, who, now, how);
     note(page, at, who, now, how);
-    // What was read before is ordered before this, or has been reported.
-    page[at + READER + WHEN] = page[at + 2 * READER + WHEN] = 0;
     return;
   }
-  const reader = at + READER;
-  if (page[reader + WHEN] !== 0 && page[reader + WHO] !== who) {
-    page[reader + READER + WHO] = page[reader + WHO]!;
-    page[reader + READER + WHEN] = page[reader + WHEN]!;
-    page[reader + READER + HOW] = page[reader + HOW]!;
-  }
-  note(page, reader, who, now, how);
+  keepOther(page, readers, who, now, how);
+  note(page, readers, who, now, how);
+}
+
+/** Makes room in the first of two slots, unless what is there will be part of the new access. */
+function keepOther(page: Page, slot: number, who: number, now: number, how: number): void {
+  const when = page[slot + WHEN]!;
+  if (when === 0 || (page[slot + WHO] === who && (when === now || (page[slot + HOW]! & ~how & 15) === 0))) return;
+  page[slot + SLOT + WHO] = page[slot + WHO]!;
+  page[slot + SLOT + WHEN] = page[slot + WHEN]!;
+  page[slot + SLOT + HOW] = page[slot + HOW]!;
 }
 
 /** The same thread at the same time has touched the bytes of both accesses. */
@@ -289,6 +296,6 @@ function note(page: Page, slot: number, who: number, now: number, how: number): 
 function fillPage(page: Page, from: number, to: number, who: number, now: number, writes: boolean): number {
   const how = STRONG | (writes ? WRITE : 0) | 15;
   const end = (((to - 1) & 65535) + 4) >>> 2;
-  for (let word = (from & 65535) >>> 2; word < end; word++) note(page, word * FIELDS + (writes ? 0 : READER), who, now, how);
+  for (let word = (from & 65535) >>> 2; word < end; word++) note(page, word * FIELDS + (writes ? 0 : READERS), who, now, how);
   return to;
 }
