@@ -4,7 +4,7 @@
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
-import type { CheckOptions, CheckReport } from '../runtime/check-report.js';
+import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-report.js';
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
@@ -20,8 +20,8 @@ import { Event } from './event.js';
 import type { EventOptions } from './event.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
-import { createArray } from './array.js';
-import type { ArraySize, DeviceArray } from './array.js';
+import { DeviceArray, createArray } from './array.js';
+import type { ArraySize } from './array.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -519,13 +519,17 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private tellLeaks(): void {
     const { checks } = this;
     if (checks === undefined || checks.leaks === false) return;
+    const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
+      const message = `${what} was not closed before the device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
+      const report: CheckReport = { kind: 'leak', message, count: 1, memory: { space: 'global', offset: 0, ...memory } };
+      if (!this.emit('check', report)) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+    };
     for (const allocation of this.allocations) {
-      const origin = this.origins.get(allocation.root);
-      const report: CheckReport = {
-        kind: 'leak', message: `${allocation.toString()} was not closed before the device${origin === undefined ? '' : `; it was made\n${origin.stack}`}`, count: 1,
-        memory: { space: 'global', address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, offset: 0, ...origin },
-      };
-      if (!this.emit('check', report)) process.emitWarning(report.message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+      tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origins.get(allocation.root) });
+    }
+    for (const object of this.owned) {
+      if (!(object instanceof DeviceArray)) continue;
+      tell(object.toString(), { address: 0, bytes: object.length * object.dtype.bytes, label: object.toString() });
     }
   }
 

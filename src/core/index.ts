@@ -7,6 +7,8 @@ export { Device } from './device.js';
 export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions } from './device.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
+export { explore } from './explore.js';
+export type { ExploreOptions } from './explore.js';
 export { Stream } from './stream.js';
 export type { StreamOptions } from './stream.js';
 export type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
@@ -40,6 +42,7 @@ export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
+  CudaScheduleError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
 export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';

@@ -14,6 +14,7 @@ export type CudaErrorCode =
   | 'ERR_CUDA_OUT_OF_MEMORY'
   | 'ERR_CUDA_DEVICE_LOST'
   | 'ERR_CUDA_CHECK'
+  | 'ERR_CUDA_SCHEDULE'
   | 'ERR_CUDA_DEVICE_CLOSED'
   | 'ERR_CUDA_NO_DEVICE'
   | 'ERR_CUDA_NO_DRIVER'
@@ -103,6 +104,17 @@ export class CudaCheckError extends CudaDeviceLostError {
   constructor(message: string, reports: readonly CheckReport[], options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
     super(message, options, inFlight, 'ERR_CUDA_CHECK');
     this.reports = reports;
+  }
+}
+
+/** A program fails in an order of work that a device may choose; `cause` is what it failed with, if it did not just give another result. */
+export class CudaScheduleError extends CudaError {
+  override name = 'CudaScheduleError';
+  /** Decides that order. */
+  readonly seed: number;
+  constructor(seed: number, message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_SCHEDULE', message, options);
+    this.seed = seed;
   }
 }
 

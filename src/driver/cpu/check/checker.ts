@@ -165,10 +165,10 @@ export class Checker implements MemoryWatch {
     const watch = this.blocks.get(slot.address)!;
     if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
     else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
-      const what = kind === FAULT.outOfBounds ? 'out-of-bounds' : 'misaligned';
-      const action = 'access';
-      launch.fatal = this.report(what, `${kind === FAULT.outOfBounds ? 'access out of bounds' : 'misaligned access'} at ${hex(address)}`,
-        { place: this.place(watch, thread, line, action), address, memory: this.map.find(watch, address) });
+      const memory = this.map.find(watch, address);
+      const [what, message] = kind === FAULT.misaligned ? ['misaligned', 'misaligned access at'] as const
+        : memory?.freed ? ['use-after-free', 'access to freed memory at'] as const : ['out-of-bounds', 'access out of bounds at'] as const;
+      launch.fatal = this.report(what, `${message} ${hex(address)}`, { place: this.place(watch, thread, line, 'access'), address, memory });
     }
     return this.fail(launch);
   }
@@ -374,8 +374,8 @@ export class Checker implements MemoryWatch {
   allocated(allocation: Allocation): void {
     const { address, bytes, kind } = allocation;
     if (kind === 'module') return;
-    // Managed memory is written by the host past all watching.
-    this.shadow.set(address, bytes, kind === 'managed' ? BYTE.live | BYTE.written : BYTE.live);
+    // Managed memory is written by the host past all watching; descriptions of textures are for the compiler's code alone.
+    this.shadow.set(address, bytes, kind === 'managed' ? BYTE.live | BYTE.written : kind === 'texture' ? 0 : BYTE.live);
     this.races.forget(address, allocation.range.bytes);
     this.map.allocated(allocation);
   }

@@ -13,6 +13,11 @@ const MOST_FREED = 4096;
 /** Nobody runs further past an end than this. */
 const NEIGHBOURHOOD = 65536;
 
+/** What belongs to an object of its own, as a module's memory does to the module, and is no leak by itself. */
+const LABELS: Readonly<Partial<Record<Allocation['kind'], string>>> = {
+  graph: 'memory of a graph', array: 'an array', texture: 'the description of a texture or surface',
+};
+
 interface Known {
   address: number;
   bytes: number;
@@ -33,8 +38,8 @@ export class MemoryMap {
   }
 
   allocated({ address, bytes, kind }: Allocation): void {
-    // A graph's memory belongs to the graph, as a module's does to the module.
-    this.live.set(address, { address, bytes, space: 'global', ...(kind === 'graph' ? { label: 'memory of a graph' } : {}) });
+    const label = LABELS[kind];
+    this.live.set(address, { address, bytes, space: 'global', ...(label === undefined ? {} : { label }) });
   }
 
   placed({ address }: Allocation, variables: CompiledModule['variables']): void {
