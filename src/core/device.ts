@@ -28,7 +28,7 @@ import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
-import { MAX_WORKERS, openShared } from './open-devices.js';
+import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -54,7 +54,8 @@ export interface OpenOptions {
   memoryBytes?: number;
   /**
    * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
-   * of all effects is the same in every run; so it is with `check` and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
+   * of all effects is the same in every run; so it is with `check` and `schedule`, which one thread follows. Default: the
+   * environment variable ASYNC_CUDA_WORKERS, else one per core.
    */
   workers?: number;
   /**
@@ -65,12 +66,12 @@ export interface OpenOptions {
   stallLimit?: number;
   /**
    * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
-   * Thirty to a hundred times slower: docs/checking.md.
+   * Thirty to a hundred times slower: docs/checking.md. Default: on where the environment variable ASYNC_CUDA_CHECK is 1.
    */
   check?: boolean | CheckOptions;
   /**
    * On a CPU device: the seed decides the order in which streams go on and blocks begin, among those that a GPU may choose.
-   * Errors name it.
+   * Errors name it. Default: the environment variable ASYNC_CUDA_SEED, else the device's own order.
    */
   schedule?: { seed: number };
 }
@@ -189,7 +190,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
     if (options.schedule !== undefined) {
       checkOptions('options.schedule', options.schedule, ['seed']);
-      checkInteger('options.schedule.seed', options.schedule.seed, 0, 0xffffffff);
+      checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
     }
     const check = checkedCheck(options.check);
     const inline = options.thread === 'inline';
@@ -684,7 +685,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
 
 function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
-  if (check === undefined || typeof check === 'boolean') return check === false ? undefined : check;
+  if (check === undefined || typeof check === 'boolean') return check;
   const options = check as CheckOptions;
   checkOptions('options.check', options, [...CHECKS]);
   for (const name of CHECKS) {

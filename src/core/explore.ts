@@ -7,9 +7,9 @@ import type { CheckOptions } from '../runtime/check-report.js';
 import { CudaScheduleError } from '../runtime/errors.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
 import { Device } from './device.js';
+import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
 const DEFAULT_SEEDS = 100;
-const LAST_SEED = 0xffffffff;
 /** Reserved, and touched as it is used: hundreds of devices are opened one after the other. */
 const DEFAULT_MEMORY = 256 * 2 ** 20;
 
@@ -71,11 +71,8 @@ export async function explore<Result>(program: (device: Device) => Result | Prom
 }
 
 function seedsOf(seeds: number | Iterable<number> = DEFAULT_SEEDS): readonly number[] {
-  const text = process.env['ASYNC_CUDA_SEED'];
-  if (text !== undefined && text !== '') {
-    if (!/^\d+$/.test(text) || Number(text) > LAST_SEED) throw invalid('ASYNC_CUDA_SEED', `0 to ${LAST_SEED}`, text);
-    return [Number(text)];
-  }
+  const one = seedOfEnvironment();
+  if (one !== undefined) return [one];
   if (typeof seeds === 'number') {
     checkInteger('options.seeds', seeds, 1, LAST_SEED);
     return Array.from({ length: seeds }, (_, seed) => seed);

@@ -75,6 +75,9 @@ export class BlockWatch {
   /** By address: when one of its threads released there. */
   readonly places = new Map<number, number>();
 
+  /** Frames of called functions that live, the innermost last: the stack is one thread's at a time. */
+  readonly calls: { address: number; number: number }[] = [];
+
   readonly waiting: (Arrival | undefined)[];
   /** Threads that arrived at a barrier and went on, by barrier. */
   readonly arrivals = new Map<number, { thread: number; time: number; known: Float64Array }[]>();

@@ -34,6 +34,9 @@ const MOST_BYTES = 32;
 
 const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, local: BYTE.local };
 
+/** Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends for it. */
+const DOUBT = 2000;
+
 /** Thrown through a kernel to end it where a function that it calls cannot say so. */
 export class CheckStop extends Error {}
 
@@ -60,7 +63,7 @@ export class Checker implements MemoryWatch {
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
   /** What ends the context as soon as the operation at work returns. */
-  private failed: CheckReport[] | undefined;
+  private failed: readonly CheckReport[] | undefined;
 
   constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
     this.context = context;
@@ -155,9 +158,15 @@ export class Checker implements MemoryWatch {
     this.lastCtx = -1;
   }
 
+  /** Whether the launch is to end now: it has gone on for long enough with what nobody wrote. */
+  isOverdue(launch: LaunchWatch, now: number): boolean {
+    return launch.doubtful !== undefined && now - launch.doubtful > DOUBT && !this.settings.keepGoing;
+  }
+
   endLaunch(launch: LaunchWatch): void {
     this.races.end();
-    this.tell(launch);
+    const reports = this.tell(launch);
+    if (reports.length > 0 && !this.settings.keepGoing) this.failed = reports;
   }
 
   /** What the kernel's fault was about, where it is something that is checked. */
@@ -190,22 +199,21 @@ export class Checker implements MemoryWatch {
     return this.report('deadlock', `${what}: ${text}`, { place, waits: waitGroups(waiting) });
   }
 
-  /** Ends what is watched of a launch that failed. */
-  private fail(launch: LaunchWatch): readonly CheckReport[] {
+  /** Ends what is watched of a launch that failed, or is to fail: what was found. */
+  fail(launch: LaunchWatch): readonly CheckReport[] {
     this.races.end();
     for (const [address, { launch: other }] of this.blocks) if (other === launch) this.blocks.delete(address);
     this.lastCtx = -1;
     if (launch.fatal !== undefined) launch.found.set('fatal', launch.fatal);
-    const reports = [...launch.found.values()];
-    for (const report of reports) this.context.machine.services.report(report);
-    return reports;
+    return this.tell(launch);
   }
 
-  private tell(launch: LaunchWatch): void {
-    if (launch.found.size === 0) return;
-    const reports = [...launch.found.values()];
+  private tell(launch: LaunchWatch): readonly CheckReport[] {
+    // What was read before anybody wrote it may come from any of the rest.
+    const isDoubt = ({ kind }: CheckReport): number => kind === 'uninitialised' ? 1 : 0;
+    const reports = [...launch.found.values()].sort((a, b) => isDoubt(a) - isDoubt(b));
     for (const report of reports) this.context.machine.services.report(report);
-    if (!this.settings.keepGoing) this.failed = reports;
+    return reports;
   }
 
   /** Ends the context for what was found since; called after every step of work. */
@@ -309,7 +317,9 @@ export class Checker implements MemoryWatch {
     const memory = this.map.find(watch, at);
     const place = this.place(watch, thread, line, actionOf(flags));
     const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;
-    return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), true);
+    // Perhaps somebody writes them too late: the race says more, and is found when he does.
+    watch.launch.doubtful ??= this.context.machine.services.now();
+    return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), false);
   }
 
   private race(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier): void {
@@ -326,6 +336,9 @@ export class Checker implements MemoryWatch {
     const frame = watch.launch.func.module.compiled.check!.frames[number]!;
     const end = watch.stack + watch.launch.check.stackBytes;
     // What lies above belonged to calls that have returned.
+    const { calls } = watch;
+    while (calls.length > 0 && calls.at(-1)!.address >= address) calls.pop();
+    calls.push({ address, number });
     this.shadow.set(address, Math.min(end - address, 4096), 0);
     for (const { offset, size } of frame.variables) this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
   }
@@ -500,10 +513,14 @@ function placeText({ action, kernel, line, source, block, thread }: CheckPlace):
   ].join(', ');
 }
 
+/** Findings that an error tells in full. */
+const TOLD = 3;
+
 /** What an error says of several findings. */
 export function summary(reports: readonly CheckReport[]): string {
+  const told = reports.slice(0, TOLD).map(({ message }) => message);
+  if (reports.length > TOLD) told.push(`(and ${reports.length - TOLD} more)`);
   const [first] = reports;
-  const more = reports.length > 1 ? `\n(and ${reports.length - 1} more)` : '';
-  return `${first!.message}${more}${first!.seed === undefined ? '' : `\n(schedule: { seed: ${first!.seed} })`}`;
+  if (first?.seed !== undefined) told.push(`(schedule: { seed: ${first.seed} })`);
+  return told.join('\n');
 }
-

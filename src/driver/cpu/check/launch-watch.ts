@@ -36,6 +36,8 @@ export class LaunchWatch implements Work {
   readonly blocks: number;
   /** What was found and did not stop it, by kind and place. */
   readonly found = new Map<string, CheckReport>();
+  /** When it first read what nobody had written. */
+  doubtful: number | undefined;
   /** What stopped it. */
   fatal: CheckReport | undefined;
 

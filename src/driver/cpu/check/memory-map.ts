@@ -119,7 +119,13 @@ function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemor
     return nearest(named(check.frame, base, 'local'), address, bytes);
   }
   if (address >= watch.stack && address < watch.stack + check.stackBytes) {
-    return { space: 'local', label: 'the stack of called functions', address: watch.stack, bytes: check.stackBytes, offset: address - watch.stack };
+    const { check: module } = watch.launch.func.module.compiled;
+    const variables = watch.calls.flatMap((call) => {
+      const { name, variables: own } = module!.frames[call.number]!;
+      return named(own, call.address, 'local').map((known) => ({ ...known, label: `${known.label} of ${name}` }));
+    });
+    return nearest(variables, address, bytes)
+      ?? { space: 'local', label: 'the stack of called functions', address: watch.stack, bytes: check.stackBytes, offset: address - watch.stack };
   }
   return undefined;
 }
@@ -142,9 +148,9 @@ function shown({ address, bytes, space, label, root }: Known, offset: number): C
   return { space, address, bytes, offset, ...(label === undefined ? {} : { label }), ...(root === undefined ? {} : { root }) };
 }
 
-/** `8 bytes behind 'x', 1024 bytes of global memory at 0x10100` */
+/** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */
 export function nameMemory({ space, label, address, bytes, offset, freed, stack }: CheckMemory): string {
-  const where = offset < 0 ? `${-offset} bytes before` : offset >= bytes ? `${offset - bytes} bytes behind the end of` : `at byte ${offset} of`;
+  const where = offset < 0 ? `${-offset} bytes before` : offset === bytes ? 'just behind the end of' : offset > bytes ? `${offset - bytes} bytes behind the end of` : `at byte ${offset} of`;
   const what = `${label === undefined ? '' : `${label}, `}${bytes} bytes of ${freed ? 'freed ' : ''}${space} memory at ${hex(address)}`;
   return `${where} ${what}${stack === undefined ? '' : `\n  allocated ${stack}`}`;
 }

@@ -17,6 +17,7 @@ import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
 import type { Schedule } from '../schedule.js';
+import { summary } from '../check/checker.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
 import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
@@ -107,6 +108,11 @@ export class LaunchOperation extends Operation {
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    if (this.watch !== undefined && context.checker!.isOverdue(this.watch, time)) {
+      const reports = context.checker!.fail(this.watch);
+      context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(reports), reports);
+      return STEP.fault;
+    }
     this.stamp(this.current!, time);
     let untilLook = func.stride;
     let looked = 0;
