@@ -417,20 +417,25 @@ export class Checker implements MemoryWatch {
 
   wrote(address: number, bytes: number): void {
     this.shadow.written(address, bytes);
-    this.hostAccess(address, bytes, true, 'write');
+    this.hostAccess(address, bytes, 'write');
+  }
+
+  signalled(address: number, bytes: number): void {
+    this.shadow.written(address, bytes);
+    this.hostAccess(address, bytes, 'signal');
   }
 
   read(address: number, bytes: number): void {
-    this.hostAccess(address, bytes, false, 'read');
+    this.hostAccess(address, bytes, 'read');
   }
 
   copied(to: number, from: number, bytes: number): void {
     this.shadow.copied(to, from, bytes);
-    this.hostAccess(from, bytes, false, 'read');
-    this.hostAccess(to, bytes, true, 'write');
+    this.hostAccess(from, bytes, 'read');
+    this.hostAccess(to, bytes, 'write');
   }
 
-  private hostAccess(address: number, bytes: number, writes: boolean, action: string): void {
+  private hostAccess(address: number, bytes: number, action: 'read' | 'write' | 'signal'): void {
     const stream = this.context.machine.scheduler.current;
     if (!this.settings.races || stream === undefined) return;
     const sequence = stream.completed + 1;
@@ -441,11 +446,11 @@ export class Checker implements MemoryWatch {
       this.hostWork = work;
       this.races.begin(work);
     }
-    const found = this.races.hostAccess(work, address, bytes, writes);
+    const found = this.races.hostAccess(work, address, bytes, action);
     if (found === undefined) return;
     const memory = this.map.find(undefined, found.address);
     const report = this.report('race', `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
-      { place: { action: `${action} (${work.name})` }, other: this.placeOf(found.earlier), address: found.address, memory });
+      { place: { action: `${action === 'read' ? 'read' : 'write'} (${work.name})` }, other: this.placeOf(found.earlier), address: found.address, memory });
     this.context.machine.services.report(report);
     if (!this.settings.keepGoing) this.failed = [report];
   }

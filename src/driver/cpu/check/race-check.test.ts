@@ -127,6 +127,34 @@ describe('blocks of a launch', () => {
 });
 
 describe('streams', () => {
+  test('two fills of the same memory that nothing orders, of a word and of pages', () => {
+    for (const bytes of [4, 3 * 65536 + 4]) {
+      const device = new CheckedDevice();
+      const { cu, stream } = device;
+      const other = cu.cuStreamCreateWithPriority(1, 0);
+      const address = cu.cuMemAlloc(bytes);
+      cu.cuMemsetD8Async(address, 0, bytes, stream);
+      cu.cuMemsetD8Async(address, 1, bytes, stream);
+      cu.cuMemsetD8Async(address + bytes - 4, 0, 4, other);
+      expect(device.fails()).toMatchObject([{ kind: 'race' }]);
+    }
+  });
+
+  test('a kernel writes into pages that a fill has written as a whole', () => {
+    for (const isOrdered of [true, false]) {
+      const device = new CheckedDevice().load(kernelOf(1, 'st.global.u32 [%rd0+70000], %r0;'));
+      const { cu, stream } = device;
+      const address = cu.cuMemAlloc(200_000);
+      const event = cu.cuEventCreate(2);
+      cu.cuMemsetD8Async(address, 0, 200_000, stream);
+      cu.cuEventRecord(event, stream);
+      const other = cu.cuStreamCreateWithPriority(1, 0);
+      if (isOrdered) cu.cuStreamWaitEvent(other, event, 0);
+      device.launch('k', [[address]], { stream: other });
+      expect(device.fails().map(({ kind }) => kind)).toEqual(isOrdered ? [] : ['race']);
+    }
+  });
+
   const store = kernelOf(1, 'st.global.u32 [%rd0], %r0;');
 
   function two(between: (device: CheckedDevice, other: number) => void): CheckedDevice {

@@ -10,7 +10,8 @@ import type { BlockWatch } from './block-watch.js';
 import type { LaunchWatch, Work } from './launch-watch.js';
 import type { StreamOrder } from './stream-order.js';
 
-const PAGE_BITS = 16;
+const PAGE_BITS = 12;
+const PAGE = 2 ** PAGE_BITS;
 const WORDS = 2 ** (PAGE_BITS - 2);
 /** The thread's place in a `who`; the rest is the block's number. */
 const THREAD_BITS = 10;
@@ -26,7 +27,8 @@ const LINE_SHIFT = 8;
 
 /**
  * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and how, of two writers and
- * of two readers. A `when` of 0 stands for nobody.
+ * of two readers. A `when` of 0 stands for nobody. A page that only the host's work has touched as a whole has one record,
+ * which stands for all of its words.
  */
 type Page = Uint32Array;
 const SLOT = 3;
@@ -84,14 +86,23 @@ export class RaceCheck {
 
   /** Memory that somebody else gets now: its history is not his. */
   forget(address: number, bytes: number): void {
-    for (let page = Math.floor(address / 65536); page * 65536 < address + bytes; page++) {
+    for (let page = Math.floor(address / PAGE); page * PAGE < address + bytes; page++) {
       const kept = this.pages[page];
       if (kept === undefined) continue;
-      const from = Math.max(0, address - page * 65536) >> 2;
-      const to = Math.min(65536, address + bytes - page * 65536 + 3) >> 2;
+      const from = Math.max(0, address - page * PAGE) >> 2;
+      const to = Math.min(PAGE, address + bytes - page * PAGE + 3) >> 2;
       if (from === 0 && to === WORDS) this.pages[page] = undefined;
-      else kept.fill(0, from * FIELDS, to * FIELDS);
+      else this.page(page).fill(0, from * FIELDS, to * FIELDS);
     }
+  }
+
+  /** The records of every word of a page. */
+  private page(number: number): Page {
+    const kept = this.pages[number];
+    if (kept !== undefined && kept.length > FIELDS) return kept;
+    const page = this.pages[number] = new Uint32Array(WORDS * FIELDS);
+    if (kept !== undefined) for (let at = 0; at < page.length; at += FIELDS) page.set(kept, at);
+    return page;
   }
 
   /** One access of a thread; the first conflict, if there is one. */
@@ -113,8 +124,8 @@ export class RaceCheck {
   }
 
   private word(watch: BlockWatch, thread: number, address: number, who: number, how: number, writes: boolean): Earlier | undefined {
-    const page = (this.pages[address >>> PAGE_BITS] ??= new Uint32Array(WORDS * FIELDS));
-    const at = ((address & 65535) >>> 2) * FIELDS;
+    const page = this.page(address >>> PAGE_BITS);
+    const at = ((address & (PAGE - 1)) >>> 2) * FIELDS;
     let found: Earlier | undefined;
     for (let slot = at; slot < at + (writes ? FIELDS : READERS); slot += SLOT) {
       const when = page[slot + WHEN]!;
@@ -167,33 +178,48 @@ export class RaceCheck {
     };
   }
 
-  /** The host's work reads or writes a range; the first conflict. Its accesses count as strong ones. */
-  hostAccess(work: Work, address: number, bytes: number, writes: boolean): { earlier: Earlier; address: number } | undefined {
+  /**
+   * The host's work reads or writes a range, or signals a value; the first conflict. Its accesses count as strong ones to
+   * those of kernels, and signals as strong ones to all.
+   */
+  hostAccess(work: Work, address: number, bytes: number, action: 'read' | 'write' | 'signal'): { earlier: Earlier; address: number } | undefined {
+    const writes = action !== 'read';
     const who = (work.first << THREAD_BITS) >>> 0;
     let found: { earlier: Earlier; address: number } | undefined;
+    const kind = STRONG | (writes ? WRITE : 0);
+    /** At a record, of the word at `address`. */
+    const touch = (page: Page, at: number, address: number, how: number): void => {
+      for (let slot = at; slot < at + (writes ? FIELDS : READERS) && found === undefined; slot += SLOT) {
+        const before = page[slot + HOW]!;
+        if (page[slot + WHEN] === 0 || (before & how & 15) === 0) continue;
+        const block = page[slot + WHO]! >>> THREAD_BITS;
+        if (block === work.first) continue;
+        const other = this.workOf(block);
+        // A kernel may wait for what a copy brings.
+        if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined)) continue;
+        if (this.follows(work, other)) continue;
+        const earlier = this.earlier(page[slot + WHO]!, before);
+        if (earlier !== undefined) found = { earlier, address };
+      }
+      record(page, at, who, this.now, how, writes);
+    };
     for (let at = address; at < address + bytes;) {
-      const page = at >>> PAGE_BITS;
-      const end = Math.min(address + bytes, (page + 1) * 65536);
-      let kept = this.pages[page];
-      if (kept === undefined) {
-        kept = this.pages[page] = new Uint32Array(WORDS * FIELDS);
-        at = fillPage(kept, at, end, who, this.now, writes);
+      const number = Math.floor(at / PAGE);
+      const end = Math.min(address + bytes, (number + 1) * PAGE);
+      const isWhole = end - at === PAGE;
+      const kept = this.pages[number];
+      if (isWhole && (kept === undefined || kept.length === FIELDS)) {
+        touch(this.pages[number] ??= new Uint32Array(FIELDS), 0, at, kind | 15);
+        at = end;
         continue;
       }
+      const page = this.page(number);
       for (; at < end; at += 4 - (at & 3)) {
         const first = at & 3;
-        const how = STRONG | (writes ? WRITE : 0) | ((1 << Math.min(4, first + end - at)) - (1 << first));
-        const i = ((at & 65535) >>> 2) * FIELDS;
-        for (let slot = i; slot < i + (writes ? FIELDS : READERS) && found === undefined; slot += SLOT) {
-          const before = kept[slot + HOW]!;
-          if (kept[slot + WHEN] === 0 || (before & how & 15) === 0 || (before & STRONG) !== 0) continue;
-          const block = kept[slot + WHO]! >>> THREAD_BITS;
-          if (block === work.first || this.follows(work, this.workOf(block))) continue;
-          const earlier = this.earlier(kept[slot + WHO]!, before);
-          if (earlier !== undefined) found = { earlier, address: at };
-        }
-        record(kept, i, who, this.now, how, writes);
+        touch(page, ((at & (PAGE - 1)) >>> 2) * FIELDS, at, kind | ((1 << Math.min(4, first + end - at)) - (1 << first)));
       }
+      // A write has put an end to what all the words knew.
+      if (isWhole && writes) this.pages[number] = page.slice(0, FIELDS);
     }
     return found;
   }
@@ -228,8 +254,9 @@ export class RaceCheck {
   /** A strong read of what other work has written: the two talk to each other, and are taken to be in order from here on. */
   private learn(launch: LaunchWatch, address: number): void {
     const page = this.pages[address >>> PAGE_BITS];
-    const at = ((address & 65535) >>> 2) * FIELDS;
-    if (page === undefined || page[at + WHEN] === 0) return;
+    if (page === undefined) return;
+    const at = page.length === FIELDS ? 0 : ((address & (PAGE - 1)) >>> 2) * FIELDS;
+    if (page[at + WHEN] === 0) return;
     const block = page[at + WHO]! >>> THREAD_BITS;
     if (block >= launch.first && block < launch.first + launch.blocks) return;
     const work = this.workOf(block);
@@ -290,12 +317,4 @@ function note(page: Page, slot: number, who: number, now: number, how: number): 
   page[slot + WHO] = who;
   page[slot + WHEN] = now;
   page[slot + HOW] = how;
-}
-
-/** A page that nobody has touched. Returns where it ends. */
-function fillPage(page: Page, from: number, to: number, who: number, now: number, writes: boolean): number {
-  const how = STRONG | (writes ? WRITE : 0) | 15;
-  const end = (((to - 1) & 65535) + 4) >>> 2;
-  for (let word = (from & 65535) >>> 2; word < end; word++) note(page, word * FIELDS + (writes ? 0 : READERS), who, now, how);
-  return to;
 }

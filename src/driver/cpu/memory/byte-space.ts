@@ -4,6 +4,8 @@
  */
 export interface SpaceWatch {
   wrote(at: number, bytes: number): void;
+  /** A value that others may wait for was written. */
+  signalled(at: number, bytes: number): void;
   read(at: number, bytes: number): void;
   copied(to: number, from: number, bytes: number): void;
 }

@@ -10,7 +10,7 @@ import { Arena } from './arena.js';
 import type { Range } from './arena.js';
 import { bulkMoves } from './bulk-moves.js';
 import type { BulkMoves } from './bulk-moves.js';
-import type { ByteSpace } from './byte-space.js';
+import type { ByteSpace, SpaceWatch } from './byte-space.js';
 import { GRANULE } from './arena.js';
 import { GranuleIndex } from './granule-index.js';
 import type { MemoryPool } from './pool.js';
@@ -37,13 +37,9 @@ export interface Allocation {
 }
 
 /** Who watches what happens to a device's memory. Addresses are the device's. */
-export interface MemoryWatch {
+export interface MemoryWatch extends SpaceWatch {
   allocated(allocation: Allocation): void;
   freed(allocation: Allocation): void;
-  /** The host's work has written, read, or copied within the memory. */
-  wrote(address: number, bytes: number): void;
-  read(address: number, bytes: number): void;
-  copied(to: number, from: number, bytes: number): void;
 }
 
 /** Bytes that nobody owns behind each allocation of memory that is watched. */

@@ -23,7 +23,7 @@ export class WriteValueOperation extends Operation {
   }
 
   step(): number {
-    this.space!.watch?.wrote(this.index * 4, 4);
+    this.space!.watch?.signalled(this.index * 4, 4);
     Atomics.store(this.space!.words, this.index, this.value);
     return STEP.done;
   }
@@ -117,7 +117,7 @@ export class WriteWideValueOperation extends Operation {
   }
 
   step(): number {
-    this.space.watch?.wrote(this.index * 8, 8);
+    this.space.watch?.signalled(this.index * 8, 8);
     Atomics.store(wideWords(this.space), this.index, this.value);
     return STEP.done;
   }
