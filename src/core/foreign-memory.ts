@@ -70,7 +70,7 @@ export function memoryFor(memory: Allocation, user: SharedDevice): Allocation | 
   if (foreign === undefined) {
     user.link(memory.device.shared);
     foreign = new ForeignMemory(memory, user);
-    memory.foreign.set(user, foreign);
+    memory.foreign = new Map([...memory.foreign, [user, foreign]]);
   }
   return foreign;
 }

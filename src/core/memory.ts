@@ -9,6 +9,9 @@ import type { SharedDevice } from './open-devices.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
+/** Most memory is used by its own device only. */
+const NONE: ReadonlyMap<SharedDevice, ForeignMemory> = new Map();
+
 export class Allocation extends Resource {
   readonly device: Device;
   readonly bytes: number;
@@ -21,7 +24,7 @@ export class Allocation extends Resource {
   /** Its number as an operation of the stream. */
   mark = 0;
   /** What commands of other devices call it by. */
-  readonly foreign = new Map<SharedDevice, ForeignMemory>();
+  foreign: ReadonlyMap<SharedDevice, ForeignMemory> = NONE;
   private readonly describe: () => string;
 
   constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string) {
@@ -39,6 +42,10 @@ export class Allocation extends Resource {
     this.disposed = true;
     this.device.freed(this);
     this.forgetForeign();
+    if (this.foreign === NONE && this.scope === undefined && scopeOf(this.stream) === undefined && scopeOf(this.device.stream) === undefined) {
+      this.queueFree();
+      return;
+    }
     // Within a capture the free would be recorded, or refused.
     const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
     const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);

@@ -82,6 +82,11 @@ function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice
   for (let z = 0; z < depth; z++) yield* rowsOf(region, offset + z * slicePitch, z * plane, limit);
 }
 
+/** The one slice of a region that need not be cut. */
+function wholeOf({ line, rows, offset, depth = 1 }: Region): Slice {
+  return { host: 0, device: offset, line, rows, depth };
+}
+
 /** Cuts one slice of a region, which begins at `offset` on the device and at `host` in the host's representation. */
 function* rowsOf({ line, rows, pitch }: Region, offset: number, host: number, limit: number): Generator<Slice> {
   if (line > limit) {
@@ -299,30 +304,29 @@ export function readRegion<T>(stream: Stream, staging: Staging, region: Region, 
   stream.order(region.resource, ACCESS_READ);
   const place = bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1) ? staging.place(bytes) : undefined;
   if (place !== undefined) {
-    const [slice] = slices(region);
-    putCopy(stream, root, false, false, ACCESS_READ, region, slice!, staging, place.offset);
+    putCopy(stream, root, false, false, ACCESS_READ, region, wholeOf(region), staging, place.offset);
     const mark = stream.commit();
     const { segment } = place;
     runtime.expect(root);
     segment.uses.set(stream, mark);
     segment.readers++;
     stream.used(region.resource, ACCESS_READ, mark);
-    const copied = stream.passedLater(mark).then(
-      async () => {
-        const failure = runtime.failureOf(root);
-        try {
-          if (failure === undefined) {
-            const turn = bytes > SMALL_BYTES ? staging.turns.take(bytes * target.cost) : undefined;
-            if (turn !== undefined) await turn;
-            staging.decode(target, 0, bytes, place.offset);
-          }
-        } finally {
-          segment.readers--;
-        }
+    const take = (): T => {
+      const failure = runtime.failureOf(root);
+      try {
         if (failure !== undefined) throw failure;
-        return finish();
-      },
-    );
+        staging.decode(target, 0, bytes, place.offset);
+      } finally {
+        segment.readers--;
+      }
+      return finish();
+    };
+    const passed = stream.passedLater(mark);
+    const copied =
+      bytes <= SMALL_BYTES ? passed.then(take) : passed.then(() => {
+        const turn = staging.turns.take(bytes * target.cost);
+        return turn === undefined ? take() : turn.then(take);
+      });
     return pendingOf(stream, copied, mark);
   }
   const slot = stream.transferSlot;

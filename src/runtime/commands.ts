@@ -19,6 +19,8 @@ export const RECORD_BODY = 4;
 
 /** The command runs although its stream is held: it is part of the transfer that holds it. */
 export const FLAG_BYPASS = 1;
+/** A fence for one of many short awaits in a row. */
+export const FLAG_HOT = 2;
 
 /** Access of one operand, in bits 24 and up of the word that names its handle. */
 export const ACCESS_READ = 1;

@@ -13,7 +13,7 @@ import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../driver/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS,
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, FLAG_HOT,
   GRID_PACKED, HANDLE_MASK, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC,
   LINE_ACCESS_SHIFT, LINE_HANDLE_MASK, LINE_PACKED, LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
   RECORD_ROOT, RECORD_STREAM,
@@ -264,11 +264,14 @@ export class Decoder {
     let at = first & RING_MASK;
     let header = ring[at]!;
     let count = 0;
+    /** The stream whose marker is due, or -1. */
+    let marked = -1;
     do {
       const stream = ring[at + RECORD_STREAM]!;
       const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
       const launches = issued[base]!;
-      if ((launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1) break;
+      const due = (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1;
+      if (due && !this.mayMark(stream)) break;
       if (parked.size !== 0 && parked.has(stream)) break;
       if (failedRoots.size !== 0 && failedRoots.has(ring[at + RECORD_ROOT]!)) break;
       if (this.visiting && this.markersOutstanding(stream) >= MARKERS_OUTSTANDING) break;
@@ -306,7 +309,9 @@ export class Decoder {
       batchAt[count++] = at;
       position = (position + (header >>> 16)) | 0;
       at = position & RING_MASK;
-      if (count === capacity) break;
+      // A marker goes behind the last of a batch.
+      if (due) marked = stream;
+      if (due || count === capacity) break;
       header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
     } while (isLine(header));
 
@@ -319,6 +324,7 @@ export class Decoder {
         at = batchAt[i]!;
         const stream = ring[at + RECORD_STREAM]!;
         this.fail(error, ring[at]! & 0xff, ring, at, stream, ring[at + RECORD_ROOT]!);
+        if (marked !== -1) issued[marked * ISSUED_STRIDE + ISSUED_LAUNCHES]!--;
         // What follows may use what this one would have written.
         const event = ring[at + RECORD_EVENT]!;
         if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
@@ -326,6 +332,13 @@ export class Decoder {
       }
       const event = ring[batchAt[i]! + RECORD_EVENT]!;
       if (event !== 0) this.recordEvent(event, ring[batchAt[i]! + RECORD_STREAM]!, ring[batchAt[i]! + RECORD_ROOT]!);
+    }
+    if (marked !== -1) {
+      try {
+        this.mark(marked);
+      } catch (error) {
+        this.failWithout(error, OP.launch, marked);
+      }
     }
     return position;
   }
@@ -626,13 +639,26 @@ export class Decoder {
   }
 
   private countLaunch(stream: number): void {
-    const { issued, streams } = this.shared;
+    const { issued } = this.shared;
     const base = stream * ISSUED_STRIDE;
     const launches = (issued[base + ISSUED_LAUNCHES]! + 1) | 0;
     issued[base + ISSUED_LAUNCHES] = launches;
-    if ((launches & (MARKER_INTERVAL - 1)) !== 0 || !this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return;
-    const marker = (issued[base + ISSUED_MARKERS]! + 1) | 0;
-    issued[base + ISSUED_MARKERS] = marker;
+    if ((launches & (MARKER_INTERVAL - 1)) === 0 && this.limitLaunches && issued[base + ISSUED_CAPTURING] !== 1) this.mark(stream);
+  }
+
+  /** Whether the stream's next marker may be put behind the launch at hand, which has not been looked at by {@link dispatch}. */
+  private mayMark(stream: number): boolean {
+    const { issued } = this.shared;
+    return this.limitLaunches && this.unmade(stream) === 0 && issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1
+      && this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+  }
+
+  /** Puts the stream's next marker behind what it has been given. */
+  private mark(stream: number): void {
+    const { issued, streams } = this.shared;
+    const base = stream * ISSUED_STRIDE + ISSUED_MARKERS;
+    const marker = (issued[base]! + 1) | 0;
+    issued[base] = marker;
     this.driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + stream * SLOT_WORDS * 4 + SLOT_MARKER * 4, marker >>> 0, 0);
   }
 
@@ -704,7 +730,7 @@ export class Decoder {
         this.lazySlot = memory[body]!;
         this.lazyStream = stream;
         this.lazyValue = memory[body + 1]!;
-        if (!this.limitLaunches) this.writeFence();
+        if (!this.limitLaunches || (memory[at]! & (FLAG_HOT << 8)) !== 0) this.writeFence();
         return;
       case OP.launchEx: {
         const ex = body + 8;

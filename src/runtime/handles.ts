@@ -33,7 +33,10 @@ export class HandleAllocator {
       if (Atomics.load(this.status, candidate) === HANDLE.released) {
         handle = candidate;
         this.returnedNext++;
-        if (this.returnedNext === this.returned.length || this.returnedNext > 65536) {
+        if (this.returnedNext === this.returned.length) {
+          this.returned.length = 0;
+          this.returnedNext = 0;
+        } else if (this.returnedNext > 65536) {
           this.returned.splice(0, this.returnedNext);
           this.returnedNext = 0;
         }

@@ -12,7 +12,7 @@ import type { CheckReport } from '../driver/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
-import { OP } from './commands.js';
+import { FLAG_HOT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
@@ -279,7 +279,7 @@ export class Runtime {
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
     if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
-    const body = this.ring.begin(OP.fence, flags, 6, 0, stream, 0);
+    const body = this.ring.begin(OP.fence, waitedFor && this.completion.hot ? flags | FLAG_HOT : flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
     memory[body + 1] = slot.issued;

@@ -6,13 +6,14 @@ import { CUgraphExecUpdateResult } from '../flags.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory, STRUCTURE } from './native-memory.js';
+import { KeptPointer } from './node-ffi.js';
 import { EXEC_UPDATE_RESULT_INFO } from './structures.js';
 
 type GraphCalls = Pick<Driver,
   | 'cuGraphCreate' | 'cuGraphDestroy' | 'cuGraphClone' | 'cuGraphGetNodes' | 'cuGraphNodeGetType' | 'cuGraphDebugDotPrint'
   | 'cuGraphInstantiate' | 'cuGraphExecUpdate' | 'cuGraphExecDestroy' | 'cuGraphUpload' | 'cuGraphLaunch'>;
 
-export function graphCalls({ koffi, calls, scratch }: Binding): GraphCalls {
+export function graphCalls({ koffi, calls, pointerCalls, scratch }: Binding): GraphCalls {
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const structure = out0 + STRUCTURE;
@@ -20,6 +21,9 @@ export function graphCalls({ koffi, calls, scratch }: Binding): GraphCalls {
     cuGraphCreate, cuGraphDestroy, cuGraphClone, cuGraphGetNodes, cuGraphNodeGetType, cuGraphDebugDotPrint,
     cuGraphInstantiate, cuGraphExecUpdate_v1, cuGraphExecUpdate_v2, cuGraphExecDestroy, cuGraphUpload, cuGraphLaunch,
   } = calls;
+  const { cuGraphLaunch: launchPointers } = pointerCalls;
+  const execPointer = new KeptPointer();
+  const streamPointer = new KeptPointer();
 
   return {
     cuGraphCreate() {
@@ -85,7 +89,7 @@ export function graphCalls({ koffi, calls, scratch }: Binding): GraphCalls {
       if (r !== 0) throw cuGraphUpload.failure(r);
     },
     cuGraphLaunch(exec, stream) {
-      const r = cuGraphLaunch.run(exec, stream);
+      const r = launchPointers === undefined ? cuGraphLaunch.run(exec, stream) : launchPointers(execPointer.of(exec), streamPointer.of(stream));
       if (r !== 0) throw cuGraphLaunch.failure(r);
     },
   };

@@ -16,7 +16,21 @@ type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
 export interface PointerCalls {
   readonly cuLaunchKernelEx: PointerCall<[config: bigint, f: bigint, kernelParams: bigint, extra: bigint]> | undefined;
   readonly cuStreamQuery: PointerCall<[stream: bigint]> | undefined;
+  readonly cuGraphLaunch: PointerCall<[exec: bigint, stream: bigint]> | undefined;
+}
 
+/** A handle as a bigint, kept for the next call: the same one is mostly used again and again. */
+export class KeptPointer {
+  private handle = 0;
+  private pointer = 0n;
+
+  of(handle: number): bigint {
+    if (handle !== this.handle) {
+      this.handle = handle;
+      this.pointer = BigInt(handle);
+    }
+    return this.pointer;
+  }
 }
 
 interface NodeFfi {
@@ -50,7 +64,7 @@ export function pointerCalls(path: string, scratch: NativeMemory): PointerCalls 
   return {
     cuLaunchKernelEx: bind('cuLaunchKernelEx'),
     cuStreamQuery: bind('cuStreamQuery'),
-
+    cuGraphLaunch: bind('cuGraphLaunch'),
   };
 }
 

@@ -3,6 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
+import { KeptPointer } from './node-ffi.js';
 
 type StreamCalls = Pick<Driver,
   | 'cuStreamCreateWithPriority' | 'cuStreamDestroy' | 'cuStreamQuery' | 'cuStreamSynchronize' | 'cuStreamWaitEvent'
@@ -22,8 +23,7 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
     cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
   } = calls;
   const { cuStreamQuery: queryPointer } = pointerCalls;
-  let queried = 0;
-  let queriedPointer = 0n;
+  const queried = new KeptPointer();
 
   return {
     cuStreamCreateWithPriority(flags, priority) {
@@ -36,13 +36,7 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
       if (r !== 0) throw cuStreamDestroy.failure(r);
     },
     cuStreamQuery(stream) {
-      if (queryPointer === undefined) return cuStreamQuery.run(stream);
-      // Asked again and again of one stream, while its end is near.
-      if (stream !== queried) {
-        queried = stream;
-        queriedPointer = BigInt(stream);
-      }
-      return queryPointer(queriedPointer);
+      return queryPointer === undefined ? cuStreamQuery.run(stream) : queryPointer(queried.of(stream));
     },
     cuStreamSynchronize(stream) {
       const r = cuStreamSynchronize.run(stream);
