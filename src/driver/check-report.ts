@@ -30,6 +30,8 @@ export interface CheckPlace {
   kernel?: string;
   /** Line of the PTX. */
   line?: number;
+  /** What stands there. */
+  instruction?: string;
   /** Line of the program that the PTX was made from, where the PTX says (`-lineinfo`). */
   source?: { file: string; line: number };
   block?: readonly [number, number, number];

@@ -68,6 +68,8 @@ export interface KernelCheck {
 export interface ModuleCheck {
   /** Frames of functions that are really called, by the number that `check_frame` is given. */
   frames: { name: string; bytes: number; variables: PlacedVariable[] }[];
+  /** The PTX. */
+  text: string;
   /** By line of PTX, from its .loc directives. */
   lines: ReadonlyMap<number, SourceLine>;
 }

@@ -116,7 +116,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
-  const check: ModuleCheck | undefined = options.check ? { frames: [], lines: sourceLines(module) } : undefined;
+  const check: ModuleCheck | undefined = options.check ? { frames: [], text: source, lines: sourceLines(module) } : undefined;
   const gap = gapOf(check !== undefined);
   const data = layOutData(module, functions, taken, gap);
   const hostFunctions = calledHostFunctions([...functions.values()], functions);

@@ -4,7 +4,7 @@
  * of by the operations that do it.
  */
 import { ACCESS, ACCESS_SPACES, FAULT } from '../../../ptx/index.js';
-import type { SourceLine } from '../../../ptx/index.js';
+import type { CompiledModule } from '../../../ptx/index.js';
 import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
@@ -56,6 +56,8 @@ export class Checker implements MemoryWatch {
   private readonly races = new RaceCheck(this.order);
   private readonly sync: SyncCheck;
   private readonly seed: number | undefined;
+  /** Lines of the PTX of modules that something was found in. */
+  private readonly texts = new WeakMap<CompiledModule, readonly string[]>();
   private readonly blocks = new Map<number, BlockWatch>();
   private lastCtx = -1;
   private last: BlockWatch | undefined;
@@ -311,7 +313,7 @@ export class Checker implements MemoryWatch {
 
   private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
     // Another device's thread writes past all watching.
-    if (this.context.memory.words[FOREIGN_WORD] !== 0) return false;
+    if (this.context.memory.words[FOREIGN_WORD] !== 0 || this.again(watch.launch, 'uninitialised', line)) return false;
     let at = address;
     while ((this.shadow.at(at) & BYTE.written) !== 0) at++;
     const memory = this.map.find(watch, at);
@@ -323,8 +325,9 @@ export class Checker implements MemoryWatch {
   }
 
   private race(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier): void {
-    const place = this.place(watch, thread, line, actionOf(flags));
     const other = this.placeOf(earlier);
+    if (this.again(watch.launch, 'race', line, other)) return;
+    const place = this.place(watch, thread, line, actionOf(flags));
     const memory = this.map.find(watch, address, bytes);
     const what = earlier.work !== watch.launch ? 'two streams' : earlier.block === watch.number ? 'two threads of a block' : 'two blocks';
     this.found(watch.launch, this.report('race', `race of ${what} at ${hex(address)}: nothing orders the two accesses`,
@@ -343,10 +346,16 @@ export class Checker implements MemoryWatch {
     for (const { offset, size } of frame.variables) this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
   }
 
+  /** Counts it, if the same was found before: thousands of threads may find it. */
+  private again(launch: LaunchWatch, kind: CheckKind, line: number, other?: CheckPlace): boolean {
+    const known = launch.found.get(keyOf(kind, line, other));
+    if (known !== undefined) known.count++;
+    return known !== undefined;
+  }
+
   /** Notes it with the launch. Returns whether the launch ends here. */
   private found(launch: LaunchWatch, report: CheckReport, fatal: boolean): boolean {
-    const { place, other } = report;
-    const key = [report.kind, place?.line, other?.kernel, other?.line, other?.action].join();
+    const key = keyOf(report.kind, report.place?.line, report.other);
     const known = launch.found.get(key);
     if (known !== undefined) known.count++;
     if (fatal && !this.settings.keepGoing) {
@@ -460,23 +469,24 @@ export class Checker implements MemoryWatch {
   private placeOf({ work, block, thread, line, action }: Earlier): CheckPlace {
     const { launch } = work;
     if (launch === undefined) return { action: `${action} (${work.name})` };
-    const source = this.source(launch, line);
-    return {
-      action, kernel: launch.kernel, line, ...(source === undefined ? {} : { source }),
-      block: launch.blockIndex(block), thread: launch.threadIndex(thread),
-    };
+    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: launch.blockIndex(block), thread: launch.threadIndex(thread) };
   }
 
   private place(watch: BlockWatch, thread: number, line: number, action: string): CheckPlace {
     const { launch } = watch;
-    const source = this.source(launch, line);
-    return {
-      action, kernel: launch.kernel, line, ...(source === undefined ? {} : { source }), block: watch.index, thread: launch.threadIndex(thread),
-    };
+    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: watch.index, thread: launch.threadIndex(thread) };
   }
 
-  private source(launch: LaunchWatch, line: number): SourceLine | undefined {
-    return launch.func.module.compiled.check?.lines.get(line);
+  private lineOf(launch: LaunchWatch, line: number): Pick<CheckPlace, 'line' | 'instruction' | 'source'> {
+    const { compiled } = launch.func.module;
+    const source = compiled.check!.lines.get(line);
+    let texts = this.texts.get(compiled);
+    if (texts === undefined) {
+      texts = compiled.check!.text.split('\n');
+      this.texts.set(compiled, texts);
+    }
+    const instruction = texts[line - 1]?.trim();
+    return { line, ...(instruction ? { instruction } : {}), ...(source === undefined ? {} : { source }) };
   }
 
   private report(kind: CheckKind, what: string, parts: {
@@ -485,8 +495,8 @@ export class Checker implements MemoryWatch {
   }): CheckReport {
     const { place, other, memory, ...rest } = parts;
     const lines = [what];
-    if (place !== undefined) lines.push(`by ${placeText(place)}`);
-    if (other !== undefined) lines.push(`and ${placeText(other)}`);
+    if (place !== undefined) lines.push(`by ${placeText(place)}`, ...instructionText(place));
+    if (other !== undefined) lines.push(`and ${placeText(other)}`, ...instructionText(other));
     if (memory !== undefined) lines.push(nameMemory(memory));
     return {
       kind, message: lines.join('\n  '), count: 1, ...rest,
@@ -494,6 +504,11 @@ export class Checker implements MemoryWatch {
       ...(this.seed === undefined ? {} : { seed: this.seed }),
     };
   }
+}
+
+/** What is the same for all threads that find the same. */
+function keyOf(kind: CheckKind, line: number | undefined, other: CheckPlace | undefined): string {
+  return [kind, line, other?.kernel, other?.line, other?.action].join();
 }
 
 function ownFrame(watch: BlockWatch, thread: number, address: number): boolean {
@@ -516,6 +531,14 @@ function placeText({ action, kernel, line, source, block, thread }: CheckPlace):
     ...(block === undefined ? [] : [`block (${block.join()})`]),
     ...(thread === undefined ? [] : [`thread (${thread.join()})`]),
   ].join(', ');
+}
+
+/** Inline assembly may stand in one long line. */
+const LONGEST_INSTRUCTION = 120;
+
+function instructionText({ instruction }: CheckPlace): string[] {
+  if (instruction === undefined) return [];
+  return [`  ${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`];
 }
 
 /** Findings that an error tells in full. */
