@@ -60,8 +60,9 @@ export class DeviceMemory implements ByteSpace {
   private nextId = 1;
   watch: MemoryWatch | undefined;
   private readonly quarantine = new Quarantine();
-  /** Bytes behind allocations, and those that pools count as theirs although they lie in quarantine. */
+  /** Bytes behind allocations. */
   private gaps = 0;
+  /** Bytes that pools count as theirs although they lie in quarantine, less those that they do not count although they do not yet. */
   promised = 0;
 
   constructor(base: number, capacity: number) {

@@ -13,7 +13,8 @@ import type { Stream } from './stream.js';
 export class FreeOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE;
   private allocation: Allocation | undefined;
-  private replaced = false;
+  /** Bytes that count no more, since another allocation took their place. */
+  private replaced = 0;
   private readonly stream: Stream;
 
   constructor(allocation: Allocation, stream: Stream) {
@@ -38,16 +39,24 @@ export class FreeOperation extends Operation {
    */
   isReplaced(pool: MemoryPool, bytes: number): boolean {
     const { allocation } = this;
-    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== roundToGranule(bytes)) return false;
-    this.replaced = true;
+    const rounded = roundToGranule(bytes);
+    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== rounded) return false;
+    this.replaced = rounded;
+    allocation.memory.promised -= rounded;
     this.stream.pendingFrees.delete(this);
     return true;
   }
 
   step(): number {
     this.stream.pendingFrees.delete(this);
-    if (this.replaced) this.allocation?.memory.abandon(this.allocation);
-    else this.allocation?.memory.reclaim(this.allocation);
+    const { allocation, replaced } = this;
+    if (allocation === undefined) return STEP.done;
+    if (replaced > 0) {
+      allocation.memory.promised += replaced;
+      allocation.memory.abandon(allocation);
+    } else {
+      allocation.memory.reclaim(allocation);
+    }
     return STEP.done;
   }
 
