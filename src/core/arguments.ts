@@ -85,8 +85,10 @@ export function checkLabel(argument: string, value: unknown): asserts value is s
 }
 
 /** One of the exported dtypes themselves. */
+const KNOWN: ReadonlySet<unknown> = new Set(Object.values(DTYPES));
+
 export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is DType {
-  for (const known of Object.values(DTYPES)) if (known === dtype) return;
+  if (KNOWN.has(dtype)) return;
   const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
   throw invalid(argument, `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
 }

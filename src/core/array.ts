@@ -56,11 +56,11 @@ class ArrayMemory extends Allocation {
   async free(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
-    const { runtime } = this.device;
+    const { runtime, shared } = this.device;
     if (runtime.lost !== undefined) return;
     await this.settled();
     runtime.handles.drop(this.handle);
-    await runtime.call('destroyArray', this.array);
+    await shared.freeGate.free(() => runtime.call('destroyArray', this.array));
   }
 }
 
@@ -141,7 +141,10 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     return this.copy(stream, target, false);
   }
 
-  /** Frees the array once all work on it is over. cuArrayDestroy */
+  /**
+   * Frees the array once all work on it is over; while a stream waits for a value that is put off, and this does not wait
+   * for it. cuArrayDestroy
+   */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
     this.device.disown(this);

@@ -49,7 +49,8 @@ export interface ChunkOptions {
 }
 
 /**
- * `length` elements of device memory. Made by {@link Device.alloc}; {@link DeviceBuffer.slice} makes views.
+ * `length` elements of device memory. Made by {@link Device.alloc} and {@link Device.allocPlain};
+ * {@link DeviceBuffer.slice} makes views.
  *
  * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream waits, on the device,
  * for the work it conflicts with.
@@ -333,7 +334,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return new WritableStream<HostArray<D>>({ write });
   }
 
-  /** Queues the freeing behind everything that uses the buffer; never waits. A view frees nothing. cuMemFreeAsync */
+  /**
+   * Frees the memory behind everything that uses the buffer; never waits. A view frees nothing. cuMemFreeAsync; of
+   * {@link Device.allocPlain} cuMemFree
+   */
   close(): void {
     if (this.owner !== undefined || this.memory.disposed) return;
     leaks.unregister(this.memory);

@@ -22,6 +22,7 @@ import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { DeviceArray, createArray } from './array.js';
 import type { ArraySize } from './array.js';
+import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { Module } from './module.js';
@@ -33,6 +34,7 @@ import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
+import { PlainMemory } from './plain.js';
 import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
@@ -85,6 +87,9 @@ export interface AllocOptions {
   /** Shown in errors. */
   label?: string;
 }
+
+/** What {@link Device.allocPlain} takes. */
+export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
 
 /** Names of CUlimit. */
 const LIMITS = {
@@ -147,6 +152,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
+  /** Memory that is freed by calls that are not over. */
+  private readonly frees = new Set<Promise<void>>();
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
@@ -263,6 +270,35 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
+   * Allocates `length` elements, uninitialised, of memory that comes from no pool. {@link alloc} is faster, and enough for
+   * kernels and copies; this one is for what memory of a pool does not do: {@link Stream.writeValue} and
+   * {@link Stream.waitValue}, libraries that ask for memory of cuMemAlloc, handles for other processes (cuIpcGetMemHandle).
+   *
+   * `close()` of the buffer returns at once, as for any other. Its memory is freed when all work that uses it is over, by a
+   * call that waits for everything that runs on the device, so that nothing else starts meanwhile: make such buffers once,
+   * not in a loop. While a stream waits for a value the free is put off. cuMemAlloc, cuMemFree
+   *
+   * @throws CudaOutOfMemoryError where there is not enough
+   */
+  async allocPlain<D extends DTypeName>(dtype: DType<D>, length: number, options: PlainAllocOptions = {}): Promise<DeviceBuffer<D>> {
+    this.check();
+    checkDType(dtype);
+    checkLength('device.allocPlain', dtype, length);
+    checkOptions('options', options, ['label']);
+    const { label } = options;
+    checkLabel('options.label', label);
+    const bytes = length * dtype.bytes;
+    const named = (): string => `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
+    const root = this.runtime.nextRoot();
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes, root));
+    const memory = new PlainMemory(this, address, bytes, label, named);
+    memory.root = root;
+    this.allocations.add(memory);
+    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+  }
+
+  /**
    * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes; as
    * {@link alloc} in all else. cuMemAllocAsync
    */
@@ -322,8 +358,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1);
-    const memory = new ManagedMemory(this, this.runtime.handles.adopt(address), address, bytes, view, () => `managed ${dtype.name}[${length}]`);
+    const named = (): string => `managed ${dtype.name}[${length}]`;
+    const root = this.runtime.nextRoot();
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined }
+      : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root));
+    const memory = new ManagedMemory(this, address, bytes, view, named);
+    memory.root = root;
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
   }
@@ -504,9 +545,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return check === false ? undefined : check === true ? {} : check;
   }
 
-  private noteOrigin(root: number, label: string): void {
-    // The first lines are of the library itself: this one, allocate and alloc.
-    const stack = (new Error().stack ?? '').split('\n').slice(4).join('\n');
+  /** The stack's first `own` lines are of the library itself: the message, this one, and what called it. */
+  private noteOrigin(root: number, label: string, own: number): void {
+    const stack = (new Error().stack ?? '').split('\n').slice(own).join('\n');
     this.origins.set(root, { label, stack });
     if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
   }
@@ -561,6 +602,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
   }
 
+  /** Frees that are no work of a stream, and are not over. @internal */
+  callsThatFree(): Promise<void>[] {
+    return [...this.frees];
+  }
+
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
@@ -579,6 +625,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (pool === undefined) return;
     this.pools.delete(allocation);
     pool.freed();
+  }
+
+  /** Closing waits for `end`. @internal */
+  freeing(end: Promise<void>): void {
+    this.frees.add(end);
+    end.catch(() => undefined).finally(() => this.frees.delete(end));
   }
 
   /** @internal */
@@ -615,6 +667,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return driver.hostView(address, bytes);
   }
 
+  private allocateByCall<T>(call: () => Promise<T>): Promise<T> {
+    return allocateByCall(this.runtime, this.shared.devices, call);
+  }
+
   private allocate(bytes: number, options: AllocOptions, describe: () => string): Allocation {
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
@@ -641,7 +697,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     memory.root = root;
     memory.mark = mark;
     memory.used(stream, 2, mark);
-    if (this.checks !== undefined) this.noteOrigin(root, named());
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
     this.allocations.add(memory);
     if (pool !== undefined) {
       pool.allocated();
@@ -660,17 +716,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const { owned, allocations, streams, runtime } = this;
       // Graphs before modules: they were made later.
       await Promise.all([...owned].reverse().map((object) => object.close()));
-      const managed: Promise<void>[] = [];
-      for (const allocation of [...allocations]) {
-        if (allocation instanceof ManagedMemory) managed.push(allocation.free());
-        else allocation.dispose();
-      }
+      for (const allocation of [...allocations]) allocation.dispose();
       const passed = [...streams].map((stream) => stream.passed(stream.mark));
       for (const stream of [...streams]) stream.close();
-      await Promise.all([...managed, ...passed]);
+      await Promise.all([...this.frees, ...passed]);
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
       // Streams of other devices are to wait for events of this one.
-      if (this.shared.last) await runtime.completion.until(() => this.shared.loans.settled());
+      if (this.shared.last) {
+        await this.shared.freeGate.drained();
+        await runtime.completion.until(() => this.shared.loans.settled());
+      }
       await runtime.completion.until(() => runtime.ring.flush() && runtime.ring.drained);
       return true;
     };

@@ -29,7 +29,7 @@ export interface Decoder {
   /** The destination's own bytes, where they go in as they are. Throws as {@link decode} does. */
   readonly plain?: (offset: number, bytes: number) => Uint8Array;
   /** The bytes themselves, where they go in as they are and nobody else can reach them yet. */
-  readonly exclusive: Uint8Array | undefined;
+  exclusive(): Uint8Array | undefined;
 }
 
 /** Converting one element takes a few nanoseconds; copying its bytes a tenth of one. */
@@ -102,7 +102,7 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
     const values = target as Float32Array;
     return {
       cost: CONVERSION_COST,
-      exclusive: undefined,
+      exclusive: () => undefined,
       decode(offset, source) {
         check();
         const first = offset / dtype.bytes;
@@ -114,7 +114,7 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
   }
   return {
     cost: 1,
-    exclusive: fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined,
+    exclusive: () => (fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined),
     decode(offset, source) {
       check();
       new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);

@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { Device } from './device.js';
-export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions } from './device.js';
+export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions, PlainAllocOptions } from './device.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
 export { explore } from './explore.js';

@@ -6,23 +6,45 @@ import { clearTimeout, setTimeout } from 'node:timers';
 
 import { FLAG_BYPASS } from '../runtime/commands.js';
 import type { RoomStep } from '../runtime/decoder.js';
+import { CudaOutOfMemoryError } from '../runtime/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
 /** Milliseconds without one free coming to its turn after which memory is taken to be used up: a kernel may run for ever. */
 const PATIENCE_MS = 1000;
+/** For an allocation that no stream waits for. */
+const NO_SLOT = -1;
 
 /** Takes one step. `slot` is the slot of the stream whose allocation waits. cuMemPoolTrimTo */
 export async function makeRoom(runtime: Runtime, devices: ReadonlySet<Device>, step: RoomStep, slot: number): Promise<void> {
   if (step === 'trim') await runtime.call('trimPools', runtime.info.device, [...devices].flatMap((device) => device.poolHandles()));
-  else await frees([...devices].flatMap((device) => device.freeingStreams()), slot);
+  else await frees([...devices], slot);
 }
 
-/** Waits for frees that are queued, as long as one after the other comes to its turn. */
-async function frees(streams: readonly Stream[], slot: number): Promise<void> {
+/** Allocates by a call that is in no stream's order; where that finds too little memory, once more after both steps. */
+export async function allocateByCall<T>(runtime: Runtime, devices: ReadonlySet<Device>, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof CudaOutOfMemoryError)) throw error;
+  }
+  try {
+    for (const step of ['frees', 'trim'] as const) await makeRoom(runtime, devices, step, NO_SLOT);
+  } catch {
+    // The allocation fails again, and its error is the one to tell.
+  }
+  return call();
+}
+
+/** Waits for frees that are queued or under way, as long as one after the other comes to its turn. */
+async function frees(devices: readonly Device[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
-  for (const stream of streams) {
+  for (const free of devices.flatMap((device) => device.callsThatFree())) {
+    const wait: Promise<unknown> = free.then(() => waits.delete(wait), () => waits.delete(wait));
+    waits.add(wait);
+  }
+  for (const stream of devices.flatMap((device): readonly Stream[] => device.freeingStreams())) {
     const { runtime } = stream;
     // What is queued behind the allocation that waits will not be done before it: only what is in front of it counts.
     const passed = stream.slot.index === slot

@@ -10,47 +10,27 @@ import { invalid } from './arguments.js';
 import type { Device } from './device.js';
 import { HOST_ARRAYS, BIT_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
-import { Allocation } from './memory.js';
 import { isNarrow } from './narrow-floats.js';
 import { Pending } from './pending.js';
+import { PlainMemory } from './plain.js';
 import { Stream } from './stream.js';
 
-/** Memory that is freed by a call, not in stream order. @internal */
-export class ManagedMemory extends Allocation {
-  readonly address: number;
+/** @internal */
+export class ManagedMemory extends PlainMemory {
   /** The bytes as JavaScript sees them; made on first use, detached before the memory is freed. */
   mapped: Uint8Array | undefined;
 
-  constructor(device: Device, handle: number, address: number, bytes: number, mapped: Uint8Array | undefined, describe: () => string) {
-    super(device, device.stream, handle, bytes, undefined, describe);
-    this.address = address;
+  constructor(device: Device, address: number, bytes: number, mapped: Uint8Array | undefined, describe: () => string) {
+    super(device, address, bytes, undefined, describe);
     this.mapped = mapped;
   }
 
-  override dispose(): void {
-    this.free().catch(() => undefined);
-  }
-
-  async free(): Promise<void> {
-    if (this.disposed) return;
-    this.disposed = true;
-    const { device } = this;
-    device.freed(this);
-    const { runtime } = device;
+  override async release(): Promise<void> {
     const buffer = this.mapped?.buffer;
     this.mapped = undefined;
-    if (runtime.lost !== undefined) return;
-    await this.settled();
-    runtime.handles.drop(this.handle);
     // Shared memory of the CPU device stays mapped whatever happens to the allocation in it.
     if (buffer instanceof ArrayBuffer && !detach(buffer)) unmapped.register(buffer, this);
-    else await this.release();
-  }
-
-  async release(): Promise<void> {
-    const { runtime } = this.device;
-    if (this.address === 0 || runtime.lost !== undefined) return;
-    await runtime.call('freePlain', this.address);
+    else await super.release();
   }
 }
 
@@ -144,7 +124,10 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     return new Pending(stream, root, mark);
   }
 
-  /** Frees the memory once all work on it is over; its views become empty. cuMemFree */
+  /**
+   * Frees the memory once all work on it is over; its views become empty. While a stream waits for a value, freeing is put
+   * off, and this does not wait for it. cuMemFree
+   */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
     leaks.unregister(this.memory);

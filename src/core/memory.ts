@@ -36,21 +36,26 @@ export class Allocation extends Resource {
     this.describe = describe;
   }
 
-  /** Queues the freeing behind everything that uses the memory. */
+  /** Whether it comes from a pool, which the driver's stream memory operations do not take. */
+  get pooled(): boolean {
+    return true;
+  }
+
+  /** Frees the memory behind everything that uses it. */
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
     this.device.freed(this);
     this.forgetForeign();
     if (this.foreign === NONE && this.scope === undefined && scopeOf(this.stream) === undefined && scopeOf(this.device.stream) === undefined) {
-      this.queueFree();
+      this.end();
       return;
     }
     // Within a capture the free would be recorded, or refused.
     const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
     const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);
     const scopes = scope === undefined ? captured : [scope, ...captured];
-    if (!scopes.some((each) => each?.defer(() => this.queueFree()) === true)) this.queueFree();
+    if (!scopes.some((each) => each?.defer(() => this.end()) === true)) this.end();
   }
 
   /** The handles that it has on other devices are theirs again once nothing there names them any more. */
@@ -69,7 +74,8 @@ export class Allocation extends Resource {
     );
   }
 
-  private queueFree(): void {
+  /** Queues the freeing. */
+  protected end(): void {
     const { device } = this;
     if (device.runtime.lost !== undefined) return;
     const stream = this.stream.isClosed || this.stream.capturing !== undefined ? device.stream : this.stream;

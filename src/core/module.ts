@@ -19,6 +19,10 @@ import type { Stream } from './stream.js';
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
 class ModuleMemory extends Allocation {
+  override get pooled(): boolean {
+    return false;
+  }
+
   override dispose(): void {
     this.disposed = true;
   }

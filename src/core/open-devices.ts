@@ -13,6 +13,7 @@ import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
+import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
 import { Staging } from './staging.js';
@@ -35,6 +36,8 @@ export class SharedDevice {
   multi = false;
   /** Events that streams of other devices wait for. */
   readonly loans = new Loans();
+  /** Frees that wait for the whole device, and streams that wait for values. */
+  readonly freeGate = new FreeGate();
   /** The devices whose memory kernels of this one may use. */
   readonly reaches = new Set<Runtime>();
   /** The driver's numbers of the devices whose kernels may use this one's memory. */

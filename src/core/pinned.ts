@@ -37,8 +37,10 @@ export class PinnedMemory extends Resource {
     if (runtime.lost !== undefined) return;
     await this.settled();
     runtime.handles.drop(this.handle);
-    await runtime.call('unregisterPinned', this.address);
-    runtime.pinned.delete(this.address);
+    await this.device.shared.freeGate.free(async () => {
+      await runtime.call('unregisterPinned', this.address);
+      runtime.pinned.delete(this.address);
+    });
   }
 }
 
@@ -125,7 +127,10 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     );
   }
 
-  /** Ends the page lock once every copy is over. A view ends nothing. cuMemHostUnregister */
+  /**
+   * Ends the page lock once every copy is over; while a stream waits for a value that is put off, and this does not wait
+   * for it. A view ends nothing. cuMemHostUnregister
+   */
   async close(): Promise<void> {
     if (this.owner !== undefined || this.memory.disposed) return;
     leaks.unregister(this.memory);

@@ -16,6 +16,8 @@ import { TurnBudget } from './turn-budget.js';
 const ALIGN = 16;
 /** From this size on a copy goes to the crew; below it an array may lie where its address is no help. */
 const CREW_BYTES = 1 << 14;
+/** Copies of fewer say nothing of how fast memory is: the call takes longer than the copying. */
+const TIMED_BYTES = 1 << 14;
 
 export interface Segment {
   readonly index: number;
@@ -68,11 +70,11 @@ export class Staging {
 
   /** Copies part of a host array into staging; at most a segment. Adds to what this turn has spent. */
   encode(source: Encoder, from: number, bytes: number, at: number): void {
-    const start = performance.now();
+    const start = bytes >= TIMED_BYTES ? performance.now() : 0;
     if (this.crew !== undefined && source.plain !== undefined && bytes > CREW_BYTES) {
       this.crew.copyIn(this.runtime.info.stagingAddress + at, source.plain(from, bytes));
     } else source.encode(from, bytes, this.bytes.subarray(at, at + bytes));
-    this.turns.took(bytes * source.cost, performance.now() - start);
+    if (bytes >= TIMED_BYTES) this.turns.took(bytes * source.cost, performance.now() - start);
   }
 
   /** Copies part of staging into a host array. */
@@ -81,7 +83,7 @@ export class Staging {
     if (this.crew !== undefined && target.plain !== undefined && bytes > CREW_BYTES) {
       this.crew.copyOut(target.plain(to, bytes), this.runtime.info.stagingAddress + at);
     } else target.decode(to, this.bytes.subarray(at, at + bytes));
-    this.turns.took(bytes * target.cost, performance.now() - start);
+    if (bytes >= TIMED_BYTES) this.turns.took(bytes * target.cost, performance.now() - start);
   }
 
   /** A place for a small copy, undefined where there is none at present. */

@@ -4,6 +4,7 @@
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
+import type { CudaArgumentError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
@@ -15,8 +16,8 @@ import type { Stream } from './stream.js';
 
 /** The dtypes that stream memory operations know. */
 export type ValueType = 'u32' | 'u64';
-/** What they work on. */
-export type ValueBuffer<D extends ValueType> = DeviceBuffer<D> | PinnedBuffer<D> | ManagedBuffer<D>;
+/** What they work on: buffers of `device.allocPlain` and `device.pinned`, and variables of modules. */
+export type ValueBuffer<D extends ValueType> = DeviceBuffer<D> | PinnedBuffer<D>;
 /** An element of such a buffer. */
 export type Value<D extends ValueType> = D extends 'u64' ? bigint | number : number;
 
@@ -26,7 +27,7 @@ export type ValueCondition = keyof typeof CONDITIONS;
 
 /** Queues a wait for `condition`, or a write where there is none. */
 export function streamValue(
-  stream: Stream, buffer: ValueBuffer<ValueType>, index: number, value: number | bigint, condition: ValueCondition | undefined,
+  stream: Stream, buffer: ValueBuffer<ValueType> | ManagedBuffer, index: number, value: number | bigint, condition: ValueCondition | undefined,
 ): Pending {
   const { runtime } = stream;
   const call = condition === undefined ? 'writeValue' : 'waitValue';
@@ -34,12 +35,15 @@ export function streamValue(
   if (!(buffer instanceof DeviceBuffer || buffer instanceof PinnedBuffer || buffer instanceof ManagedBuffer)) {
     throw invalid('buffer', 'a buffer of u32 or u64', buffer);
   }
-  const { memory, dtype } = buffer;
   buffer.checkAlive();
   if (buffer.device.runtime !== runtime) throw invalid('buffer', `a buffer of ${stream.device.name}`, buffer);
+  const { dtype } = buffer;
   if (dtype.name !== 'u32' && dtype.name !== 'u64') {
     throw invalid('buffer', 'a buffer of u32 or u64', buffer, 'To see the same bytes as one of them use buffer.reinterpret(u32).');
   }
+  if (buffer instanceof ManagedBuffer) throw refused(buffer, 'Managed memory does not serve');
+  if (buffer instanceof DeviceBuffer && buffer.memory.pooled) throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');
+  const { memory } = buffer;
   checkInteger('index', index, 0, buffer.length - 1);
   const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);
   if (condition !== undefined && !(typeof condition === 'string' && Object.hasOwn(CONDITIONS, condition))) {
@@ -53,6 +57,8 @@ export function streamValue(
   runtime.name(root, { toString: () => `${call} ${String(value)} at ${index} of ${buffer.toString()}` });
   // Only for the memory to be there.
   if (memory instanceof Allocation && memory.stream !== stream) stream.waitFor(memory.stream, memory.mark);
+  const { freeGate } = stream.shared;
+  if (condition !== undefined) freeGate.hold(stream);
   const body = stream.begin(condition === undefined ? OP.writeValue : OP.waitValue, condition === undefined ? 10 : 11, root);
   const words = runtime.ring.memory;
   words[body] = memory.handle | ((condition === undefined ? ACCESS_WRITE : ACCESS_READ) << ACCESS_SHIFT);
@@ -63,7 +69,14 @@ export function streamValue(
   if (condition !== undefined) words[body + 6] = CONDITIONS[condition];
   const mark = stream.commit();
   memory.keep(stream, mark);
+  if (condition !== undefined) freeGate.entered(stream, mark);
   return new Pending(stream, root, mark);
+}
+
+/** The driver refuses such memory (CUDA_ERROR_INVALID_VALUE, driver 580). */
+function refused(buffer: DeviceBuffer | ManagedBuffer, why: string): CudaArgumentError {
+  const make = `(${buffer.dtype.name}, ${buffer.length})`;
+  return invalid('buffer', 'memory of device.allocPlain or page-locked memory', buffer, `${why}: write await device.allocPlain${make} or await device.pinned${make}.`);
 }
 
 function checkedU32(value: unknown): bigint {

@@ -36,6 +36,9 @@ export interface StreamOptions {
 
 /** Events that each stream records after its operations, in turn, while several streams are in use. */
 const EVENTS = 32;
+/** After so many operations that were each awaited at once the next one's fence is made ahead; and how many go without after one that was not. */
+const FORESIGHT_AWAITS = 4;
+const FORESIGHT_PAUSE = 1000;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
@@ -62,6 +65,11 @@ export class Stream implements Disposable {
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
+  /** Whether the next operation will be awaited, as so many before it were; and the fence that was made for the last one, or 0. */
+  private foresees = false;
+  private awaitedInRow = 0;
+  private aheadMark = 0;
+  private aheadSeq = 0;
   private readonly waited = new Map<Stream, number>();
   private readonly events: (number | undefined)[] = [];
   private readonly eventMarks: number[] = [];
@@ -180,8 +188,10 @@ export class Stream implements Disposable {
    * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them; only the buffer's memory
    * is kept. cuStreamWriteValue32, cuStreamWriteValue64
    *
-   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers)
-   * @throws CudaArgumentError for another dtype, an index outside of the buffer, a value that the dtype cannot hold;
+   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by {@link Device.allocPlain} or
+   * {@link Device.pinned}, or a variable of a module: the driver takes no memory of pools, so none of {@link Device.alloc},
+   * and no managed memory
+   * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a value that the dtype cannot hold;
    * CudaError with code ERR_CUDA_CAPTURE while the stream is captured, ERR_CUDA_UNSUPPORTED where the platform has no stream
    * memory operations
    */
@@ -192,8 +202,10 @@ export class Stream implements Disposable {
   /**
    * Makes what is queued behind wait, on the device, until one element of a buffer meets a condition. JavaScript does not
    * wait, nor do other streams. As for {@link writeValue}, nothing is tracked: initialise the element, and wait for that,
-   * before. cuStreamWaitValue32, cuStreamWaitValue64
+   * before. While a stream waits, no memory is freed that was not made by {@link Device.alloc}: it is when the stream has
+   * gone on. cuStreamWaitValue32, cuStreamWaitValue64
    *
+   * @param buffer as for {@link writeValue}
    * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`: equal. `and`: some bit
    * is set in both. `nor`: some bit is set in neither
    */
@@ -335,7 +347,22 @@ export class Stream implements Disposable {
   commit(): number {
     this.runtime.ring.commit();
     if (this.mark === 0) this.shared.streamStarted();
-    return ++this.mark;
+    const mark = ++this.mark;
+    if (this.foresees) this.fenceAhead(mark);
+    return mark;
+  }
+
+  /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
+  private fenceAhead(mark: number): void {
+    if (this.aheadMark === 0 && this.capturing === undefined) {
+      this.aheadSeq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      this.aheadMark = mark;
+      return;
+    }
+    // The last one was not awaited.
+    this.foresees = false;
+    this.awaitedInRow = -FORESIGHT_PAUSE;
+    this.aheadMark = 0;
   }
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
@@ -460,7 +487,9 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
     if (this.fences.length === 0) {
       const last = this.mark;
-      const seq = this.runtime.fence(this.slot, this.slot.index, 0, true);
+      const seq = this.aheadMark === last ? this.aheadSeq : this.runtime.fence(this.slot, this.slot.index, 0, true);
+      this.aheadMark = 0;
+      if (mark === last && this.runtime.completion.hot) this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
         return true;

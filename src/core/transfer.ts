@@ -378,9 +378,10 @@ async function takeOut(
     const failure = runtime.failureOf(root, true);
     if (failure !== undefined) throw failure;
     const bytes = slice.line * slice.rows * slice.depth;
-    if (target.exclusive !== undefined && staging.copyOut !== undefined) {
+    const exclusive = staging.copyOut === undefined ? undefined : target.exclusive();
+    if (exclusive !== undefined && staging.copyOut !== undefined) {
       const address = runtime.info.stagingAddress + segment.offset;
-      await staging.copyOut(target.exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
+      await staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
       return;
     }
     const turn = staging.turns.take(bytes * target.cost);

@@ -19,7 +19,7 @@ export const RECORD_BODY = 4;
 
 /** The command runs although its stream is held: it is part of the transfer that holds it. */
 export const FLAG_BYPASS = 1;
-/** A fence for one of many short awaits in a row. */
+/** A fence for one of many short awaits in a row: what comes next is best carried out by whoever awaits. */
 export const FLAG_HOT = 2;
 
 /** Access of one operand, in bits 24 and up of the word that names its handle. */

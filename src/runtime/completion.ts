@@ -113,6 +113,17 @@ export class Completion {
    */
   private owner: CompletionSlot | undefined;
   private ownerSeen = false;
+  /** Whether {@link settleOthers} is to be called; and whether it has been, so that they are about to go on. */
+  private othersDue = false;
+  private othersGoOn = false;
+  private readonly settleOthers = (): void => {
+    this.othersDue = false;
+    for (const slot of this.active) {
+      if (!this.settle(slot)) continue;
+      this.lastMove = performance.now();
+      this.othersGoOn = true;
+    }
+  };
   private readonly newTurn = (): void => {
     this.turnMarked = false;
     this.turnOver = false;
@@ -157,6 +168,10 @@ export class Completion {
 
   private lookAt(slot: CompletionSlot, seq: number): boolean {
     if (this.owner !== undefined && this.owner !== slot) return false;
+    if (this.othersGoOn) {
+      this.othersGoOn = false;
+      return false;
+    }
     if (this.spinPause > 0) {
       this.spinPause--;
       return false;
@@ -188,9 +203,18 @@ export class Completion {
     return this.turnMarked;
   }
 
+  /** Whether, besides, nothing else is waited for. */
+  get isOnlyOneHot(): boolean {
+    return this.turnMarked && this.active.size === 0 && this.conditions.length === 0;
+  }
+
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
-    if (this.active.size !== 0) this.settleOthers();
+    if (this.active.size !== 0 && !this.othersDue && this.othersPassed()) {
+      this.othersDue = true;
+      // Whoever is told now goes first: his next launch is not behind what they queue. Two microtasks, as for him.
+      queueMicrotask(() => queueMicrotask(this.settleOthers));
+    }
     if (!this.turnMarked) {
       this.turnMarked = true;
       this.turnStart = performance.now();
@@ -314,12 +338,12 @@ export class Completion {
   }
 
   /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
-  private settleOthers(): void {
+  private othersPassed(): boolean {
     for (const slot of this.active) {
       const first = slot.waiters[0];
-      if (first === undefined || !this.passed(slot, first.seq)) continue;
-      if (this.settle(slot)) this.lastMove = performance.now();
+      if (first !== undefined && this.passed(slot, first.seq)) return true;
     }
+    return false;
   }
 
   /** Waits some microseconds for what is expected to end within them. */

@@ -26,6 +26,8 @@ export const WORD = {
   failures: 68,
   /** 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The decoder writes. */
   shutOut: 69,
+  /** 1 while the runtime thread sleeps with its eyes on the doorbell: waking it takes no time. The thread writes. */
+  dozing: 70,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
   /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */

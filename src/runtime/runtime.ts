@@ -30,6 +30,7 @@ import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages
 import type { PeerStart } from './peers.js';
 import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
+import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
 import { ThreadLoop } from './thread/loop.js';
@@ -67,6 +68,8 @@ interface Failed {
 const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
+/** After a pause of this length a driver call takes several times as long on this thread as on one that has not slept. */
+const COLD_MS = 0.6;
 
 /** Slots and staging of GPUs that were closed, in memory that the driver allocated: by the device's number. */
 const spareHostMemory = new Map<number, number[]>();
@@ -94,7 +97,7 @@ export class Runtime {
   /** The JS thread's own decoder, for launches after idle. */
   private inline: Decoder | undefined;
   private ownDriver: Decoder['driver'] | undefined;
-  private readonly operations = new Map<number, { toString(): string }>();
+  private readonly operations = new OperationNames();
   private readonly failures = new Map<number, Failed>();
   private readonly failuresById = new Map<number, CudaError>();
   private readonly failedById = new Map<number, Failed>();
@@ -114,6 +117,8 @@ export class Runtime {
   private settleScheduled = false;
   /** Whether a command of this turn has been carried out on this thread already. */
   private visited = false;
+  private cold = true;
+  private lastVisit = 0;
   /** The runtimes of other devices, and what commands here call them by. */
   private readonly peerIndices = new Map<Runtime, number>();
   /** By that number; of one that has ended, what it ended with. */
@@ -243,7 +248,6 @@ export class Runtime {
   /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
   name(root: number, operation: { toString(): string }): void {
     this.operations.set(root, operation);
-    if (this.operations.size > 4096) this.operations.delete(this.operations.keys().next().value as number);
   }
 
   // Slots
@@ -279,7 +283,7 @@ export class Runtime {
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
     if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
-    const body = this.ring.begin(OP.fence, waitedFor && this.completion.hot ? flags | FLAG_HOT : flags, 6, 0, stream, 0);
+    const body = this.ring.begin(OP.fence, waitedFor && this.completion.isOnlyOneHot ? flags | FLAG_HOT : flags, 6, 0, stream, 0);
     const { memory } = this.ring;
     memory[body] = slot.index;
     memory[body + 1] = slot.issued;
@@ -431,7 +435,7 @@ export class Runtime {
     if (failed.error === undefined) {
       const { failure } = failed;
       const cause = this.causeOf(failure);
-      failed.error = errorFromFailure(failure, this.operations.get(failure.root)?.toString(), cause);
+      failed.error = errorFromFailure(failure, this.operations.get(failure.root), cause);
       this.failuresById.set(failure.id, failed.error);
       if (this.failuresById.size > REMEMBERED_FAILURES) {
         this.failuresById.delete(this.failuresById.keys().next().value as number);
@@ -471,7 +475,7 @@ export class Runtime {
       stream: (slot) => this.streamTitles.get(slot) ?? `stream ${slot}`,
       kernel: (handle) => this.kernelNames.get(handle),
       memory: (handle) => labels.get(handle),
-      operation: (root) => this.operations.get(root)?.toString(),
+      operation: this.operations.all(),
     });
     const options = { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call };
     this.lostError = reports === undefined
@@ -679,7 +683,8 @@ export class Runtime {
     const { control } = this.shared;
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) !== STATE.sleeping) return;
     Atomics.add(control, WORD.doorbell, 1);
-    Atomics.notify(control, WORD.doorbell);
+    // A thread that still dozes looks at the doorbell before it sleeps.
+    if (Atomics.load(control, WORD.dozing) === 0) Atomics.notify(control, WORD.doorbell);
   }
 
   private wakeNow(): void {
@@ -692,6 +697,12 @@ export class Runtime {
    */
   private onSleeping(): void {
     if (this.inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS) {
+      this.wake();
+      return;
+    }
+    if (!this.visited) this.cold = this.isCold();
+    // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done sooner there.
+    if (Atomics.load(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
       this.wake();
       return;
     }
@@ -708,6 +719,15 @@ export class Runtime {
       this.visited = false;
       if (!this.ring.drained) this.wakeNow();
     }));
+  }
+
+  /** Whether this thread has not worked for so long that its processor's caches have forgotten how. */
+  private isCold(): boolean {
+    if (this.completion.hot) return false;
+    const now = performance.now();
+    const cold = now - this.lastVisit > COLD_MS;
+    this.lastVisit = now;
+    return cold;
   }
 
   /** Takes the decoder from the sleeping thread: waking it costs 30 to 40 µs, the calls themselves a tenth of that. */
@@ -729,7 +749,7 @@ export class Runtime {
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       inline.drain();
-      inline.settle();
+      inline.settle(!this.cold);
     } finally {
       this.giveBack();
     }
@@ -755,7 +775,7 @@ export class Runtime {
     if (Atomics.load(control, WORD.parked) !== 0) return false;
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
     try {
-      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot);
+      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot || !this.cold);
     } finally {
       this.giveBack();
     }

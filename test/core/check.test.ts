@@ -108,10 +108,16 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
     closed.fill(device.stream, 1);
     closed.close();
     const array = await device.allocArray(i32, { width: 16, height: 4 });
+    await device.allocPlain(i32, 10, { label: 'plain' });
+    await device.managed(i32, 5);
     await device.close();
-    expect(reports.map(({ kind, memory }) => [kind, memory!.bytes])).toEqual([['leak', 400], ['leak', 256]]);
-    expect(reports[0]!.memory).toMatchObject({ label: "alloc i32[100] 'kept'" });
-    expect(reports[0]!.memory!.stack).toContain('check.test.ts');
+    expect(reports.map(({ kind, memory }) => [kind, memory!.bytes, memory!.label])).toEqual([
+      ['leak', 400, "alloc i32[100] 'kept'"], ['leak', 40, "allocPlain i32[10] 'plain'"], ['leak', 20, 'managed i32[5]'], ['leak', 256, expect.stringContaining('DeviceArray')],
+    ]);
+    for (const { memory } of reports.slice(0, 3)) {
+      expect(memory!.stack).toContain('check.test.ts');
+      expect(memory!.address).toBeGreaterThan(0);
+    }
     expect(array.isClosed).toBe(true);
   });
 

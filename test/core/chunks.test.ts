@@ -207,7 +207,8 @@ onDevice('Web streams', (host) => {
     using buffer = host.device.alloc(i32, 100, { stream });
     buffer.fill(stream, 1);
     let open!: () => void;
-    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    void stream.call(() => opened);
     const reader = buffer.readable(stream, { length: 10 }).getReader();
     const read = reader.read();
     expect(await stillPending(read)).toBe(true);

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Device } from '../../src/core/index.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
+import { WAITING } from './kernels/waiting.js';
 import { failure, onCpu, onDevice, openTestDevice, stillPending } from './test-device.js';
 
 onDevice('Stream memory operations', (host) => {
   test('writeValue writes one element, in stream order', async () => {
-    using words = host.device.alloc(u32, 4);
+    using words = await host.device.allocPlain(u32, 4);
     words.fill(host.stream, 1);
     host.stream.writeValue(words, 2, 0xffffffff);
     expect([...(await words.read(host.stream))]).toEqual([1, 1, 0xffffffff, 1]);
@@ -17,7 +18,7 @@ onDevice('Stream memory operations', (host) => {
   });
 
   test('of 64 bits too, in a view', async () => {
-    using words = host.device.alloc(u64, 4);
+    using words = await host.device.allocPlain(u64, 4);
     words.fill(host.stream, 1n);
     host.stream.writeValue(words.slice(1), 2, 0xfedcba9876543210n);
     host.stream.writeValue(words, 0, 2 ** 40);
@@ -28,7 +29,7 @@ onDevice('Stream memory operations', (host) => {
     const { device } = host;
     using waiting = device.createStream();
     using free = device.createStream();
-    using flag = device.alloc(u32, 2);
+    using flag = await device.allocPlain(u32, 2);
     using mine = device.alloc(i32, 1);
     using theirs = device.alloc(i32, 1);
     await flag.fill(host.stream, 0);
@@ -47,7 +48,7 @@ onDevice('Stream memory operations', (host) => {
   ] as const)('the condition %s', async (condition, value, not, yes) => {
     const { device } = host;
     using waiting = device.createStream();
-    using flag = device.alloc(u32, 1);
+    using flag = await device.allocPlain(u32, 1);
     for (const have of not) {
       await host.stream.writeValue(flag, 0, have);
       waiting.waitValue(flag, 0, value, condition);
@@ -63,7 +64,7 @@ onDevice('Stream memory operations', (host) => {
     ['and', 2n ** 63n, [2n ** 63n - 1n], 2n ** 63n], ['nor', 1n, [2n ** 64n - 1n], 2n ** 63n],
   ] as const)('the condition %s on 64 bits', async (condition, value, not, yes) => {
     using waiting = host.device.createStream();
-    using flag = host.device.alloc(u64, 1);
+    using flag = await host.device.allocPlain(u64, 1);
     for (const have of not) {
       await host.stream.writeValue(flag, 0, have);
       waiting.waitValue(flag, 0, value, condition);
@@ -77,7 +78,7 @@ onDevice('Stream memory operations', (host) => {
   test('more launches behind it than the driver takes: the device goes on', async () => {
     const { device } = host;
     using waiting = device.createStream();
-    using flag = device.alloc(u32, 1);
+    using flag = await device.allocPlain(u32, 1);
     using counter = device.alloc(i32, 1);
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
     await flag.fill(host.stream, 0);
@@ -96,7 +97,7 @@ onDevice('Stream memory operations', (host) => {
   test('thousands of them on one stream behind a wait: the device goes on', async () => {
     const { device } = host;
     using waiting = device.createStream();
-    using flag = device.alloc(u32, 2);
+    using flag = await device.allocPlain(u32, 2);
     await flag.fill(host.stream, 0);
     waiting.waitValue(flag, 0, 1);
     for (let i = 1; i <= 2000; i++) {
@@ -124,24 +125,26 @@ onDevice('Stream memory operations', (host) => {
     expect(words[3]).toBe(9);
   });
 
-  test('managed memory serves as well', async () => {
-    await using managed = await host.device.managed(u32, 2);
-    host.stream.writeValue(managed, 1, 11);
-    host.stream.waitValue(managed, 1, 11);
-    await host.stream.sync();
-    expect(managed.view()[1]).toBe(11);
+  test('variables of modules serve as well', async () => {
+    const value = (await (await host.load(WAITING)).global('gate')).slice(0, 4).reinterpret(u32);
+    await host.stream.writeValue(value, 0, 0);
+    host.stream.waitValue(value, 0, 1, 'nor');
+    host.stream.writeValue(value, 0, 11);
+    host.stream.waitValue(value, 0, 11);
+    expect((await value.read(host.stream))[0]).toBe(11);
+    await host.stream.writeValue(value, 0, 0);
   });
 
   test('a buffer that is closed at once is kept for the stream that waits', async () => {
     const { device } = host;
     using waiting = device.createStream();
     using writer = device.createStream();
-    const flag = device.alloc(u32, 1);
+    const flag = await device.allocPlain(u32, 1);
     await flag.fill(host.stream, 0);
     waiting.waitValue(flag, 0, 1);
     writer.writeValue(flag, 0, 1);
     flag.close();
-    using next = device.alloc(u32, 1);
+    using next = await device.allocPlain(u32, 1);
     next.fill(host.stream, 0);
     await waiting.sync();
     expect((await next.read(host.stream))[0]).toBe(0);
@@ -150,9 +153,9 @@ onDevice('Stream memory operations', (host) => {
   describe('refuses', () => {
     test('other dtypes, places, values and conditions', async () => {
       const { device, stream } = host;
-      using words = device.alloc(u32, 4);
-      using wide = device.alloc(u64, 4);
-      using floats = device.alloc(f32, 4);
+      using words = await device.allocPlain(u32, 4);
+      using wide = await device.allocPlain(u64, 4);
+      using floats = await device.allocPlain(f32, 4);
       const refused = async (call: () => unknown): Promise<string | undefined> => (await failure(call)).argument;
       expect(await refused(() => stream.writeValue(floats as never, 0, 1))).toBe('buffer');
       expect(await refused(() => stream.waitValue({} as never, 0, 1))).toBe('buffer');
@@ -165,27 +168,43 @@ onDevice('Stream memory operations', (host) => {
       expect(await refused(() => stream.waitValue(words, 0, 1, 'gt' as never))).toBe('condition');
     });
 
+    test.each(['writeValue', 'waitValue'] as const)('%s: memory of a pool, and managed memory, which a GPU refuses', async (call) => {
+      const { device, stream } = host;
+      await using pool = await device.createPool();
+      using pooled = device.alloc(u32, 4);
+      using own = device.alloc(u64, 2, { pool });
+      await using managed = await device.managed(u32, 3);
+      for (const [buffer, instead] of [[pooled, '(u32, 4)'], [pooled.slice(1), '(u32, 3)'], [own, '(u64, 2)'], [managed, '(u32, 3)']] as const) {
+        const error = await failure(() => stream[call](buffer as never, 0, 1));
+        expect(error).toMatchObject({ name: 'CudaArgumentError', argument: 'buffer' });
+        expect(error.message).toContain(`await device.allocPlain${instead} or await device.pinned${instead}`);
+      }
+      await stream.sync();
+    });
+
     test('a closed buffer, one of another device, and captures', async () => {
       const { device, stream } = host;
       const closed = device.alloc(u32, 1);
       closed.close();
       expect(await failure(() => stream.writeValue(closed, 0, 1))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
       const other = await openTestDevice({ thread: host.mode }, 'cpu:6');
-      using theirs = other.alloc(u32, 1);
+      using theirs = await other.allocPlain(u32, 1);
       expect(await failure(() => stream.writeValue(theirs, 0, 1))).toMatchObject({ argument: 'buffer' });
       await other.close();
-      using words = device.alloc(u32, 1);
+      using words = await device.allocPlain(u32, 1);
       expect(await failure(() => stream.capture(() => void stream.waitValue(words, 0, 1)))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
     });
   });
 
-  test('a buffer whose memory is not there fails the operation, not the stream', async () => {
-    const { device, stream } = host;
-    using huge = device.alloc(u32, 2 ** 45);
-    const allocated = failure(() => huge.allocated());
-    expect(await failure(() => stream.waitValue(huge, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+  test('a buffer whose contents are undefined fails the operation, not the stream', async () => {
+    const { stream } = host;
+    using flag = await host.device.allocPlain(u32, 1 << 20);
+    const source = new Uint32Array(1 << 20);
+    const written = failure(() => flag.write(stream, source));
+    structuredClone(source.buffer, { transfer: [source.buffer] });
+    expect(await failure(() => stream.waitValue(flag, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
     await stream.sync();
-    expect((await allocated).code).toBe('ERR_CUDA_OUT_OF_MEMORY');
+    expect((await written).code).toBe('ERR_CUDA_SOURCE_DETACHED');
   });
 });
 
@@ -202,7 +221,7 @@ describe('Where the platform has no stream memory operations', () => {
   afterAll(() => device.close());
 
   test('they are an error that says so, and events order the work as ever', async () => {
-    using words = device.alloc(u32, 1);
+    using words = await device.allocPlain(u32, 1);
     expect(await failure(() => device.stream.writeValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
     expect(await failure(() => device.stream.waitValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
     words.fill(device.stream, 3);

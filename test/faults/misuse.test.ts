@@ -29,7 +29,7 @@ onDevice('Wrong arguments', (host) => {
     buffer = host.device.alloc(i32, 64);
     buffer.fill(stream, 0);
     image = host.device.alloc2D(i32, { width: 8, height: 8 });
-    words = host.device.alloc(u32, 64);
+    words = await host.device.allocPlain(u32, 64);
     words.fill(stream, 0);
     graph = await stream.capture(() => {
       buffer.fill(stream, 1);
@@ -69,6 +69,7 @@ onDevice('Wrong arguments', (host) => {
     ['createStream', (v) => host.device.createStream(v)], ['createStream, priority', (v) => host.device.createStream({ priority: v }).close(), '-5'], ['createStream, blocking', (v) => host.device.createStream({ blocking: v })], ['createStream, label', (v) => host.device.createStream({ label: v }).close(), 'a string', 'an empty string'],
     ['createEvent', (v) => host.device.createEvent(v)], ['createEvent, timing', (v) => host.device.createEvent({ timing: v })],
     ['alloc, dtype', (v) => host.device.alloc(v, 1)], ['alloc, length', (v) => host.device.alloc(i32, v)], ['alloc, options', (v) => host.device.alloc(i32, 1, v)], ['alloc, stream', (v) => host.device.alloc(i32, 1, { stream: v })], ['alloc, pool', (v) => host.device.alloc(i32, 1, { pool: v })], ['alloc, label', (v) => host.device.alloc(i32, 1, { label: v }).close(), 'a string', 'an empty string'],
+    ['allocPlain, dtype', (v) => host.device.allocPlain(v, 1)], ['allocPlain, length', (v) => host.device.allocPlain(i32, v)], ['allocPlain, options', (v) => host.device.allocPlain(i32, 1, v)], ['allocPlain, label', async (v) => (await host.device.allocPlain(i32, 1, { label: v })).close(), 'a string', 'an empty string'],
     ['alloc2D, size', (v) => host.device.alloc2D(i32, v)], ['alloc2D, no size', () => host.device.alloc2D(i32, undefined as never)], ['alloc2D, width', (v) => host.device.alloc2D(i32, { width: v, height: 1 })], ['alloc2D, channels', (v) => host.device.alloc2D(i32, { width: 1, height: 1, channels: v })],
     ['pinned, dtype', (v) => host.device.pinned(v, 1)], ['pinned, length', (v) => host.device.pinned(i32, v)], ['managed, length', (v) => host.device.managed(i32, v)],
     ['createPool', (v) => host.device.createPool(v)], ['createPool, maxBytes', (v) => host.device.createPool({ maxBytes: v })], ['trim', (v) => pool.trim(v)], ['setReleaseThreshold', (v) => pool.setReleaseThreshold(v), 'Infinity'],

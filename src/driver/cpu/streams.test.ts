@@ -183,6 +183,22 @@ test('words of device memory serve stream memory operations too; unaligned or un
   expect(resultOf(() => cu.cuStreamWaitValue32(stream, a, 9, 4))).toBe('CUDA_ERROR_INVALID_VALUE');
 });
 
+test('words of pools and of managed memory are INVALID_VALUE for stream memory operations, as on a GPU', () => {
+  const { cu, stream, host } = openFake();
+  const pool = cu.cuMemPoolCreate({ location: 0 });
+  const refused = [cu.cuMemAllocAsync(64, stream), cu.cuMemAllocFromPoolAsync(64, pool, stream), cu.cuMemAllocManaged(64, 1)];
+  const taken = [cu.cuMemAlloc(64), cu.cuMemAllocPitch(64, 1, 4).dptr, host(64).address];
+  const results = (at: number): string[] => [
+    resultOf(() => cu.cuStreamWriteValue32(stream, at + 8, 1, 0)), resultOf(() => cu.cuStreamWaitValue32(stream, at + 8, 1, 0)),
+    resultOf(() => cu.cuStreamWriteValue64(stream, at + 8, 1n, 0)), resultOf(() => cu.cuStreamWaitValue64(stream, at + 8, 1n, 0)),
+  ];
+  for (const at of refused) expect(results(at)).toEqual(Array(4).fill('CUDA_ERROR_INVALID_VALUE'));
+  expect(messageOf(() => cu.cuStreamWriteValue32(stream, refused[1]! + 8, 1, 0))).toContain('memory of a pool');
+  expect(messageOf(() => cu.cuStreamWaitValue64(stream, refused[2]! + 8, 1n, 0))).toContain('managed memory');
+  for (const at of taken) expect(results(at)).toEqual(Array(4).fill('CUDA_SUCCESS'));
+  cu.cuStreamSynchronize(stream);
+});
+
 test('synchronizing waits for a word that another thread writes', async () => {
   const { Worker } = await import('node:worker_threads');
   const { cu, stream, host } = openFake();

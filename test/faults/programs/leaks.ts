@@ -54,6 +54,12 @@ async function round(i: number): Promise<void> {
     graph.launch(device.stream);
     await graph.close();
   }
+  if (i % 6 === 0) {
+    const [closed, left] = [await device.allocPlain(u8, 10_000), await device.allocPlain(u8, 10_000)];
+    closed.fill(stream, 1);
+    left.fill(stream, 2);
+    closed.close();
+  }
   if (i % 7 === 0) {
     const pinned = await device.pinned(u8, 10_000);
     const managed = await device.managed(u8, 10_000);

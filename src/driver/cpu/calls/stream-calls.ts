@@ -5,22 +5,24 @@ import { CUevent_flags, CUevent_wait_flags, CUstreamCaptureMode, CUstreamCapture
 import type { Driver } from '../../driver.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../result.js';
-import { fail, invalidHandle, invalidValue } from '../failure.js';
+import { fail, hex, invalidHandle, invalidValue } from '../failure.js';
 import { beginCapture, endCapture, forbidInCapture, forbidUnlessRelaxed, recordEvent, submit, waitEvent } from '../graphs/capture.js';
 import type { Machine } from '../machine.js';
+import type { ByteSpace } from '../memory/byte-space.js';
+import { DeviceMemory } from '../memory/device-memory.js';
 import { CpuEvent } from '../streams/event.js';
 import { GREATEST_PRIORITY, Stream } from '../streams/stream.js';
 import { WaitValueOperation, WaitWideValueOperation, WriteValueOperation, WriteWideValueOperation } from '../streams/value-operation.js';
 
 export function streamCalls(machine: Machine) {
-  function wordAt(call: string, addr: number) {
-    if (addr % 4 !== 0) invalidValue(call, `the address ${addr} is not a multiple of 4`);
-    return machine.space(call, 'addr', addr, 4, 'any');
-  }
-
-  function wideWordAt(call: string, addr: number) {
-    if (addr % 8 !== 0) invalidValue(call, `the address ${addr} is not a multiple of 8`);
-    return machine.space(call, 'addr', addr, 8, 'any');
+  /** The memory of a word. As a GPU's driver does (580, on an H200), refuses that of pools and managed memory. */
+  function wordAt(call: string, addr: number, bytes: number): ByteSpace {
+    if (addr % bytes !== 0) invalidValue(call, `the address ${addr} is not a multiple of ${bytes}`);
+    const space = machine.space(call, 'addr', addr, bytes, 'any');
+    const kind = space instanceof DeviceMemory ? space.around(addr)?.kind : undefined;
+    if (kind === 'pool') invalidValue(call, `addr ${hex(addr)} is memory of a pool; only that of cuMemAlloc and page-locked memory serve`);
+    if (kind === 'managed') invalidValue(call, `addr ${hex(addr)} is managed memory; only that of cuMemAlloc and page-locked memory serve`);
+    return space;
   }
 
   return {
@@ -85,27 +87,27 @@ export function streamCalls(machine: Machine) {
     cuStreamWriteValue32(handle, addr, value, flags) {
       const stream = machine.stream('cuStreamWriteValue32', handle);
       if (flags !== 0 && flags !== 1) invalidValue('cuStreamWriteValue32', `flags is ${flags}`);
-      const space = wordAt('cuStreamWriteValue32', addr);
+      const space = wordAt('cuStreamWriteValue32', addr, 4);
       submit('cuStreamWriteValue32', stream, WriteValueOperation.take(space, (addr - space.origin) / 4, value | 0));
     },
     cuStreamWaitValue32(handle, addr, value, flags) {
       const stream = machine.stream('cuStreamWaitValue32', handle);
       const condition = flags & ~CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH;
       if (condition < 0 || condition > CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_NOR) invalidValue('cuStreamWaitValue32', `flags is ${flags}`);
-      const space = wordAt('cuStreamWaitValue32', addr);
+      const space = wordAt('cuStreamWaitValue32', addr, 4);
       submit('cuStreamWaitValue32', stream, new WaitValueOperation(space, (addr - space.origin) / 4, value | 0, condition));
     },
     cuStreamWriteValue64(handle, addr, value, flags) {
       const stream = machine.stream('cuStreamWriteValue64', handle);
       if (flags !== 0 && flags !== 1) invalidValue('cuStreamWriteValue64', `flags is ${flags}`);
-      const space = wideWordAt('cuStreamWriteValue64', addr);
+      const space = wordAt('cuStreamWriteValue64', addr, 8);
       submit('cuStreamWriteValue64', stream, new WriteWideValueOperation(space, (addr - space.origin) / 8, value));
     },
     cuStreamWaitValue64(handle, addr, value, flags) {
       const stream = machine.stream('cuStreamWaitValue64', handle);
       const condition = flags & ~CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH;
       if (condition < 0 || condition > CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_NOR) invalidValue('cuStreamWaitValue64', `flags is ${flags}`);
-      const space = wideWordAt('cuStreamWaitValue64', addr);
+      const space = wordAt('cuStreamWaitValue64', addr, 8);
       submit('cuStreamWaitValue64', stream, new WaitWideValueOperation(space, (addr - space.origin) / 8, value, condition));
     },
     cuStreamBeginCapture(handle, mode) {

@@ -1,0 +1,81 @@
+/**
+ * Keeps apart what must not meet on a GPU: cuMemFree, cuMemHostUnregister and cuArrayDestroy wait for all work of the
+ * device and let no other call through meanwhile (seen on an H200, driver 580), and a stream that waits for a value waits
+ * for another call to write it. So a free is put off while a stream waits, and a wait that comes while a free is under
+ * way is held back until that is over.
+ */
+import type { CompletionSlot } from '../runtime/completion.js';
+import type { Stream } from './stream.js';
+
+export class FreeGate {
+  /** Streams that wait for a value, and their last operation that does. */
+  private readonly waits = new Map<Stream, number>();
+  private readonly underWay = new Set<Promise<void>>();
+  private readonly putOff = new Set<Promise<void>>();
+
+  /**
+   * Frees, by `call`, when no stream waits for a value. Resolves when that is done, or at once where it is put off:
+   * whoever is to write the value may be waiting for this.
+   */
+  async free(call: () => Promise<void>): Promise<void> {
+    if (this.waiting().length === 0) {
+      await this.run(call);
+      return;
+    }
+    const later = this.runLater(call);
+    this.putOff.add(later);
+    // The device is lost or closed, and the memory gone with it.
+    later.catch(() => undefined).finally(() => this.putOff.delete(later));
+  }
+
+  /** Resolves when nothing is put off any more. */
+  async drained(): Promise<void> {
+    await Promise.all(this.putOff);
+  }
+
+  /** `stream` is about to wait for a value: holds it until the frees that are under way are over. */
+  hold(stream: Stream): void {
+    if (this.underWay.size === 0) return;
+    const { transferSlot } = stream;
+    const value = stream.runtime.nextHold(transferSlot);
+    stream.hold(transferSlot, value);
+    this.letGo(stream, transferSlot, value).catch(() => undefined);
+  }
+
+  /** Operation `mark` of the stream waits for a value. */
+  entered(stream: Stream, mark: number): void {
+    this.waiting();
+    this.waits.set(stream, mark);
+  }
+
+  private waiting(): [Stream, number][] {
+    for (const [stream, mark] of this.waits) if (stream.hasPassed(mark)) this.waits.delete(stream);
+    return [...this.waits];
+  }
+
+  private async run(call: () => Promise<void>): Promise<void> {
+    const free = call();
+    this.underWay.add(free);
+    try {
+      await free;
+    } finally {
+      this.underWay.delete(free);
+    }
+  }
+
+  private async runLater(call: () => Promise<void>): Promise<void> {
+    for (let waiting = this.waiting(); waiting.length > 0; waiting = this.waiting()) {
+      await Promise.all(waiting.map(([stream, mark]) => stream.passedLater(mark)));
+    }
+    await this.run(call);
+  }
+
+  private async letGo(stream: Stream, slot: CompletionSlot, value: number): Promise<void> {
+    const { runtime } = stream;
+    const frees = [...this.underWay];
+    // Holds of one slot are released in their order.
+    await runtime.reached(slot, value);
+    await Promise.allSettled(frees);
+    runtime.release(slot, value);
+  }
+}
