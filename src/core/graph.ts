@@ -41,13 +41,19 @@ export interface CaptureOptions {
   unjoined?: 'refuse' | 'run';
 }
 
+/** What a graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
+interface GraphUse {
+  readonly resource: Resource;
+  readonly access: number;
+}
+
 /** A recorded piece of work. Made by {@link Stream.capture}. */
 export class Graph<T = unknown> implements AsyncDisposable {
   readonly device: Device;
   /** What the captured function returned. */
   readonly output: T;
   private readonly runtime: Runtime;
-  private uses: ReadonlyMap<Resource, number>;
+  private uses: readonly GraphUse[];
   private readonly events: number[];
   private graph: number;
   private readonly exec: number;
@@ -61,7 +67,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.device = device;
     this.runtime = device.runtime;
     this.output = output;
-    this.uses = scope.uses;
+    this.uses = [...scope.uses].map(([resource, access]) => ({ resource, access }));
     this.events = scope.events;
     this.prints = scope.prints;
     this.graph = graph;
@@ -148,20 +154,21 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
-    for (const [resource, access] of this.uses) {
+    const { uses } = this;
+    for (const { resource, access } of uses) {
       if (resource.disposed) throw new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
       stream.order(resource, access);
     }
     if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
     const root = stream.nextRoot();
-    const body = stream.begin(OP.graphLaunch, 6 + this.uses.size, root);
+    const body = stream.begin(OP.graphLaunch, 6 + uses.length, root);
     const { memory } = this.runtime.ring;
     memory[body] = this.exec;
-    memory[body + 1] = this.uses.size;
+    memory[body + 1] = uses.length;
     let at = body + 2;
-    for (const [resource, access] of this.uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
+    for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commit();
-    for (const [resource, access] of this.uses) stream.used(resource, access, mark);
+    for (const { resource, access } of uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
     if (this.prints) stream.printed();
     return new Pending(stream, root, mark);
