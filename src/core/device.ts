@@ -4,6 +4,7 @@
 import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
+import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-report.js';
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
@@ -19,8 +20,8 @@ import { Event } from './event.js';
 import type { EventOptions } from './event.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
-import { createArray } from './array.js';
-import type { ArraySize, DeviceArray } from './array.js';
+import { DeviceArray, createArray } from './array.js';
+import type { ArraySize } from './array.js';
 import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
@@ -28,7 +29,7 @@ import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
-import { MAX_WORKERS, openShared } from './open-devices.js';
+import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -55,7 +56,8 @@ export interface OpenOptions {
   memoryBytes?: number;
   /**
    * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
-   * of all effects is the same in every run. Default: the environment variable ASYNC_CUDA_WORKERS, else one per core.
+   * of all effects is the same in every run; so it is with `check` and `schedule`, which one thread follows. Default: the
+   * environment variable ASYNC_CUDA_WORKERS, else one per core.
    */
   workers?: number;
   /**
@@ -64,6 +66,16 @@ export interface OpenOptions {
    * host. Default 10,000.
    */
   stallLimit?: number;
+  /**
+   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
+   * Thirty to a hundred times slower: docs/checking.md. Default: on where the environment variable ASYNC_CUDA_CHECK is 1.
+   */
+  check?: boolean | CheckOptions;
+  /**
+   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among those that a GPU may choose.
+   * Errors name it. Default: the environment variable ASYNC_CUDA_SEED, else the device's own order.
+   */
+  schedule?: { seed: number };
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -104,7 +116,12 @@ export interface DeviceEvents {
    * written there by the driver.
    */
   print: [text: string];
+  /** The checking CPU device found something: also what fails nothing, leaks and all that `keepGoing` lets pass. */
+  check: [report: CheckReport];
 }
+
+/** Allocations whose place in the program is remembered. */
+const MOST_ORIGINS = 65536;
 
 interface Closable {
   close(): Promise<void>;
@@ -141,6 +158,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
   private warned = false;
+  /** Where memory was allocated, by operation; kept on a device that is checked only. */
+  private readonly origins = new Map<number, { label: string; stack: string }>();
 
   private constructor(shared: SharedDevice) {
     super();
@@ -169,18 +188,25 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule']);
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
     if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
     if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
-    const inline = options.thread === 'inline';
-    if (inline && options.workers !== undefined && options.workers > 1) {
-      throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
+    if (options.schedule !== undefined) {
+      checkOptions('options.schedule', options.schedule, ['seed']);
+      checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
     }
-    return new Device(await openShared(name, inline, options));
+    const check = checkedCheck(options.check);
+    const inline = options.thread === 'inline';
+    if (options.workers !== undefined && options.workers > 1) {
+      if (inline) throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
+      const alone = check !== undefined && check !== false ? 'check' : options.schedule !== undefined ? 'schedule' : undefined;
+      if (alone !== undefined) throw invalid('options.workers', `1, or left out, with '${alone}', which one thread follows`, options.workers);
+    }
+    return new Device(await openShared(name, inline, { ...options, check }));
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
@@ -262,9 +288,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { label } = options;
     checkLabel('options.label', label);
     const bytes = length * dtype.bytes;
-    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes));
-    const named = label === undefined ? '' : ` '${label}'`;
-    const memory = new PlainMemory(this, address, bytes, label, () => `allocPlain ${dtype.name}[${length}]${named}`);
+    const named = (): string => `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
+    const root = this.runtime.nextRoot();
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes, root));
+    const memory = new PlainMemory(this, address, bytes, label, named);
+    memory.root = root;
     this.allocations.add(memory);
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
@@ -329,8 +358,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkLength('device.managed', dtype, length);
     const bytes = length * dtype.bytes;
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined } : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1));
-    const memory = new ManagedMemory(this, address, bytes, view, () => `managed ${dtype.name}[${length}]`);
+    const named = (): string => `managed ${dtype.name}[${length}]`;
+    const root = this.runtime.nextRoot();
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    const { address, view } = bytes === 0 ? { address: 0, view: undefined }
+      : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root));
+    const memory = new ManagedMemory(this, address, bytes, view, named);
+    memory.root = root;
     this.allocations.add(memory);
     return new ManagedBuffer(memory, dtype, length);
   }
@@ -469,6 +503,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
+    if (runtime.lost === undefined) this.tellLeaks();
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
     this.shared.devices.delete(this);
@@ -502,6 +537,42 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
+  }
+
+  /** What a device that is checked looks for. */
+  private get checks(): CheckOptions | undefined {
+    const { check } = this.runtime.config;
+    return check === false ? undefined : check === true ? {} : check;
+  }
+
+  /** The stack's first `own` lines are of the library itself: the message, this one, and what called it. */
+  private noteOrigin(root: number, label: string, own: number): void {
+    const stack = (new Error().stack ?? '').split('\n').slice(own).join('\n');
+    this.origins.set(root, { label, stack });
+    if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
+  }
+
+  /** What the allocation that operation `root` made is called, and where it was made. @internal */
+  origin(root: number): { label: string; stack: string } | undefined {
+    return this.origins.get(root);
+  }
+
+  /** Tells of what nobody has closed, before it is. */
+  private tellLeaks(): void {
+    const { checks } = this;
+    if (checks === undefined || checks.leaks === false) return;
+    const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
+      const message = `${what} was not closed before the device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
+      const report: CheckReport = { kind: 'leak', message, count: 1, memory: { space: 'global', offset: 0, ...memory } };
+      if (!this.emit('check', report)) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+    };
+    for (const allocation of this.allocations) {
+      tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origins.get(allocation.root) });
+    }
+    for (const object of this.owned) {
+      if (!(object instanceof DeviceArray)) continue;
+      tell(object.toString(), { address: 0, bytes: object.length * object.dtype.bytes, label: object.toString() });
+    }
   }
 
   /** Handles and labels of what is allocated. @internal */
@@ -626,6 +697,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     memory.root = root;
     memory.mark = mark;
     memory.used(stream, 2, mark);
+    if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
     this.allocations.add(memory);
     if (pool !== undefined) {
       pool.allocated();
@@ -663,6 +735,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       clearTimeout(timer);
     }
   }
+}
+
+const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+
+function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
+  if (check === undefined || typeof check === 'boolean') return check;
+  const options = check as CheckOptions;
+  checkOptions('options.check', options, [...CHECKS]);
+  for (const name of CHECKS) {
+    const value = options[name];
+    if (value !== undefined && typeof value !== 'boolean') throw invalid(`options.check.${name}`, 'a boolean', value);
+  }
+  return options;
 }
 
 function checkPeer(other: unknown): asserts other is Device {

@@ -7,6 +7,8 @@ export { Device } from './device.js';
 export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions, PlainAllocOptions } from './device.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
+export { explore } from './explore.js';
+export type { ExploreOptions } from './explore.js';
 export { Stream } from './stream.js';
 export type { StreamOptions } from './stream.js';
 export type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
@@ -39,7 +41,9 @@ export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signa
 export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 export {
-  CudaArgumentError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
+  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
+  CudaScheduleError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
+export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';
 export type { InFlight } from '../runtime/in-flight.js';

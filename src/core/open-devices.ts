@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers';
 
 import { CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
+import type { CheckOptions } from '../runtime/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
@@ -20,6 +21,7 @@ import type { Stream } from './stream.js';
 
 /** Threads that a CPU device can be given. */
 export const MAX_WORKERS = 256;
+export const LAST_SEED = 0xffffffff;
 
 const open = new Map<string, Promise<SharedDevice>>();
 
@@ -154,12 +156,41 @@ interface CpuDeviceOptions {
   memoryBytes?: number | undefined;
   workers?: number | undefined;
   stallLimit?: number | undefined;
+  check?: boolean | CheckOptions | undefined;
+  schedule?: { seed: number } | undefined;
 }
 
-function openCpu(ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit }: CpuDeviceOptions): Promise<SharedDevice> {
-  const workers = inline ? 1 : asked ?? workersOfEnvironment();
-  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${memoryBytes ?? ''}:${workers ?? ''}:${stallLimit ?? ''}`;
-  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit }, inline);
+function openCpu(
+  ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit, check: wanted = checkOfEnvironment(), schedule = scheduleOfEnvironment() }: CpuDeviceOptions,
+): Promise<SharedDevice> {
+  const check = wanted === false ? undefined : wanted;
+  // One thread follows what kernels do, and the order that a seed decides is one thread's.
+  const alone = inline || schedule !== undefined || check !== undefined;
+  const workers = alone ? 1 : asked ?? workersOfEnvironment();
+  const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
+  const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${own}:${JSON.stringify([check, schedule])}`;
+  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule }, inline);
+}
+
+/** Any program is checked, or run in an order of a seed, without a change to it. */
+function checkOfEnvironment(): true | undefined {
+  const text = process.env['ASYNC_CUDA_CHECK'];
+  if (text === undefined || text === '' || text === '0') return undefined;
+  if (text !== '1') throw invalid('ASYNC_CUDA_CHECK', '1 or 0', text);
+  return true;
+}
+
+function scheduleOfEnvironment(): { seed: number } | undefined {
+  const seed = seedOfEnvironment();
+  return seed === undefined ? undefined : { seed };
+}
+
+/** The seed that a failing program was told to be run with again. */
+export function seedOfEnvironment(): number | undefined {
+  const text = process.env['ASYNC_CUDA_SEED'];
+  if (text === undefined || text === '') return undefined;
+  if (!/^\d+$/.test(text) || Number(text) > LAST_SEED) throw invalid('ASYNC_CUDA_SEED', `0 to ${LAST_SEED}`, text);
+  return Number(text);
 }
 
 function workersOfEnvironment(): number | undefined {
@@ -212,6 +243,16 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
         if (!heard) process.stdout.write(text);
       },
       labels: () => new Map([...devices].flatMap((device) => device.labels())),
+      check: (report) => {
+        for (const device of devices) guarded(() => device.emit('check', report));
+      },
+      origin: (root) => {
+        for (const device of devices) {
+          const origin = device.origin(root);
+          if (origin !== undefined) return origin;
+        }
+        return undefined;
+      },
       lost: (error) => {
         opened.shared?.lost();
         for (const device of devices) guarded(() => device.emit('lost', error));

@@ -1,6 +1,7 @@
 /**
  * What a driver call throws: which call, with what result, and what the driver had to say about it.
  */
+import type { CheckReport } from './check-report.js';
 import { resultName } from './result.js';
 import type { CUresult } from './result.js';
 
@@ -11,6 +12,8 @@ export interface DriverErrorDetails {
   errorLog?: string;
   /** One more sentence: what was asked for, or where a kernel faulted. */
   detail?: string;
+  /** What the checking CPU device found. */
+  reports?: readonly CheckReport[];
 }
 
 /** A driver call that returned something else than CUDA_SUCCESS. */
@@ -25,6 +28,7 @@ export class DriverError extends Error {
   readonly infoLog: string | undefined;
   readonly errorLog: string | undefined;
   readonly detail: string | undefined;
+  readonly reports: readonly CheckReport[] | undefined;
 
   constructor(call: string, result: CUresult, details: DriverErrorDetails = {}) {
     const name = resultName(result);
@@ -40,6 +44,7 @@ export class DriverError extends Error {
     this.infoLog = details.infoLog;
     this.errorLog = details.errorLog;
     this.detail = details.detail;
+    this.reports = details.reports;
   }
 }
 

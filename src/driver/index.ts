@@ -18,5 +18,6 @@ export { findLibrary } from './libcuda/find.js';
 export type { FindResult, Tried } from './libcuda/find.js';
 export { KNOWN_LIBRARIES } from './libcuda/libraries.js';
 export type { LibraryRow } from './libcuda/libraries.js';
+export type * from './check-report.js';
 export { openCpu } from './cpu/open.js';
 export type { CpuOptions } from './cpu/open.js';

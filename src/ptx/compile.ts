@@ -13,12 +13,15 @@ import { analyseShape } from './analysis/regions.js';
 import { callSignature, sameSignature } from './emit/calling.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
 import type { Surroundings } from './emit/emitter.js';
-import { scratchBytes } from './emit/frame-layout.js';
+import { localsOffset, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
 import { waitingThreads } from './emit/waiting.js';
 import type { Waiting } from './emit/waiting.js';
 import { FAULT } from './context.js';
+import { sourceLines } from './analysis/source-lines.js';
+import type { KernelCheck, ModuleCheck, PlacedVariable } from './check.js';
+import { CHECK_FUNCTIONS, gapOf } from './emit/check.js';
 import { PtxError } from './error.js';
 import { RULES } from './rules/all.js';
 import { checkForms } from './rules/forms.js';
@@ -30,6 +33,7 @@ import { BLOCK_LOOP, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
+import type { FrameLayout } from './emit/frame-layout.js';
 import { parsePtx } from './syntax/parser.js';
 import { Code } from './wasm/code.js';
 import type { Signature } from './wasm/module.js';
@@ -48,6 +52,10 @@ export interface CompileOptions {
    * engines of 2023 and before give up allocating registers well where there are many.
    */
   mostEntries?: number;
+  /** The code tells of what it does through the functions that check.ts names, and stops where they say so. */
+  check?: boolean;
+  /** In each pass the warps of a block take their turns in an order that is drawn from the word at ORDER_SEED in scratch. Without lanes. */
+  ordered?: boolean;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -85,6 +93,8 @@ export interface CompiledKernel extends KernelSignature {
   inLanes(block: readonly [number, number, number]): LaneCode | string;
   /** Where the threads of a block are that has been run and has not ended; nothing for a kernel that never yields. */
   waiting(words: Int32Array, scratch: number, threads: number): Waiting[];
+  /** Of code compiled with `check`. */
+  check?: KernelCheck;
 }
 
 export interface CompiledModule {
@@ -104,6 +114,8 @@ export interface CompiledModule {
    * compilePtx throws the first of these errors.
    */
   failures: { kernel: string; error: PtxError }[];
+  /** Of code compiled with `check`. */
+  check?: ModuleCheck;
 }
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
@@ -111,12 +123,15 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
-  const data = layOutData(module, functions, taken);
+  const check: ModuleCheck | undefined = options.check ? { frames: [], text: source, lines: sourceLines(module) } : undefined;
+  const gap = gapOf(check !== undefined);
+  const data = layOutData(module, functions, taken, gap);
   const hostFunctions = calledHostFunctions([...functions.values()], functions);
   const context: LoweringContext = {
     module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
+    gap,
   };
-  const linker = new Linker(runtimeLibrary(), hostFunctions);
+  const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
   /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
   const attempt = <T>(kernel: PtxFunction, step: () => T): T[] => {
@@ -161,7 +176,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       if (variable.dynamic || pinned.has(variable)) continue;
       pinnedBytes = alignUp(pinnedBytes, variable.align);
       pinned.set(variable, pinnedBytes);
-      pinnedBytes += variable.size;
+      pinnedBytes += variable.size + gap;
     }
   }
 
@@ -186,6 +201,8 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       indirectCalls.push({ signature, index });
       return index;
     },
+    ordered: options.ordered === true,
+    check,
     data,
     relaxedFma: options.relaxedFma !== false && relaxedFmaIsFused(),
     canonicalNaN: options.canonicalNaN === true,
@@ -203,7 +220,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       else if (!shared.has(variable)) {
         staticBytes = alignUp(staticBytes, variable.align);
         shared.set(variable, staticBytes);
-        staticBytes += variable.size;
+        staticBytes += variable.size + gap;
       }
     }
     const blocks = buildBlocks(lowered);
@@ -215,7 +232,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
     }
-    const { layout, entryLines: lines } = emitter;
+    const { layout, entryPlaces: places } = emitter;
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
     links['body'] = linker.module.reserve(`${fn.name} threads`, { params: threads, results: ['i32'] });
@@ -224,12 +241,13 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
+        check: check !== undefined, ordered: options.ordered === true,
       }), links, fn.name);
     } else {
       linker.addText(BLOCK_LOOP, links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
-    const inLanes = lanesOf(options, lines.length, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
+    const inLanes = lanesOf(options, places.length, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
       own => surroundings(shared, staticBytes, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
@@ -244,11 +262,12 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
       blockBytes: count => scratchBytes(layout, count),
       yields: layout.stateful,
-      runsOn: !layout.stateful && lowered.frameBytes === 0,
+      runsOn: !layout.stateful && lowered.frameBytes === 0 && check === undefined && options.ordered !== true,
       inLanes,
-      waiting: (words, scratch, threads) => layout.stateful ? waitingThreads(lines, words, scratch, threads) : [],
+      waiting: (words, scratch, count) => layout.stateful ? waitingThreads(places, layout.mail, words, scratch, count) : [],
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
+    if (check) watchable(kernel, shared, staticBytes, lowered, layout);
     return kernel;
   }));
   if (failures.length && !compiled.length) throw failures[0]!.error;
@@ -273,6 +292,24 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   return {
     version: module.version, target: module.target, wasm: linker.finish(), data: data.image, relocations: data.relocations,
     variables: data.variables, kernels: compiled, hostImports: hostFunctions.map(name => HOST_FUNCTIONS[name]!.importName), failures,
+    ...(check ? { check } : {}),
+  };
+}
+
+/** Adds to a kernel what a watcher needs; its shared bytes become those of its variables alone, as without `check`. */
+function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, number>, staticBytes: number, lowered: LoweredFunction, layout: FrameLayout): void {
+  const placed: PlacedVariable[] = [];
+  let own = 0;
+  for (const [{ name, size, align }, offset] of shared) {
+    placed.push({ name, offset, size });
+    own = alignUp(own, align) + size;
+  }
+  const dynamicAlign = Math.max(16, ...[...lowered.shared].filter(variable => variable.dynamic).map(variable => variable.align));
+  kernel.sharedBytes = kernel.usesDynamicShared ? alignUp(own, 16) : own;
+  kernel.check = {
+    sharedBytes: alignUp(staticBytes, dynamicAlign), shared: placed, dynamicShared: alignUp(staticBytes, dynamicAlign),
+    frames: threads => localsOffset(layout, threads), frameBytes: layout.localBytes, frame: lowered.frameVariables,
+    stackBytes: layout.callStack ? CALL_STACK_BYTES : 0,
   };
 }
 
@@ -280,7 +317,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
 function lanesOf(options: CompileOptions, entries: number, compile: (groups: number) => LaneCode | string): CompiledKernel['inLanes'] {
   const known = new Map<number, LaneCode | string>();
   return block => {
-    if (options.simd === false) return 'it was compiled without';
+    if (options.simd === false || options.check === true || options.ordered === true) return 'it was compiled without';
     if (options.canonicalNaN) return 'vector forms give the machine\'s NaNs';
     if (entries > (options.mostEntries ?? Infinity)) return 'it has many loops and waits';
     const groups = groupsFor(block);

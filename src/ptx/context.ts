@@ -50,6 +50,8 @@ export const FAULT = {
   invalidCall: 7,
   /** A loop or a recursion inside a function that cannot be suspended ran longer than any real program's. */
   runaway: 8,
+  /** A watching function refused an access, in code compiled with `check`. */
+  checked: 9,
 } as const;
 
 /** Addresses below this are never valid. */

@@ -3,6 +3,7 @@
  */
 import type { CUresult } from '../driver/result.js';
 import { CUresult as RESULT } from '../driver/result.js';
+import type { CheckReport } from '../driver/check-report.js';
 import type { Failure } from './failure.js';
 import type { InFlight } from './in-flight.js';
 
@@ -12,6 +13,8 @@ export type CudaErrorCode =
   | 'ERR_CUDA_DISPOSED'
   | 'ERR_CUDA_OUT_OF_MEMORY'
   | 'ERR_CUDA_DEVICE_LOST'
+  | 'ERR_CUDA_CHECK'
+  | 'ERR_CUDA_SCHEDULE'
   | 'ERR_CUDA_DEVICE_CLOSED'
   | 'ERR_CUDA_NO_DEVICE'
   | 'ERR_CUDA_NO_DRIVER'
@@ -87,9 +90,31 @@ export class CudaDeviceLostError extends CudaError {
    * operations met it.
    */
   readonly inFlight: readonly InFlight[];
-  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
-    super('ERR_CUDA_DEVICE_LOST', message, options);
+  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = [], code: CudaErrorCode = 'ERR_CUDA_DEVICE_LOST') {
+    super(code, message, options);
     this.inFlight = inFlight;
+  }
+}
+
+/** The checking CPU device found something wrong, and is lost as it would be by a fault. */
+export class CudaCheckError extends CudaDeviceLostError {
+  override name = 'CudaCheckError';
+  /** All that the launch was found with. */
+  readonly reports: readonly CheckReport[];
+  constructor(message: string, reports: readonly CheckReport[], options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
+    super(message, options, inFlight, 'ERR_CUDA_CHECK');
+    this.reports = reports;
+  }
+}
+
+/** A program fails in an order of work that a device may choose; `cause` is what it failed with, if it did not just give another result. */
+export class CudaScheduleError extends CudaError {
+  override name = 'CudaScheduleError';
+  /** Decides that order. */
+  readonly seed: number;
+  constructor(seed: number, message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_SCHEDULE', message, options);
+    this.seed = seed;
   }
 }
 

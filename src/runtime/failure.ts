@@ -2,6 +2,7 @@
  * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain data, since an Error
  * loses its fields on the way through a message port.
  */
+import type { CheckReport } from '../driver/check-report.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 
@@ -21,6 +22,8 @@ export interface Failure {
   detail?: string;
   infoLog?: string;
   errorLog?: string;
+  /** What the checking CPU device found. */
+  reports?: readonly CheckReport[];
   /** The failure that this one follows from: the first error of a poisoned buffer. */
   cause?: number;
   /** The device whose failure `cause` is, where it is another one. A cause of 0: that device was lost or closed. */
@@ -65,6 +68,7 @@ export function describeFailure(error: unknown, call: string): Omit<Failure, 'id
       ...(error.detail === undefined ? {} : { detail: error.detail }),
       ...(error.infoLog === undefined ? {} : { infoLog: error.infoLog }),
       ...(error.errorLog === undefined ? {} : { errorLog: error.errorLog }),
+      ...(error.reports === undefined ? {} : { reports: error.reports }),
     };
   }
   const thrown = error instanceof Error ? error : new Error(String(error));

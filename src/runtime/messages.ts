@@ -3,6 +3,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 
+import type { CheckOptions, CheckReport } from '../driver/check-report.js';
 import type { RoomStep } from './decoder.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
@@ -23,6 +24,10 @@ export interface ProviderConfig {
   workers?: number | undefined;
   /** milliseconds after which a CPU device ends a grid that hangs */
   stallLimit?: number | undefined;
+  /** what a CPU device looks for */
+  check?: boolean | CheckOptions | undefined;
+  /** the order of a CPU device's work */
+  schedule?: { seed: number } | undefined;
   /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
   without?: readonly string[];
   /** memory of an earlier open that lies ready for slots and staging: its address */
@@ -100,4 +105,5 @@ export type FromThread =
   | { kind: 'short'; step: RoomStep; stream: number }
   | { kind: 'idle' }
   | { kind: 'enumerated'; devices: EnumeratedDevice[] }
-  | { kind: 'print'; text: string };
+  | { kind: 'print'; text: string }
+  | { kind: 'check'; report: CheckReport };

@@ -8,13 +8,14 @@
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
+import type { CheckReport } from '../driver/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { FLAG_HOT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost, RoomStep } from './decoder.js';
-import { CudaArgumentError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
+import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { HandleAllocator } from './handles.js';
@@ -41,6 +42,10 @@ export interface RuntimeEvents {
   error(error: CudaError): void;
   /** Text that a kernel printed. */
   print(text: string): void;
+  /** The checking device found something. */
+  check(report: CheckReport): void;
+  /** What the allocation that operation `root` made is called, and where it was made; on a device that is checked. */
+  origin(root: number): { label: string; stack: string } | undefined;
   /** The device met a fault. */
   lost(error: CudaError): void;
   /** Labels of what is allocated, by handle; asked for when the device is lost. */
@@ -159,7 +164,7 @@ export class Runtime {
     if (inline) {
       let runtime: Runtime | undefined;
       try {
-        const bare = openDriver(config, (text) => runtime?.events.print(text));
+        const bare = openDriver(config, { print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report) });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
         const host: DecoderHost = {
@@ -205,7 +210,7 @@ export class Runtime {
     thread.ref();
     try {
       const reply = await info;
-      const driver = config.provider === 'libcuda' ? openDriver(config, (text) => runtime?.events.print(text)) : undefined;
+      const driver = config.provider === 'libcuda' ? openDriver(config, { print: (text) => runtime?.events.print(text) }) : undefined;
       const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
       const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
@@ -460,7 +465,8 @@ export class Runtime {
 
   private onLost(failure: Failure): void {
     if (this.lostError !== undefined) return;
-    const cause = errorFromFailure(failure, undefined);
+    const reports = failure.reports?.map((report) => this.withOrigin(report));
+    const cause = errorFromFailure(reports === undefined ? failure : { ...failure, message: checkMessage(reports) }, undefined);
     const again = this.config.provider === 'cpu'
       ? 'Open the device again to go on.'
       : 'On a GPU the process cannot use the device again: restart it.';
@@ -471,12 +477,24 @@ export class Runtime {
       memory: (handle) => labels.get(handle),
       operation: this.operations.all(),
     });
-    this.lostError = new CudaDeviceLostError(
-      `${this.info.name} met a fault and is lost: ${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`,
-      { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call }, work,
-    );
+    const options = { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call };
+    this.lostError = reports === undefined
+      ? new CudaDeviceLostError(`${this.info.name} met a fault and is lost: ${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`, options, work)
+      : new CudaCheckError(`${checkMessage(reports)}\n${this.info.name} is lost.${describeInFlight(work)} ${again}`, reports, options, work);
     this.finish(this.lostError);
     this.events.lost(this.lostError);
+  }
+
+  private onReport(report: CheckReport): void {
+    this.events.check(this.withOrigin(report));
+  }
+
+  /** Says of the memory what only this thread knows: what it is called and where it was allocated. */
+  private withOrigin(report: CheckReport): CheckReport {
+    const { memory } = report;
+    const origin = memory?.root === undefined ? undefined : this.events.origin(memory.root);
+    if (memory === undefined || origin === undefined) return report;
+    return { ...report, message: `${report.message}\n  that is ${origin.label}, made\n${origin.stack}`, memory: { ...memory, ...origin } };
   }
 
   /** Ends everything in flight with `error`. */
@@ -510,6 +528,9 @@ export class Runtime {
         return;
       case 'idle':
         this.events.idle().catch(() => undefined);
+        return;
+      case 'check':
+        this.onReport(message.report);
         return;
       case 'print':
         this.events.print(message.text);
@@ -893,4 +914,11 @@ export class Runtime {
 
 function ignore(): void {
   // Whoever waits learns of it from the device that was lost.
+}
+
+/** What an error says of several findings. */
+function checkMessage(reports: readonly CheckReport[]): string {
+  const more = reports.length > 1 ? `\n(and ${reports.length - 1} more: see \`reports\`)` : '';
+  const seed = reports[0]?.seed === undefined ? '' : `\n(schedule: { seed: ${reports[0].seed} })`;
+  return `${reports[0]?.message ?? ''}${more}${seed}`;
 }

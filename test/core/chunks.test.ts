@@ -122,8 +122,7 @@ onDevice('A loop over chunks', (host) => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 100, { stream });
     buffer.fill(stream, 1);
-    let open!: () => void;
-    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const busy = new Promise<() => void>((called) => void stream.call(() => new Promise<void>((resolve) => called(resolve))));
     const controller = new AbortController();
     const looped = failure(async () => {
       for await (const _ of buffer.chunks(stream, { length: 10, signal: controller.signal })) expect.unreachable();
@@ -132,7 +131,7 @@ onDevice('A loop over chunks', (host) => {
     const reason = new Error('enough');
     controller.abort(reason);
     expect(await looped).toBe(reason);
-    open();
+    (await busy)();
     await stream.sync();
     expect((await buffer.read(stream))[99]).toBe(1);
   });

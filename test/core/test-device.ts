@@ -13,7 +13,10 @@ export type Mode = NonNullable<OpenOptions['thread']>;
 export const allModes: readonly Mode[] = onCpu ? ['worker', 'inline'] : ['worker'];
 
 export function openTestDevice(options: OpenOptions = {}, name: DeviceName = testDevice): Promise<Device> {
-  return Device.open(name, options);
+  // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a report. Some tests run kernels
+  // on memory that nobody wrote, for want of interest in the result.
+  const check = process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu') ? { check: { uninitialised: false } } : {};
+  return Device.open(name, { ...check, ...options });
 }
 
 /** One open device for all tests of a `describe`, and its modules. */
@@ -21,11 +24,13 @@ export class TestDevice {
   readonly mode: Mode;
   /** Failures that nobody awaited. A test that expects some takes them out; what is left fails it. */
   readonly errors: CudaError[] = [];
+  private readonly options: OpenOptions;
   private opened: Device | undefined;
   private readonly modules = new Map<string, Promise<Module>>();
 
-  constructor(mode: Mode) {
+  constructor(mode: Mode, options: OpenOptions = {}) {
     this.mode = mode;
+    this.options = options;
   }
 
   get device(): Device {
@@ -49,7 +54,7 @@ export class TestDevice {
   }
 
   async open(): Promise<void> {
-    this.opened = await openTestDevice({ thread: this.mode });
+    this.opened = await openTestDevice({ thread: this.mode, ...this.options });
     this.opened.on('error', (error) => this.errors.push(error));
   }
 

@@ -10,9 +10,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { onCpu, onDevice, testDevice } from '../core/test-device.js';
 import type { TestDevice } from '../core/test-device.js';
 import { SAMPLE_MODULES } from './cases/all.js';
-import { canonicalBytes, difference, formatOf, numbersOf } from './equality.js';
+import { canonicalBytes, formatOf } from './equality.js';
 import { PROGRAMS, endOf } from './programs.js';
 import { compareWithRecorded, describeDevice, emptyRecording, h200, inNormalForm, notRecorded, recordCase, recordFile, recordedCase, writeRecording } from './recording.js';
+import { checkAgainstJavaScript } from './javascript.js';
+import type { Reference } from './javascript.js';
 import { runCase } from './run-case.js';
 import { TARGETS } from './sample-case.js';
 import type { HostArray, SampleCase, Target } from './sample-case.js';
@@ -24,23 +26,6 @@ const ptxOf = (module: string, target: Target): string => readFileSync(sourceOf(
 
 const recording = emptyRecording();
 type Results = Map<string, HostArray>;
-
-type Reference = ArrayLike<number> | ArrayLike<bigint>;
-
-/** `known` keeps references that are the same for all targets: exact arithmetic takes its time. */
-function checkAgainstJavaScript(sample: SampleCase, target: Target, results: Results, known: Map<string, Reference>): void {
-  for (const [name, output] of Object.entries(sample.outputs)) {
-    const values = results.get(name)!;
-    output.check?.(values as never);
-    const wanted = known.get(name) ?? output.reference?.(target);
-    if (wanted !== undefined && sample.differsByTarget === undefined) known.set(name, wanted);
-    if (wanted === undefined) continue;
-    const brought = inNormalForm(values, output);
-    const format = formatOf(brought, output.format);
-    const said = difference(numbersOf(brought, format), wanted, output.referenceEqual ?? output.equal, format);
-    if (said !== undefined) expect.fail(`${name}: ${said}`);
-  }
-}
 
 onDevice('Sample kernels', (host) => {
   beforeAll(() => describeDevice(recording, host.device));

@@ -5,6 +5,8 @@
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
+import { Checker } from './check/checker.js';
+import type { CheckReport } from '../check-report.js';
 import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
@@ -52,7 +54,9 @@ export class CpuContext {
   private deferred = 0;
   destroyed = false;
   /** The first fault: every later call returns it. */
-  fault: { result: CUresult; detail: string } | undefined;
+  fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined;
+  /** Watches all work, on a device that is checked. */
+  readonly checker: Checker | undefined;
 
   constructor(handle: number, device: CpuDevice, machine: Machine, memory: DeviceMemory) {
     this.handle = handle;
@@ -63,6 +67,9 @@ export class CpuContext {
     this.legacy = new Stream(CU_STREAM_LEGACY, this, 0, 0);
     this.perThread = new Stream(CU_STREAM_PER_THREAD, this, 0, 0);
     this.streams.add(this.legacy).add(this.perThread);
+    const { check, seed } = machine.services;
+    this.checker = check === undefined ? undefined : new Checker(this, check, seed);
+    memory.watch = this.checker;
   }
 
   /**
@@ -71,6 +78,7 @@ export class CpuContext {
    */
   enqueue(stream: Stream, operation: Operation): number {
     const { legacy } = this;
+    if (this.checker !== undefined) this.noteOrder(this.checker, stream);
     if (stream === legacy) {
       for (const other of this.streams) {
         if (other === legacy || !other.blocking || other.submitted === other.completed || other.seenByLegacy === other.submitted) continue;
@@ -82,6 +90,13 @@ export class CpuContext {
       this.push(stream, WaitOperation.take(legacy, legacy.submitted));
     }
     return this.push(stream, operation);
+  }
+
+  /** What the operation that is queued next comes after, whether or not there is anything left to wait for. */
+  private noteOrder({ order }: Checker, stream: Stream): void {
+    const { legacy } = this;
+    const after = stream === legacy ? [...this.streams].filter((other) => other !== legacy && other.blocking) : stream.blocking ? [legacy] : [];
+    order.queued(stream, stream.submitted + 1, after);
   }
 
   private push(stream: Stream, operation: Operation): number {
@@ -107,8 +122,10 @@ export class CpuContext {
   }
 
   /** A kernel faulted: the context is lost, and all its queued work with it. */
-  raise(result: CUresult, detail: string): void {
-    this.fault = { result, detail };
+  raise(result: CUresult, detail: string, reports?: readonly CheckReport[]): void {
+    const { seed } = this.machine.services;
+    if (seed !== undefined && reports === undefined) detail += ` (schedule: { seed: ${seed} })`;
+    this.fault = { result, detail, ...(reports === undefined ? {} : { reports }) };
     // What was printed before the fault is not lost with it.
     this.crew?.readAllTexts();
     this.crew?.end();
@@ -132,11 +149,12 @@ export class CpuContext {
   }
 
   checkFault(call: string): void {
-    if (this.fault !== undefined) fail(call, this.fault.result, this.fault.detail);
+    if (this.fault !== undefined) fail(call, this.fault.result, this.fault.detail, this.fault.reports);
   }
 
   destroy(): void {
     this.destroyed = true;
+    if (this.fault === undefined) this.checker?.leaks();
     this.crew?.end();
     this.dropWork();
     for (const capture of this.captures) capture.invalidate();

@@ -3,6 +3,8 @@
  * from outside come in as options, so that tests can put their own in their place.
  */
 import type { PolledDriver } from '../driver.js';
+import type { CheckOptions, CheckReport } from '../check-report.js';
+import { checkSettings } from './check/checker.js';
 import { copyCalls } from './calls/copy-calls.js';
 import { deviceCalls } from './calls/device-calls.js';
 import { graphCalls } from './calls/graph-calls.js';
@@ -51,6 +53,12 @@ export interface CpuOptions {
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
   writeText?: (path: string, text: string) => void;
+  /** Watches kernels and the host's work, and fails what is wrong. */
+  check?: boolean | CheckOptions;
+  /** Explores the orders in which streams and blocks may run: the same seed, the same order. */
+  schedule?: { seed: number };
+  /** Takes every report, also of what fails nothing. */
+  report?: (report: CheckReport) => void;
 }
 
 export function createCpuDriver(options: CpuOptions & { compile: Compile }): PolledDriver {
@@ -61,14 +69,19 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   if (!(memoryBytes >= WASM_PAGE && memoryBytes <= span)) {
     throw new RangeError(`memoryBytes is ${options.memoryBytes}; ${count} device${count === 1 ? '' : 's'} can have ${WASM_PAGE} to ${span} bytes each`);
   }
+  const check = checkSettings(options.check);
   const machine = new Machine({
     print: options.print ?? printLines(),
     compile: options.compile,
     now: options.now ?? (() => performance.now()),
     stallLimit: options.stallLimit ?? STALL_LIMIT,
-    crew: options.crew,
+    // One thread follows what kernels do, and the order that a seed decides is one thread's.
+    crew: check === undefined && options.schedule === undefined ? options.crew : undefined,
     writeText: options.writeText ?? writeTextOfNode,
-    threadsBeforeLanes: { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
+    threadsBeforeLanes: check !== undefined || options.schedule !== undefined ? Infinity : { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
+    check,
+    report: options.report ?? (() => undefined),
+    seed: options.schedule?.seed,
   });
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {

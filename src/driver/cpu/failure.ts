@@ -3,10 +3,11 @@
  * NVIDIA's driver gives for the same mistake, and one sentence that says what was wrong with this very call.
  */
 import { DriverError } from '../error.js';
+import type { CheckReport } from '../check-report.js';
 import { CUresult } from '../result.js';
 
-export function fail(call: string, result: CUresult, detail?: string): never {
-  throw new DriverError(call, result, detail === undefined ? {} : { detail });
+export function fail(call: string, result: CUresult, detail?: string, reports?: readonly CheckReport[]): never {
+  throw new DriverError(call, result, { ...(detail === undefined ? {} : { detail }), ...(reports === undefined ? {} : { reports }) });
 }
 
 export function invalidValue(call: string, detail: string): never {

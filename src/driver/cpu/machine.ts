@@ -5,6 +5,8 @@
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../result.js';
+import type { CheckReport } from '../check-report.js';
+import type { CheckSettings } from './check/checker.js';
 import type { CpuContext } from './context.js';
 import type { CrewOptions } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
@@ -21,6 +23,7 @@ import { HOST_BASE, HostMemory } from './memory/host-memory.js';
 import { PEER_BASE } from './memory/peer-memory.js';
 import type { PeerMemory } from './memory/peer-memory.js';
 import type { MemoryPool } from './memory/pool.js';
+import { Schedule } from './schedule.js';
 import type { CpuEvent } from './streams/event.js';
 import { Scheduler } from './streams/scheduler.js';
 import type { Stream } from './streams/stream.js';
@@ -40,11 +43,17 @@ export interface MachineServices {
   writeText: (path: string, text: string) => void;
   /** Threads that a kernel is launched with before it is compiled for vector lanes. */
   threadsBeforeLanes: number;
+  /** What to look for, on a device that is checked, and who is told. */
+  check: CheckSettings | undefined;
+  report: (report: CheckReport) => void;
+  /** The seed of a device whose order of work is explored. */
+  seed: number | undefined;
 }
 
 export class Machine {
   readonly services: MachineServices;
   readonly devices: CpuDevice[] = [];
+  readonly schedule: Schedule | undefined;
   readonly scheduler: Scheduler;
   readonly host = new HostMemory();
   readonly streams = new Map<number, Stream>();
@@ -70,7 +79,8 @@ export class Machine {
 
   constructor(services: MachineServices) {
     this.services = services;
-    this.scheduler = new Scheduler(services.now);
+    this.schedule = services.seed === undefined ? undefined : new Schedule(services.seed);
+    this.scheduler = new Scheduler(services.now, this.schedule);
   }
 
   newHandle(): number {
@@ -98,7 +108,7 @@ export class Machine {
     const context = this.current;
     if (context === undefined) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'no context is current');
     if (context.destroyed) fail(call, CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, 'the current context was reset or released');
-    return fail(call, context.fault!.result, context.fault!.detail);
+    return fail(call, context.fault!.result, context.fault!.detail, context.fault!.reports);
   }
 
   stream(call: string, handle: number): Stream {

@@ -49,7 +49,8 @@ export function functionAddress(target: PtxFunction, taken: PtxFunction[]): bigi
   return FUNCTION_TAG + BigInt(index) * 16n;
 }
 
-export function layOutData(module: PtxModule, functions: Map<string, PtxFunction>, taken: PtxFunction[]): DataLayout {
+/** `gap`: bytes to leave free behind each variable. */
+export function layOutData(module: PtxModule, functions: Map<string, PtxFunction>, taken: PtxFunction[], gap: number): DataLayout {
   const { source } = module;
   const symbols = new Map<string, Symbol>();
   const variables: DataVariable[] = [];
@@ -75,7 +76,7 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
         * variable.dimensions.slice(1).reduce((product, count) => product * count, 1);
     }
     const offset = alignUp(end, layout.align);
-    end = offset + size;
+    end = offset + size + gap;
     if (end > LARGEST_IMAGE) throw source.error('semantic', `variable '${variable.name}' makes the module's data larger than 1 GiB`, variable.at);
     symbols.set(variable.name, { kind: 'data', name: variable.name, offset, space: variable.space });
     variables.push({

@@ -29,6 +29,8 @@ export interface LoweringContext {
   symbols: Map<string, Symbol>;
   /** Functions of the outside world that may be called, such as vprintf. */
   hostFunctions: ReadonlySet<string>;
+  /** Bytes to leave free behind each variable of a frame. */
+  gap: number;
 }
 
 export function entryParameters(fn: PtxFunction): { variable: Variable; offset: number; size: number; align: number; aggregate: boolean }[] {
@@ -57,7 +59,7 @@ class Lowering {
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
     this.out = {
-      source: fn, code: [], registers: [], frameBytes: 0, shared: new Set(), calls: new Set(), indirectCalls: false,
+      source: fn, code: [], registers: [], frameBytes: 0, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
       params: [], results: [], maxCallResults: 0,
     };
   }
@@ -106,9 +108,10 @@ class Lowering {
     else scope.symbols.set(variable.name, { kind: 'paramRegister', register });
   }
 
-  private frame(size: number, align: number): number {
+  private frame(name: string, size: number, align: number): number {
     const offset = alignUp(this.out.frameBytes, Math.min(Math.max(align, 1), 16));
-    this.out.frameBytes = offset + size;
+    this.out.frameBytes = offset + size + this.context.gap;
+    this.out.frameVariables.push({ name, offset, size });
     if (this.out.frameBytes > 2 ** 20) {
       throw this.context.module.source.error('unsupported', `'${this.out.source.name}' uses more than 1 MiB of local memory per thread`, this.out.source.at);
     }
@@ -151,9 +154,9 @@ class Lowering {
     let symbol = this.resolvedSymbols.get(variable);
     if (!symbol) {
       if (variable.space === 'shared') symbol = { kind: 'shared', variable: sharedVariable(variable) };
-      else if (variable.space === 'local') symbol = { kind: 'frame', offset: this.frame(size, align) };
+      else if (variable.space === 'local') symbol = { kind: 'frame', offset: this.frame(variable.name, size, align) };
       else if (variable.space === 'param') {
-        symbol = aggregate ? { kind: 'frame', offset: this.frame(size, align) }
+        symbol = aggregate ? { kind: 'frame', offset: this.frame(variable.name, size, align) }
           : { kind: 'paramRegister', register: this.newRegister(variable.name, scalarType(variable.type)) };
       } else {
         throw source.error('unsupported', `.${variable.space} variables inside a function are not covered yet`, variable.at);
@@ -237,7 +240,7 @@ class Lowering {
 
   /** How much of the function's alloca stack is in use, and the stack's address. */
   private allocaStack(source: Instruction): Arg[] {
-    this.alloca ??= { top: this.newRegister('(alloca)', scalarType('b32')), symbol: { kind: 'frame', offset: this.frame(ALLOCA_BYTES, 16) } };
+    this.alloca ??= { top: this.newRegister('(alloca)', scalarType('b32')), symbol: { kind: 'frame', offset: this.frame('alloca', ALLOCA_BYTES, 16) } };
     const { top, symbol } = this.alloca;
     return [{ kind: 'register', register: top, at: source.start }, { kind: 'symbol', symbol, offset: 0, at: source.start }];
   }

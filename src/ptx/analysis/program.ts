@@ -1,6 +1,7 @@
 // The compiler's intermediate form: a function as a flat list of instructions whose names are resolved to
 // registers, labels and symbols, with device functions inlined where they must be.
 
+import type { PlacedVariable } from '../check.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { Instruction, Prototype, PtxFunction } from '../syntax/ast.js';
 
@@ -84,6 +85,7 @@ export interface LoweredFunction {
   registers: Register[];
   /** Bytes of .local variables and aggregate call parameters, and their alignment. */
   frameBytes: number;
+  frameVariables: PlacedVariable[];
   shared: Set<SharedVariable>;
   calls: Set<PtxFunction>;
   indirectCalls: boolean;

@@ -11,6 +11,7 @@ import type { Rules } from '../rules/rule.js';
 import type { Signature } from '../wasm/module.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
+import { emitFrameCheck } from './check.js';
 import { callSignature, isAggregate } from './calling.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
@@ -159,6 +160,7 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
       this.call('fault');
       this.leaveFaulted();
     });
+    if (this.around.check) emitFrameCheck(this, lowered);
     this.emitFlow();
     code.op('unreachable').op('end');
     return { locals: this.localTypes, code: new Code().append(this.prologue.finish()).append(code.finish()).finish() };

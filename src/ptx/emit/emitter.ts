@@ -7,6 +7,7 @@ import type { DataLayout } from '../analysis/data-layout.js';
 import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
+import type { ModuleCheck } from '../check.js';
 import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
 import type { Signature } from '../wasm/module.js';
@@ -31,6 +32,10 @@ export interface Surroundings {
   relaxedFma: boolean;
   /** Results that are NaN are PTX's canonical NaN. */
   canonicalNaN: boolean;
+  /** A number in scratch decides the order of warps. */
+  ordered: boolean;
+  /** Set where the code is to be watched: filled with what the watcher needs to know. */
+  check: ModuleCheck | undefined;
 }
 
 /** The types among an instruction's modifiers: instructions of one form share the array. */

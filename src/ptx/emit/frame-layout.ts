@@ -8,6 +8,10 @@ export const SCRATCH = {
   carry: 4,
   /** Warp that was being run. */
   warp: 8,
+  /** In code compiled with `ordered`: place of the warp within the pass, from 1; the pass's order; and the state that orders are drawn from. */
+  position: 12,
+  order: 16,
+  orderSeed: 20,
   /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
   arrivals: 64,
   states: 144,
@@ -47,10 +51,13 @@ export function bytesBeforeFrames(layout: FrameLayout, threads: number): number 
   return bytes + layout.matrixBytes * ((threads + 31) >> 5);
 }
 
+/** Where the threads' local variables begin. */
+export function localsOffset(layout: FrameLayout, threads: number): number {
+  return (bytesBeforeFrames(layout, threads) + layout.frameBytes * threads + 15) & ~15;
+}
+
 export function scratchBytes(layout: FrameLayout, threads: number): number {
-  let bytes = bytesBeforeFrames(layout, threads) + layout.frameBytes * threads;
-  bytes = (bytes + 15) & ~15;
-  bytes += layout.localBytes * threads;
+  let bytes = localsOffset(layout, threads) + layout.localBytes * threads;
   if (layout.callStack) bytes += CALL_STACK_BYTES;
   return bytes;
 }

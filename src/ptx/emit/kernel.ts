@@ -12,8 +12,10 @@ import type { Shape } from '../analysis/regions.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
 import type { Surroundings } from './emitter.js';
+import { emitArrivalCheck } from './check.js';
 import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
+import type { EntryPlace } from './waiting.js';
 import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
@@ -49,7 +51,8 @@ export class KernelEmitter extends ControlFlowEmitter {
     this.paramBytes = signatureOf(lowered.source).paramBytes;
     this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
-    const stateful = shape.hasLoops || cuts.length > 0;
+    // Warps can only take turns in another order where the scheduler calls them one by one.
+    const stateful = shape.hasLoops || cuts.length > 0 || around.ordered;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
     this.paramCount = stateful ? 3 : 2;
     this.from = stateful ? 1 : this.newLocal('i32');
@@ -86,13 +89,16 @@ export class KernelEmitter extends ControlFlowEmitter {
     };
   }
 
-  /** The line of PTX that stands for each entry: that of the wait before it, or the first of its loop. */
-  get entryLines(): number[] {
+  /** What stands for each entry: the wait before it, or the first line of its loop. */
+  get entryPlaces(): EntryPlace[] {
     return this.entries.map(entry => {
       const cut = this.blocks.find(({ ending }) => ending.kind === 'cut' && ending.to === entry)?.ending;
-      if (cut?.kind === 'cut') return cut.inst.source.line;
+      if (cut?.kind === 'cut') {
+        const { mnemonic, modifiers, source: { line } } = cut.inst;
+        return { line, instruction: [mnemonic, ...modifiers].join('.') };
+      }
       const { insts, ending } = this.blocks[entry]!;
-      return insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0);
+      return { line: insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0), instruction: undefined };
     });
   }
 
@@ -190,6 +196,7 @@ export class KernelEmitter extends ControlFlowEmitter {
           this.emitInst(inst);
           this.saveState(entry, ending.to);
         } else {
+          if (this.around.check) emitArrivalCheck(this);
           if (ending.cut === 'warp') emitWarpArrival(this, inst, block.index);
           else if (this.barriers === 'general') emitBarrierArrival(this, inst);
           this.saveState((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);

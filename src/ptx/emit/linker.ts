@@ -26,7 +26,7 @@ export class Linker {
   private readonly pending: WatFunction[] = [];
   private readonly library: ReadonlyMap<string, WatFunction>;
 
-  constructor(library: ReadonlyMap<string, WatFunction>, hostFunctions: readonly string[]) {
+  constructor(library: ReadonlyMap<string, WatFunction>, hostFunctions: readonly string[], watching: Readonly<Record<string, Signature>>) {
     this.library = library;
     this.module.importMemory('env', 'memory');
     this.globals.set('dataBase', this.module.importGlobal('env', 'dataBase', 'i32'));
@@ -34,6 +34,7 @@ export class Linker {
       const { importName, signature } = HOST_FUNCTIONS[name]!;
       this.indices.set(importName, this.module.importFunction('env', importName, signature));
     }
+    for (const [name, signature] of Object.entries(watching)) this.indices.set(name, this.module.importFunction('env', name, signature));
     for (const [name, type] of Object.entries(GLOBALS)) this.globals.set(name, this.module.global(type));
   }
 

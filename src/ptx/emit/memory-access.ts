@@ -5,6 +5,7 @@
 import type { Arg } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { scalarType } from '../scalar-types.js';
+import { emitAccessCheck } from './check.js';
 import type { Emitter } from './emitter.js';
 
 const U32 = scalarType('u32');
@@ -48,8 +49,15 @@ export type AccessSpace = 'global' | 'shared' | 'generic' | 'local' | 'const' | 
 
 /** Checks an address operand for an access of `size` bytes. */
 export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
-  const { code } = e;
+  const place = boundedPlace(e, arg, size, space);
+  if (e.around.check) emitAccessCheck(e, place, arg, size, space);
+  return place;
+}
+
+/** The same for an instruction that tells itself of what it accesses. */
+export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
+  const { code } = e;
   const log2 = Math.log2(size);
   const local = e.temp('i32');
   const { base, symbol, offset } = arg;
@@ -123,6 +131,8 @@ export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number,
   e.call('check_range');
   e.when(() => { e.leaveFaulted(); });
   code.get(address).op('i32.wrap_i64').set(local);
+  // Of what a mask leaves out copy_masked tells.
+  if (e.around.check && !(e.has('cp_mask') && arg === e.inst.args[0])) emitAccessCheck(e, { local, offset: 0 }, arg, () => { code.get(bytes); }, space);
   return local;
 }
 

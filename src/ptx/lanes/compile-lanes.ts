@@ -59,7 +59,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   const groups = worthwhile(kernel, most);
   const plan = planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
-  const linker = new Linker(runtimeLibrary(), []);
+  const linker = new Linker(runtimeLibrary(false), [], {});
   const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel);
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
@@ -73,7 +73,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
-    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers }), { body }, name);
+    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers, check: false, ordered: false }), { body }, name);
   } else {
     linker.addText(BLOCK_LOOP, { body }, name);
   }

@@ -2,7 +2,9 @@
 // arrivals or bytes is told right away.
 
 import type { Arg } from '../analysis/program.js';
-import { checkedPlace, checkedRange } from '../emit/memory-access.js';
+import { ACCESS } from '../check.js';
+import { emitAccessCheck, emitCallerCheck } from '../emit/check.js';
+import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import { readModifyWrite } from './atomics.js';
@@ -48,7 +50,7 @@ function copySmall(e: Emitter): void {
   const bytes = Number(size.value);
   if (e.has('cg') && bytes !== 16) throw e.semantic("'cp.async.cg' copies 16 bytes");
   const target = checkedPlace(e, e.arg(0), bytes, 'shared');
-  const source = checkedPlace(e, e.arg(1), bytes, 'global');
+  const source = boundedPlace(e, e.arg(1), bytes, 'global');
   const hasPolicy = e.has('L2::cache_hint');
   const given = e.inst.args.length - (hasPolicy ? 1 : 0) > 3 ? e.arg(3) : undefined;
   const limit = e.temp('i32');
@@ -61,12 +63,15 @@ function copySmall(e: Emitter): void {
     e.push(given, B32);
     code.tee(limit).i32(bytes).get(limit).i32(bytes).op('i32.lt_u').op('select').set(limit);
   } else {
+    if (e.around.check) emitAccessCheck(e, source, e.arg(1), bytes, 'global');
     // The common case: whole words.
     for (let at = 0; at < bytes; at += 4) {
       code.get(target.local).get(source.local).memory('i32.load', source.offset + at).memory('i32.store', target.offset + at);
     }
     return;
   }
+  // What the limit leaves out is not read, and may lie anywhere.
+  if (e.around.check) emitAccessCheck(e, source, e.arg(1), () => { code.get(limit); }, 'global');
   const push = (place: { local: number; offset: number }): void => {
     code.get(place.local);
     if (place.offset) code.i32(place.offset).op('i32.add');
@@ -114,6 +119,7 @@ function copyBulk(e: Emitter): void {
   if (e.has('cp_mask')) {
     code.get(target).get(source).get(bytes);
     e.push(e.arg(e.has('L2::cache_hint') ? 4 : 3), B16);
+    if (e.around.check) emitCallerCheck(e);
     e.call('copy_masked');
     return;
   }
@@ -149,13 +155,18 @@ function reduceBulk(e: Emitter): void {
 
 export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy]];
 
-export const COPY_FUNCTIONS = `
+/** `touch` is done with every byte that is written. */
+const copyMasked = (touch: string): string => `
 ;; Of every 16 bytes those whose bit is set in the mask.
 (func $copy_masked (param $to $from $bytes $mask i32) (local $i i32)
   (block $done (loop $each
     (br_if $done (i32.ge_u $i $bytes))
     (if (i32.and (i32.shr_u $mask (i32.and $i 15)) 1)
-      (then (i32.store8 (i32.add $to $i) (i32.load8_u (i32.add $from $i)))))
+      (then ${touch}(i32.store8 (i32.add $to $i) (i32.load8_u (i32.add $from $i)))))
     (local.set $i (i32.add $i 1))
     (br $each))))
 `;
+
+export const COPY_FUNCTIONS = copyMasked('');
+/** The same in code compiled with `check`. */
+export const CHECKED_COPY_FUNCTIONS = copyMasked(`(call $check_touch (i32.add $to $i) 1 ${ACCESS.write}) `);

@@ -3,6 +3,7 @@
 import { ALLOCA_BYTES } from '../analysis/lower.js';
 import type { Arg, CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
+import { emitArrivalCheck, emitFenceCheck, emitCallerCheck } from '../emit/check.js';
 import { callSignature, isAggregate } from '../emit/calling.js';
 import { HOST_FUNCTIONS } from '../emit/linker.js';
 import { FAULT } from '../context.js';
@@ -130,6 +131,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
     push(0, true);
     e.call('fault');
   }
+  if (e.around.check) emitCallerCheck(e);
   host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
   e.call(host.importName);
   if (host.signature.results.length) {
@@ -145,6 +147,7 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
 }
 
 function fence(e: Emitter): void {
+  if (e.around.check) emitFenceCheck(e);
   e.code.op('atomic.fence');
 }
 
@@ -156,6 +159,7 @@ function arrive(e: Emitter): void {
   // Arriving at the cluster's barrier is part of waiting at it.
   if (e.has('cluster')) return;
   const { code } = e;
+  if (e.around.check) emitArrivalCheck(e);
   code.get(e.ctx);
   e.push(e.arg(0), scalarType('b32'));
   e.call('arrive');

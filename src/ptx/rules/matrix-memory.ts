@@ -1,6 +1,7 @@
 // wmma.load and wmma.store: each lane moves the elements of its own fragment. The warp has met just before
 // (analysis/cuts.ts), as .sync asks.
 
+import { emitAccessCheck } from '../emit/check.js';
 import { fragmentRegisters, laneLocal, pushLaneSum } from '../emit/matrix-arrivals.js';
 import type { Emitter } from '../emit/emitter.js';
 import { checkedAddress, pushWideAddress } from '../emit/memory-access.js';
@@ -83,6 +84,7 @@ function wmma(e: Emitter): void {
     code.op('i64.extend_i32_u').get(stride).op('i64.mul').op('i64.add');
     if (run.minor) code.i64(run.minor * type.bits / 8).op('i64.add');
     const place = checkedAddress(e, run.bytes, accessSpace(e));
+    if (e.around.check) emitAccessCheck(e, place, source, run.bytes, accessSpace(e));
     const value = values[run.register]!;
     if (what === 'load') {
       code.get(place.local).memory(run.bytes === 8 ? 'i64.load' : run.bytes === 4 ? 'i32.load' : `i32.load${run.bytes * 8}_u`, place.offset);

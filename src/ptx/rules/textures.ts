@@ -3,6 +3,8 @@
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
+import { ACCESS } from '../check.js';
+import { emitCallerCheck, emitTouch } from '../emit/check.js';
 import { checkedPlace } from '../emit/memory-access.js';
 import { GEOMETRY } from '../runtime/textures.js';
 import { scalarType } from '../scalar-types.js';
@@ -148,6 +150,7 @@ function fetch(e: Emitter): void {
   e.argCount(2, 6);
   const where = site(e, e.arg(1), 'texture');
   const rest = e.inst.args.slice(2 + (e.has('level') ? 1 : e.has('grad') ? 2 : 0));
+  if (e.around.check) emitCallerCheck(e);
   e.code.get(e.ctx).get(where.image).get(where.sampler).i32(code(geometry));
   if (coordinate === S32) {
     if (geometry.cube) throw e.unsupported();
@@ -174,6 +177,7 @@ function gather(e: Emitter): void {
   if (channel < 0) throw e.semantic("'tld4' needs .r, .g, .b or .a");
   e.argCount(2, 4);
   const where = site(e, e.arg(1), 'texture');
+  if (e.around.check) emitCallerCheck(e);
   e.code.get(e.ctx).get(where.image).get(where.sampler).i32(code(geometry));
   const layer = e.temp('i32');
   const x = e.temp('f32');
@@ -231,8 +235,8 @@ function query(kind: keyof typeof TEXTURE_KIND) {
   };
 }
 
-/** The place that a surface operand names, in a local; 0 where there is none. Traps where it must. */
-function surfacePlace(e: Emitter, arg: Arg, bytes: number): { image: number; place: number } {
+/** The place that a surface operand names, in a local; 0 where there is none. Traps where it must. `access`: what is done there. */
+function surfacePlace(e: Emitter, arg: Arg, bytes: number, access: number): { image: number; place: number } {
   const geometry = geometryOf(e);
   if (geometry.cube) throw e.unsupported();
   const where = site(e, arg, 'surface');
@@ -259,6 +263,12 @@ function surfacePlace(e: Emitter, arg: Arg, bytes: number): { image: number; pla
       e.leaveFaulted();
     });
   }
+  if (e.around.check) {
+    e.code.get(place);
+    e.when(() => {
+      emitTouch(e, { local: place, offset: 0 }, bytes || (() => { e.code.get(where.image).memory('i32.load', TEXTURE.texelBytes); }), access);
+    });
+  }
   return { image: where.image, place };
 }
 
@@ -278,7 +288,7 @@ function surfaceLoad(e: Emitter): void {
   const type = e.type();
   const elements = units(e, e.arg(0));
   const bytes = type.bits / 8;
-  const { place } = surfacePlace(e, e.arg(1), bytes * elements.length);
+  const { place } = surfacePlace(e, e.arg(1), bytes * elements.length, ACCESS.read);
   const values = elements.map(() => {
     const value = e.temp(type.wasm);
     if (type.wasm === 'i64') e.code.i64(0);
@@ -304,7 +314,7 @@ function surfaceStore(e: Emitter): void {
   const formatted = e.has('p');
   if (formatted && type.name !== 'b32') throw e.unsupported();
   const bytes = type.bits / 8;
-  const { image, place } = surfacePlace(e, e.arg(0), formatted ? 0 : bytes * elements.length);
+  const { image, place } = surfacePlace(e, e.arg(0), formatted ? 0 : bytes * elements.length, ACCESS.write);
   e.code.get(place);
   e.when(() => {
     elements.forEach((element, index) => {
@@ -331,7 +341,7 @@ function surfaceReduce(e: Emitter): void {
   if (bytes < 4) throw e.unsupported();
   const signed = type.kind === 'signed' ? 1 : 3;
   const number = { add: 0, min: signed, max: signed + 1, and: 5, or: 6 }[operation];
-  const { place } = surfacePlace(e, e.arg(0), bytes);
+  const { place } = surfacePlace(e, e.arg(0), bytes, ACCESS.atomic | ACCESS.strong);
   e.code.get(place);
   e.when(() => {
     e.code.get(place);

@@ -2,7 +2,7 @@
 
 import { CTX } from '../context.js';
 import { LANE_FUNCTIONS } from '../lanes/memory.js';
-import { COPY_FUNCTIONS } from '../rules/async-copy.js';
+import { CHECKED_COPY_FUNCTIONS, COPY_FUNCTIONS } from '../rules/async-copy.js';
 import { WIDE_ACCESS_FUNCTIONS } from '../rules/wide-access.js';
 import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
@@ -17,7 +17,7 @@ import { FLOAT_FUNCTIONS } from './floats.js';
 import { INTEGER_FUNCTIONS } from './integers.js';
 import { MATRIX_FUNCTIONS } from './matrices.js';
 import { SCHEDULER_FUNCTIONS } from './scheduler.js';
-import { TEXTURE_FUNCTIONS } from './textures.js';
+import { CHECKED_TEXTURE_FUNCTIONS, TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
 /** The clock moves with every look, from what the caller wrote. It is the block's: the next call may be on another thread. */
@@ -29,8 +29,11 @@ const CLOCK_FUNCTIONS = `
 `;
 
 let parsed: ReadonlyMap<string, WatFunction> | undefined;
+let watched: ReadonlyMap<string, WatFunction> | undefined;
 
-export function runtimeLibrary(): ReadonlyMap<string, WatFunction> {
+/** `check`: with functions that tell of their accesses. */
+export function runtimeLibrary(check: boolean): ReadonlyMap<string, WatFunction> {
+  if (check) return watched ??= new Map([...runtimeLibrary(false), ...[CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn] as const)]);
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
     SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;

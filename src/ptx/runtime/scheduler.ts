@@ -11,6 +11,10 @@ export interface SchedulerNeeds {
   matrices: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
+  /** Warps take their turns in an order that is drawn for each pass. */
+  ordered: boolean;
+  /** Says when threads may have been released. */
+  check: boolean;
 }
 
 /** The exported function of a kernel that keeps none: its body, for one block after the other. */
@@ -26,11 +30,39 @@ export const BLOCK_LOOP = `
 `;
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): string {
+export function schedulerText({ warps, matrices, barriers, check, ordered }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
+  const resolveWarp = `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)`;
+  const released = check ? '(call $check_released $ctx $warp $end)' : '';
+  const orderedWarps = `
+    (if (i32.eqz $position) (then
+      (local.set $order (call $next_order $scratch))
+      (local.set $position 1)))
+    (local.set $count (i32.shr_u (i32.add $threads 31) 5))
+    (block $warps_done (loop $warps
+      (br_if $warps_done (i32.gt_u $position $count))
+      (local.set $warp (i32.shl (call $warp_at $order (i32.sub $position 1) $count) 5))
+      (local.set $end (i32.add $warp 32))
+      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      (loop $again
+        (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
+        (if $status (then
+          (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
+          (i32.store offset=${SCRATCH.position} $scratch $position)
+          (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
+          (return $status)))
+        (local.set $cursor 0)
+        ${warps ? `
+        (local.set $verdict ${resolveWarp})
+        ${released}
+        (br_if $again (local.get $verdict))` : ''})
+      (local.set $position (i32.add $position 1))
+      (br $warps)))
+    (local.set $position 0)`;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
+  ${ordered ? '(local $position $order $count i32)' : ''}
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))
@@ -38,8 +70,11 @@ export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): st
   (global.set $fuel (select $fuel 1 (i32.gt_s $fuel 0)))
   (global.set $carry (i32.load offset=${SCRATCH.carry} $scratch))
   (global.set $unwind 0)
+  ${ordered ? `
+  (local.set $position (i32.load offset=${SCRATCH.position} $scratch))
+  (local.set $order (i32.load offset=${SCRATCH.order} $scratch))` : ''}
   (loop $pass
-    ${warps ? `
+    ${ordered ? orderedWarps : warps ? `
     (block $warps_done (loop $warps
       (br_if $warps_done (i32.ge_u $warp $threads))
       (local.set $end (i32.add $warp 32))
@@ -52,7 +87,11 @@ export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): st
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        (br_if $again (call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)))
+        ${check ? `
+        (local.set $verdict ${resolveWarp})
+        ${released}
+        (br_if $again (local.get $verdict)))` : `
+        (br_if $again ${resolveWarp}))`.trim()}
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `
@@ -63,6 +102,7 @@ export function schedulerText({ warps, matrices, barriers }: SchedulerNeeds): st
       (return $status)))
     (local.set $cursor 0)`}
     (local.set $verdict (call $${{ none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
+    ${check ? '(call $check_released $ctx 0 $threads)' : ''}
     (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
     (br_if $pass (i32.eq $verdict 1)))
   (call $fault_stuck $ctx)
@@ -75,6 +115,21 @@ const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}
 export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) -128))`;
 
 export const SCHEDULER_FUNCTIONS = `
+;; The order of a pass: its lowest bit is the direction, the others say which warp begins. Xorshift; 1 where there is no seed.
+(func $next_order (param $scratch i32) (result i32) (local $x i32)
+  (local.set $x (i32.load offset=${SCRATCH.orderSeed} $scratch))
+  (local.set $x (i32.xor $x (i32.shl $x 13)))
+  (local.set $x (i32.xor $x (i32.shr_u $x 17)))
+  (local.set $x (i32.xor $x (i32.shl $x 5)))
+  (i32.store offset=${SCRATCH.orderSeed} $scratch $x)
+  (local.set $x (select $x 1 $x))
+  (i32.store offset=${SCRATCH.order} $scratch $x)
+  $x)
+;; The warp whose turn it is.
+(func $warp_at (param $order $turn $count i32) (result i32) (local $first i32)
+  (local.set $first (i32.rem_u (i32.shr_u $order 1) $count))
+  (i32.rem_u (i32.add $first (select $turn (i32.sub $count $turn) (i32.and $order 1))) $count))
+
 ;; 0: every thread has exited, 1: some thread can run, 2: all that are left wait.
 (func $block_state (param $ctx i32) (result i32) (local $at $end $state $waiting i32)
   (local.set $at ${STATES})

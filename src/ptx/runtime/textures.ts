@@ -1,6 +1,7 @@
 // Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels behind surfaces.
 // Weights of linear filtering have 8 fractional bits; the sum is computed in f64 and rounded once.
 
+import { ACCESS } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
 import { TEXTURE as T, TEXTURE_MAGIC } from '../texture-descriptor.js';
 
@@ -20,6 +21,37 @@ const eq = (a: string, b: number | string): string => `(i32.eq ${a} ${b})`;
 const NARROW: readonly [format: number, load: string, most: number][] = [
   [FORMAT.u8, 'i32.load8_u', 255], [FORMAT.s8, 'i32.load8_s', 127], [FORMAT.u16, 'i32.load16_u', 65535], [FORMAT.s16, 'i32.load16_s', 32767],
 ];
+
+/** `touch` is done with every channel that is read from memory. */
+const channel = (touch: string): string => `
+;; A channel of the texel at an address, as the bits of a 32-bit register.
+(func $channel (param $d $at $c i32) (result i32) (local $format $v i32) (local $x f32)
+  (local.set $format ${field(T.format)})
+  (if (i32.ge_u $c ${field(T.channels)}) (then
+    (return (select (select ${0x3f800000} 1 (call $reads_float $d)) 0 ${eq('$c', 3)}))))
+  (if (i32.eqz $at) (then (return 0)))${touch}
+  (if (i32.or ${eq('$format', FORMAT.float)} (i32.or ${eq('$format', FORMAT.u32)} ${eq('$format', FORMAT.s32)}))
+    (then (return (i32.load (i32.add $at (i32.shl $c 2))))))
+  (if ${eq('$format', FORMAT.half)} (then
+    (return (i32.reinterpret_f32 (call $f16_to_f32 (i32.load16_u (i32.add $at (i32.shl $c 1))))))))
+  (block $read
+    ${NARROW.map(([format, load, most]) => `
+    (if ${eq('$format', format)} (then
+      (local.set $v (${load} (i32.add $at ${load.includes('16') ? '(i32.shl $c 1)' : '$c'})))
+      (local.set $x (f32.div (f32.convert_i32_s $v) ${most}f))
+      (br $read)))`).join('')})
+  (if (i32.and ${field(T.flags)} ${FLAG.integer}) (then (return $v)))
+  ;; The least of a signed format is beyond -1.
+  (local.set $x (f32.max $x -1f))
+  (if (i32.and (i32.ne (i32.and ${field(T.flags)} ${FLAG.srgb}) 0) (i32.and (i32.lt_u $c 3) ${eq('$format', FORMAT.u8)}))
+    (then (local.set $x (call $srgb_to_linear $x))))
+  (i32.reinterpret_f32 $x))`;
+
+const CHANNEL_BYTES = `(i32.div_u ${field(T.texelBytes)} ${field(T.channels)})`;
+
+/** The one of the functions below that is another in code compiled with `check`. */
+export const CHECKED_TEXTURE_FUNCTIONS = channel(`
+  (call $check_touch (i32.add $at (i32.mul $c ${CHANNEL_BYTES})) ${CHANNEL_BYTES} ${ACCESS.read})`);
 
 export const TEXTURE_FUNCTIONS = `
 ;; The descriptor that a handle names; a fault and 0 where it names none of that kind.
@@ -54,28 +86,7 @@ export const TEXTURE_FUNCTIONS = `
   (if (f32.le $x 0.04045f) (then (return (f32.div $x 12.92f))))
   (f32.demote_f64 (call $exp2 (f64.mul 2.4d (call $log2 (f64.div (f64.add (f64.promote_f32 $x) 0.055d) 1.055d))))))
 
-;; A channel of the texel at an address, as the bits of a 32-bit register.
-(func $channel (param $d $at $c i32) (result i32) (local $format $v i32) (local $x f32)
-  (local.set $format ${field(T.format)})
-  (if (i32.ge_u $c ${field(T.channels)}) (then
-    (return (select (select ${0x3f800000} 1 (call $reads_float $d)) 0 ${eq('$c', 3)}))))
-  (if (i32.eqz $at) (then (return 0)))
-  (if (i32.or ${eq('$format', FORMAT.float)} (i32.or ${eq('$format', FORMAT.u32)} ${eq('$format', FORMAT.s32)}))
-    (then (return (i32.load (i32.add $at (i32.shl $c 2))))))
-  (if ${eq('$format', FORMAT.half)} (then
-    (return (i32.reinterpret_f32 (call $f16_to_f32 (i32.load16_u (i32.add $at (i32.shl $c 1))))))))
-  (block $read
-    ${NARROW.map(([format, load, most]) => `
-    (if ${eq('$format', format)} (then
-      (local.set $v (${load} (i32.add $at ${load.includes('16') ? '(i32.shl $c 1)' : '$c'})))
-      (local.set $x (f32.div (f32.convert_i32_s $v) ${most}f))
-      (br $read)))`).join('')})
-  (if (i32.and ${field(T.flags)} ${FLAG.integer}) (then (return $v)))
-  ;; The least of a signed format is beyond -1.
-  (local.set $x (f32.max $x -1f))
-  (if (i32.and (i32.ne (i32.and ${field(T.flags)} ${FLAG.srgb}) 0) (i32.and (i32.lt_u $c 3) ${eq('$format', FORMAT.u8)}))
-    (then (local.set $x (call $srgb_to_linear $x))))
-  (i32.reinterpret_f32 $x))
+${channel('')}
 
 ;; As $channel, of a texel by its indices; -1 among them is the border.
 (func $texel (param $ctx $d $s $c $i $j $k i32) (result i32) (local $border f32)

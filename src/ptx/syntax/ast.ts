@@ -85,5 +85,7 @@ export interface PtxModule {
   functions: PtxFunction[];
   variables: Variable[];
   aliases: Map<string, string>;
+  /** Source files by their number in .loc directives. */
+  files: Map<number, string>;
   source: SourceText;
 }

@@ -23,7 +23,7 @@ class ModuleParser {
 
   constructor(source: SourceText) {
     this.reader = new TokenReader(source);
-    this.module = { version: '', target: '', addressSize: 64, functions: [], variables: [], aliases: new Map(), source };
+    this.module = { version: '', target: '', addressSize: 64, functions: [], variables: [], aliases: new Map(), files: new Map(), source };
   }
 
   parse(): PtxModule {
@@ -81,9 +81,7 @@ class ModuleParser {
     const { reader } = this;
     switch (directive) {
       case 'file':
-        reader.count('a file number');
-        if (reader.kindAt(0) !== TOKEN.string) throw reader.unexpected('a file name');
-        reader.advance();
+        this.file();
         while (reader.accept(',')) reader.count('a number');
         return true;
       case 'pragma':
@@ -105,6 +103,14 @@ class ModuleParser {
       }
     }
     return false;
+  }
+
+  private file(): void {
+    const { reader } = this;
+    const number = reader.count('a file number');
+    if (reader.kindAt(0) !== TOKEN.string) throw reader.unexpected('a file name');
+    this.module.files.set(number, reader.text.replace(/^"|"$/g, ''));
+    reader.advance();
   }
 
   private func(entry: boolean, linkage: string[], at: number): PtxFunction {

@@ -55,7 +55,9 @@ function runtimeThread(): void {
   let loop: ThreadLoop;
   try {
     let tell = post;
-    const bare = openDriver(start.config, (text) => tell({ kind: 'print', text }), startMember);
+    const bare = openDriver(start.config, {
+      print: (text) => tell({ kind: 'print', text }), report: (report) => tell({ kind: 'check', report }), start: startMember,
+    });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
     // Posted before the counter moves: JS that sees the counter finds the message.
@@ -96,7 +98,7 @@ function runtimeThread(): void {
 function callsThread(): void {
   const context = start.context;
   if (context === undefined) return;
-  const driver = openDriver(start.config, (text) => post({ kind: 'print', text }));
+  const driver = openDriver(start.config, { print: (text) => post({ kind: 'print', text }) });
   driver.cuInit(0);
   driver.cuCtxSetCurrent(context);
   port.on('message', (message: CallMessage) => reply(driver, message));
@@ -104,7 +106,7 @@ function callsThread(): void {
 
 function enumerateDevices(): void {
   try {
-    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, () => undefined)) });
+    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, { print: () => undefined })) });
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'cuInit') });
   }

@@ -3,6 +3,7 @@
  */
 import { availableParallelism } from 'node:os';
 
+import type { CheckReport } from '../../driver/check-report.js';
 import type { MemberStart } from '../../driver/cpu/crew/control.js';
 import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';
@@ -15,19 +16,30 @@ import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
 import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
 
-/** `start` starts the threads of a CPU device's crew. Without it the calling thread runs all blocks. */
-export function openDriver(config: ProviderConfig, print: (text: string) => void, start?: (start: MemberStart) => Member): Driver {
+/** What a CPU device tells and needs. */
+export interface DriverServices {
+  print: (text: string) => void;
+  /** Takes what a device that is checked finds. */
+  report?: (report: CheckReport) => void;
+  /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
+  start?: (start: MemberStart) => Member;
+}
+
+export function openDriver(config: ProviderConfig, services: DriverServices): Driver {
   const older = config.without?.includes('paraminfo') === true;
-  const driver = openProvider(config, print, older, start);
+  const driver = openProvider(config, services, older);
   return older ? withoutParamInfo(driver) : driver;
 }
 
-function openProvider(config: ProviderConfig, print: (text: string) => void, older: boolean, start?: (start: MemberStart) => Member): Driver {
+function openProvider(config: ProviderConfig, { print, report, start }: DriverServices, older: boolean): Driver {
   if (config.provider === 'cpu') {
     return openCpu({
       print,
+      ...(report === undefined ? {} : { report }),
       ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
       ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
+      ...(config.check === undefined ? {} : { check: config.check }),
+      ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
       ...(start === undefined ? {} : {
         crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
       }),

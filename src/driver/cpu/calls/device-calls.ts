@@ -85,6 +85,7 @@ export function deviceCalls(machine: Machine) {
         for (const stream of context.streams) if (!stream.idle) return false;
         return true;
       });
+      for (const stream of context.streams) context.checker?.order.observed(stream, stream.completed);
       context.checkFault('cuCtxSynchronize');
     },
     cuCtxGetStreamPriorityRange() {

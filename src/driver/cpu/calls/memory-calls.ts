@@ -37,13 +37,20 @@ export function memoryCalls(machine: Machine) {
     if (stream.capture !== undefined) return allocateNode(call, bytes, stream);
     const owner = pool.device.context
       ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `device ${pool.device.ordinal} of the pool has no context`);
+    let isCounted = false;
     for (const free of stream.pendingFrees) {
+      if (owner.checker !== undefined) {
+        isCounted = free.isReplaced(pool, bytes);
+        if (isCounted) break;
+        continue;
+      }
       const taken = free.takeOver(pool, bytes);
       if (taken === undefined) continue;
       owner.memory.revive(taken, bytes);
       return taken.address;
     }
-    const allocation = owner.obtainOrdered(pool, () => pool.take(owner.memory, bytes));
+    const allocation = owner.obtainOrdered(pool, () => pool.take(owner.memory, bytes, isCounted));
+    if (allocation === undefined && isCounted) pool.lose(bytes);
     return (allocation ?? poolExhausted(call, owner, pool, bytes)).address;
   }
 
@@ -87,6 +94,9 @@ export function memoryCalls(machine: Machine) {
   }
 
   return {
+    nameAllocation(dptr, root) {
+      machine.current?.checker?.map.name(dptr, root);
+    },
     cuMemGetInfo() {
       const { memory } = machine.context('cuMemGetInfo');
       return { free: memory.freeBytes, total: memory.capacity };

@@ -32,7 +32,7 @@ export function moduleCalls(machine: Machine) {
       const call = 'cuModuleLoadDataEx';
       const context = machine.context(call);
       forbidUnlessRelaxed(call, machine);
-      const code = loadCode(call, image, machine.services.compile);
+      const code = loadCode(call, image, machine.services);
       const module = new CpuModule(call, machine.newHandle(), context, code);
       machine.modules.set(module.handle, module);
       return module.handle;
@@ -54,7 +54,7 @@ export function moduleCalls(machine: Machine) {
 
     cuLibraryLoadData(code) {
       machine.checkInitialised('cuLibraryLoadData');
-      const library = new CpuLibrary(machine, loadCode('cuLibraryLoadData', code, machine.services.compile));
+      const library = new CpuLibrary(machine, loadCode('cuLibraryLoadData', code, machine.services));
       machine.libraries.set(library.handle, library);
       return library.handle;
     },
@@ -94,7 +94,7 @@ export function moduleCalls(machine: Machine) {
       if (input.type !== CUjitInputType.CU_JIT_INPUT_PTX) {
         fail(call, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, `${input.name} is not PTX; the CPU device takes PTX`);
       }
-      loadCode(call, input.data, machine.services.compile);
+      loadCode(call, input.data, machine.services);
       return { cubin: new TextEncoder().encode(ptxText(call, input.data)), infoLog: '', errorLog: '' };
     },
   } satisfies Partial<Driver>;

@@ -63,6 +63,7 @@ export function streamCalls(machine: Machine) {
       try {
         const stream = machine.stream('cuStreamQuery', handle);
         forbidInCapture('cuStreamQuery', stream);
+        stream.context.checker?.order.observed(stream, stream.completed);
         return stream.idle ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY;
       } catch (error) {
         return resultOf(error);
@@ -73,6 +74,7 @@ export function streamCalls(machine: Machine) {
       forbidInCapture('cuStreamSynchronize', stream);
       const last = stream.submitted;
       machine.waitUntil(() => stream.completed >= last);
+      stream.context.checker?.order.observed(stream, last);
       stream.context.checkFault('cuStreamSynchronize');
     },
     cuStreamWaitEvent(handle, event, flags) {
@@ -137,6 +139,11 @@ export function eventCalls(machine: Machine) {
     return event;
   }
 
+  /** The host has seen that the event is complete. */
+  function observed({ stream, sequence }: CpuEvent): void {
+    if (stream !== undefined) stream.context.checker?.order.observed(stream, sequence);
+  }
+
   return {
     cuEventCreate(flags) {
       const context = machine.context('cuEventCreate');
@@ -160,6 +167,7 @@ export function eventCalls(machine: Machine) {
       try {
         const event = observable('cuEventQuery', handle);
         event.context.checkFault('cuEventQuery');
+        if (event.complete) observed(event);
         return event.complete ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY;
       } catch (error) {
         return resultOf(error);
@@ -169,6 +177,7 @@ export function eventCalls(machine: Machine) {
       const event = observable('cuEventSynchronize', handle);
       const { stream, sequence } = event;
       if (stream !== undefined) machine.waitUntil(() => stream.completed >= sequence);
+      observed(event);
       event.context.checkFault('cuEventSynchronize');
     },
     cuEventDestroy(handle) {

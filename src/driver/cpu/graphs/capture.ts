@@ -160,7 +160,9 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
   }
   if (capture === undefined) {
     if (captured === undefined) {
-      if (!event.complete) stream.context.enqueue(stream, WaitOperation.take(event.stream!, event.sequence));
+      const { checker } = stream.context;
+      // A wait for what is over still says what comes after what.
+      if (!event.complete || (checker !== undefined && event.stream !== undefined)) stream.context.enqueue(stream, WaitOperation.take(event.stream!, event.sequence));
       return;
     }
     checkValid(call, captured.capture);

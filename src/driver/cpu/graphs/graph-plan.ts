@@ -98,6 +98,11 @@ export class GraphLaunchOperation extends Operation {
   private readonly plan: GraphPlan;
   private running = false;
 
+  /** Some of its nodes may be such. */
+  override get meets(): 'host' {
+    return 'host';
+  }
+
   constructor(exec: GraphExec) {
     super();
     this.exec = exec;

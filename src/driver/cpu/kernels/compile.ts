@@ -4,4 +4,4 @@
  */
 import type { CompiledModule } from '../../../ptx/index.js';
 
-export type Compile = (source: string, options?: { fileName?: string }) => CompiledModule;
+export type Compile = (source: string, options?: { fileName?: string; check?: boolean; ordered?: boolean }) => CompiledModule;

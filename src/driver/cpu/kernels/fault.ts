@@ -3,20 +3,33 @@
  * names the kernel, the line of PTX, the block, the thread and the address.
  */
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
+import type { CheckKind, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
+import { summary } from '../check/checker.js';
 import { hex } from '../failure.js';
 import type { BlockSlot } from './block-slots.js';
 import type { LaunchOperation } from './launch-operation.js';
+import { waitsOf, waitsText } from './waits.js';
 
 export interface Fault {
   result: CUresult;
   detail: string;
+  /** What a device that is checked says about it. */
+  reports?: readonly CheckReport[];
 }
 
 interface FaultKind {
   result: CUresult;
   says: (address: string, assertion: string | undefined) => string;
 }
+
+/** What the driver says where the checker stopped a kernel: what a GPU would, where it has a word for it. */
+const CHECKED: Readonly<Partial<Record<CheckKind, CUresult>>> = {
+  'out-of-bounds': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+  'use-after-free': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+  misaligned: CUresult.CUDA_ERROR_MISALIGNED_ADDRESS,
+  'wrong-space': CUresult.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+};
 
 const STUCK: FaultKind = {
   result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
@@ -47,6 +60,11 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const thread = words[at + (CTX.faultThread >> 2)]!;
   const assertion = context.failedAssertion;
   context.failedAssertion = undefined;
+  if (launch.watch !== undefined) {
+    const reports = context.checker!.describeFault(launch.watch, slot, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
+    const { fatal } = launch.watch;
+    if (fatal !== undefined) return checked(fatal, reports);
+  }
   if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, slot)}` };
   const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), threadText(launch, thread)];
   return {
@@ -55,11 +73,19 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   };
 }
 
+function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
+  return { result: CHECKED[fatal.kind] ?? CUresult.CUDA_ERROR_LAUNCH_FAILED, detail: summary([fatal, ...reports.filter((report) => report !== fatal)]), reports };
+}
+
 /** Blocks that are told one by one. */
 const TOLD = 8;
 
 /** No block of the grid gets any further. `waiting` are the slots of those that have begun. */
 export function describeStall(launch: LaunchOperation, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): Fault {
+  if (launch.watch !== undefined) {
+    const reports = launch.func.context.checker!.describeStall(launch.watch, waiting, unstarted, milliseconds);
+    return checked(launch.watch.fatal!, reports);
+  }
   const told = waiting.slice(0, TOLD).map((slot) => waitingText(launch, slot));
   if (waiting.length > TOLD) told.push(`${waiting.length - TOLD} more blocks wait`);
   if (unstarted > 0) told.push(`${unstarted} have not begun`);
@@ -71,16 +97,16 @@ export function describeStall(launch: LaunchOperation, waiting: readonly BlockSl
 }
 
 function waitingText(launch: LaunchOperation, slot: BlockSlot): string {
-  const { context, kernel } = launch.func;
-  const { words } = context.memory;
-  const scratch = words[(slot.address + CTX.scratch) >>> 2]!;
-  const places = kernel.waiting(words, scratch, words[(slot.address + CTX.threads) >>> 2]!).map(({ line, threads, first }) => (
-    `${threads === 1 ? threadText(launch, first) : `${threads} threads from ${threadText(launch, first)} on`}${line > 0 ? ` at PTX line ${line}` : ''}`));
-  return `${blockText(launch, slot)}${places.length === 0 ? '' : `: ${places.join(', ')}`}`;
+  return [blockText(launch, slot), waitsText(waitsOf(launch.func, slot.address), (thread) => threadText(launch, thread))].filter((part) => part !== '').join(': ');
 }
 
 /** WebAssembly stopped the kernel itself. */
 export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unknown): Fault {
+  if (launch.watch !== undefined) {
+    const reports = launch.func.context.checker!.describeFault(launch.watch, slot, FAULT.none, 0, 0, 0);
+    const { fatal } = launch.watch;
+    if (fatal !== undefined) return checked(fatal, reports);
+  }
   const message = trap instanceof Error ? trap.message : String(trap);
   let result: CUresult = CUresult.CUDA_ERROR_LAUNCH_FAILED;
   if (message.includes('out of bounds')) result = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS;

@@ -2,26 +2,40 @@
  * What compiled kernels call outside WebAssembly: printf, malloc and free, and the message of a failed assertion.
  */
 import { CUlimit } from '../../attributes.js';
+import { Quarantine } from '../check/quarantine.js';
 import type { CpuContext } from '../context.js';
 import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import { deviceText, printf } from './device-text.js';
 
+/** Bytes that nobody owns behind each block of a heap that is checked. */
+const HEAP_GAP = 256;
+
 /** The memory of `malloc` in kernels, one for each context, as large as CU_LIMIT_MALLOC_HEAP_SIZE says. */
 export class KernelHeap {
   private readonly arena: Arena;
   private readonly taken = new Map<number, Range>();
+  private readonly quarantine = new Quarantine();
+  private readonly bytes: number;
 
   constructor(address: number, bytes: number) {
     this.arena = new Arena(address, bytes);
+    this.bytes = bytes;
   }
 
   /** 0 where the heap is used up. */
-  take(bytes: number): number {
-    const range = this.arena.take(bytes);
+  take(bytes: number, gap: number): number {
+    const range = this.arena.take(bytes + gap) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes + gap) : undefined);
     if (range === undefined) return 0;
     this.taken.set(range.address, range);
     return range.address;
+  }
+
+  /** Gives it back later, so that whoever still uses it is found. */
+  keep(address: number): void {
+    const range = this.taken.get(address)!;
+    this.taken.delete(address);
+    this.quarantine.keep(range, this.bytes, (old) => this.arena.giveBack(old));
   }
 
   giveBack(address: number): void {
@@ -42,10 +56,17 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
       return conversions;
     },
     host_malloc(bytes: bigint): bigint {
-      return bytes <= 0n || bytes > 0xffffffffn ? 0n : BigInt(context.heap!.take(Number(bytes)));
+      if (bytes <= 0n || bytes > 0xffffffffn) return 0n;
+      const { checker } = context;
+      const address = context.heap!.take(Number(bytes), checker === undefined ? 0 : HEAP_GAP);
+      if (address !== 0) checker?.heapTaken(address, Number(bytes));
+      return BigInt(address);
     },
     host_free(address: bigint): void {
-      if (address !== 0n) context.heap!.giveBack(Number(address));
+      if (address === 0n) return;
+      const { checker } = context;
+      if (checker === undefined) context.heap!.giveBack(Number(address));
+      else if (checker.heapFreed(Number(address))) context.heap!.keep(Number(address));
     },
     host_assert(message: number, file: number, line: number, name: number): void {
       const said = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}: Assertion \`${deviceText(memory, message)}\` failed.`;

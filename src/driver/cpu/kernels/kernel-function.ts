@@ -56,7 +56,7 @@ export class KernelFunction {
     this.layoutThreads = threads;
     this.layoutShared = dynamicShared;
     return (this.layout = layOutSlot(
-      this.paramWords * 4, kernel.sharedBytes + dynamicShared, kernel.sharedAlign, code.blockBytes(threads),
+      this.paramWords * 4, (kernel.check?.sharedBytes ?? kernel.sharedBytes) + dynamicShared, kernel.sharedAlign, code.blockBytes(threads),
     ));
   }
 

@@ -7,7 +7,7 @@
  *
  * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
-import { CTX, STATUS } from '../../../ptx/index.js';
+import { CTX, ORDER_SEED, STATUS } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
@@ -17,10 +17,17 @@ import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';
 import type { KernelCode } from './kernel-code.js';
+import type { Schedule } from '../schedule.js';
+import { summary } from '../check/checker.js';
+import type { LaunchWatch } from '../check/launch-watch.js';
 import { describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
 import { StallWatch, forget, noteClock, observe } from './stall.js';
 
+/** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
+const WATCHED_FUEL = 1024;
+/** Turns in an order that a seed decides are short and of any length, so that blocks meet in many ways. */
+const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
 export const MAX_RESIDENT = 64;
 
@@ -31,6 +38,8 @@ export class LaunchOperation extends Operation {
   readonly block = new Int32Array(3);
   private threads = 0;
   private dynamicShared = 0;
+  /** Set while it runs on a device that is checked. */
+  watch: LaunchWatch | undefined;
   private params = new Int32Array(16);
   private cooperative = false;
 
@@ -50,6 +59,9 @@ export class LaunchOperation extends Operation {
   private readonly resident: BlockSlot[] = [];
   private barrier: BlockSlot | undefined;
   private gridId = 0;
+  /** Decides the order of blocks and warps, and how far each turn goes, where a seed does. */
+  private schedule: Schedule | undefined;
+  private order: ((position: number) => number) | undefined;
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
   private begun = 0;
@@ -99,6 +111,11 @@ export class LaunchOperation extends Operation {
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    if (this.watch !== undefined && context.checker!.isOverdue(this.watch, time)) {
+      const reports = context.checker!.fail(this.watch);
+      context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(reports), reports);
+      return STEP.fault;
+    }
     this.stamp(this.current!, time);
     const { run } = this.code;
     const { runsOn } = func.kernel;
@@ -109,13 +126,14 @@ export class LaunchOperation extends Operation {
       const blocks = context.memory.words[(slot.address + CTX.further) >>> 2]! + 1;
       let status: number;
       try {
-        status = run(slot.address, FUEL);
+        status = run(slot.address, this.fuel());
       } catch (trap) {
-        const { result, detail } = describeTrap(this, slot, trap);
-        context.raise(result, detail);
+        const { result, detail, reports } = describeTrap(this, slot, trap);
+        context.raise(result, detail, reports);
         return STEP.fault;
       }
       if (status === STATUS.done) {
+        if (this.watch !== undefined) context.checker!.endBlock(slot);
         this.finished += blocks;
         if (this.finished === this.total) {
           this.end();
@@ -130,8 +148,8 @@ export class LaunchOperation extends Operation {
           this.current = this.resident.shift();
         }
       } else if (status === STATUS.fault || status === STATUS.stuck) {
-        const { result, detail } = describeFault(this, slot, status);
-        context.raise(result, detail);
+        const { result, detail, reports } = describeFault(this, slot, status);
+        context.raise(result, detail, reports);
         return STEP.fault;
       } else {
         this.yieldBlock(slot);
@@ -194,8 +212,8 @@ export class LaunchOperation extends Operation {
     shared?.beginRound(stall.round);
     if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
     if (now - slice.moved < limit) return false;
-    const { result, detail } = describeStall(this, residents.map(({ slot }) => slot), this.total - (shared?.started ?? this.started), limit);
-    context.raise(result, detail);
+    const { result, detail, reports } = describeStall(this, residents.map(({ slot }) => slot), this.total - (shared?.started ?? this.started), limit);
+    context.raise(result, detail, reports);
     return true;
   }
 
@@ -226,10 +244,14 @@ export class LaunchOperation extends Operation {
     this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
+    this.schedule = context.machine.schedule?.of(this.gridId);
+    this.order = this.schedule?.order(total);
+    this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
     if (this.cooperative) {
       this.barrier = this.slot(256);
       if (this.barrier === undefined) return false;
       context.memory.fill(this.barrier.address, 0, 256);
+      context.checker?.workspace(this.barrier.address, 256);
     }
     const wanted = this.cooperative ? total : 1;
     for (let i = 0; i < wanted; i++) {
@@ -282,6 +304,7 @@ export class LaunchOperation extends Operation {
     const { memory } = func.context;
     const words = memory.words;
     const at = slot.address >>> 2;
+    if (this.order !== undefined) this.choose(this.order(this.started));
     words[at + (CTX.ctaid >> 2)] = this.nextX;
     words[at + (CTX.ctaid >> 2) + 1] = this.nextY;
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
@@ -291,6 +314,8 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
+    if (this.schedule !== undefined) words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
+    if (this.watch !== undefined) func.context.checker!.beginBlock(this.watch, slot, layout, [this.nextX, this.nextY, this.nextZ]);
     this.started += count;
     this.nextX += count;
     if (this.nextX === grid[0]) {
@@ -300,6 +325,18 @@ export class LaunchOperation extends Operation {
         this.nextZ++;
       }
     }
+  }
+
+  private choose(index: number): void {
+    const [gx = 1, gy = 1] = this.grid;
+    this.nextX = index % gx;
+    this.nextY = Math.floor(index / gx) % gy;
+    this.nextZ = Math.floor(index / (gx * gy));
+  }
+
+  /** Bytes of a block's shared memory. */
+  get sharedBytes(): number {
+    return this.layout.sharedBytes;
   }
 
   private stamp(slot: BlockSlot, milliseconds: number): void {
@@ -312,7 +349,7 @@ export class LaunchOperation extends Operation {
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
     observe(slot.watch, 0, this.stall.round, memory.words, slot.address, this.layout);
-    if (++slot.yields >= YIELDS_BEFORE_COMPANY && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
+    if (++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
       if (company !== undefined) {
@@ -328,20 +365,27 @@ export class LaunchOperation extends Operation {
 
   private turnOver(slot: BlockSlot): void {
     this.resident.push(slot);
-    this.current = this.resident.shift();
+    const { schedule } = this;
+    this.current = schedule === undefined ? this.resident.shift() : this.resident.splice(schedule.next(this.resident.length), 1)[0];
+  }
+
+  private fuel(): number {
+    if (this.schedule !== undefined) return 1 + this.schedule.next(MOST_SEEDED_FUEL);
+    return this.watch === undefined ? FUEL : WATCHED_FUEL;
   }
 
   private end(): void {
-    const { slots } = this.func.context;
+    const { slots, checker } = this.func.context;
+    if (this.watch !== undefined) checker!.endLaunch(this.watch);
     if (this.current !== undefined) slots.giveBack(this.current);
     if (this.barrier !== undefined) slots.giveBack(this.barrier);
-    this.current = this.barrier = this.shared = undefined;
+    this.current = this.barrier = this.watch = this.shared = undefined;
     this.running = false;
   }
 
   override restart(): void {
     this.running = false;
-    this.current = this.barrier = this.shared = undefined;
+    this.current = this.barrier = this.watch = this.shared = undefined;
     this.resident.length = 0;
   }
 

@@ -8,6 +8,7 @@ import { DriverError } from '../../error.js';
 import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
+import type { MachineServices } from '../machine.js';
 import type { Allocation } from '../memory/device-memory.js';
 import type { RunBlock } from '../crew/worksite.js';
 import type { Compile } from './compile.js';
@@ -25,24 +26,26 @@ const KEPT_TEXTS = 64;
 const kept = new WeakMap<Compile, Map<string, LoadedCode>>();
 
 /** PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is. */
-export function loadCode(call: string, image: string | Uint8Array, compile: Compile): LoadedCode {
+export function loadCode(call: string, image: string | Uint8Array, { compile, check, seed }: MachineServices): LoadedCode {
   const source = ptxText(call, image);
+  const options = { ...(check === undefined ? {} : { check: true }), ...(seed === undefined ? {} : { ordered: true }) };
+  const key = `${Object.keys(options).join()} ${source}`;
   let texts = kept.get(compile);
   if (texts === undefined) {
     texts = new Map<string, LoadedCode>();
     kept.set(compile, texts);
   }
-  const known = texts.get(source);
+  const known = texts.get(key);
   if (known !== undefined) return known;
   let compiled: CompiledModule;
   try {
-    compiled = compile(source);
+    compiled = compile(source, options);
   } catch (error) {
     if (!(error instanceof PtxError)) throw error;
     failPtx(call, error);
   }
   const code = { compiled, wasm: new WebAssembly.Module(compiled.wasm) };
-  texts.set(source, code);
+  texts.set(key, code);
   if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value!);
   return code;
 }
@@ -93,7 +96,7 @@ export class CpuModule implements CodeModule {
     const memory = context.memory.memory;
     const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataAddress | 0);
     this.exports = new WebAssembly.Instance(code.wasm, {
-      env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports) },
+      env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports), ...context.checker?.imports() },
     }).exports;
   }
 
@@ -113,6 +116,7 @@ export class CpuModule implements CodeModule {
   private placeData(call: string): Allocation {
     const { compiled, context } = this;
     const allocation = context.memory.allocate(compiled.data.length, 'module') ?? context.outOfMemory(call, compiled.data.length);
+    context.checker?.placed(allocation, this);
     const { bytes } = context.memory;
     bytes.set(compiled.data, allocation.address);
     const view = new DataView(bytes.buffer);

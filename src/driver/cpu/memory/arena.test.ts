@@ -70,6 +70,12 @@ test('an arena of 4 GiB gives all of it', () => {
   expect(arena.take(1)).toBeUndefined();
 });
 
+test('more than any memory has is refused, whatever its low bits are', () => {
+  const arena = new Arena(65536, 2 ** 30);
+  for (const bytes of [2 ** 32, 2 ** 32 + 256, 2 ** 40 + 256, 2 ** 48 + 256, 2 ** 52 + 4096]) expect(arena.take(bytes)).toBeUndefined();
+  expect(arena.freeBytes).toBe(2 ** 30);
+});
+
 test('the granule index finds the nearest member at or below', () => {
   const capacity = 40_000;
   fc.assert(fc.property(fc.array(fc.nat(capacity - 1), { maxLength: 60 }), fc.array(fc.nat(capacity - 1), { maxLength: 30 }), fc.array(fc.nat(capacity - 1), { minLength: 1 }), (adds, deletes, queries) => {

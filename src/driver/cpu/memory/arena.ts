@@ -44,6 +44,8 @@ export class Arena {
   /** A range of at least `bytes` bytes, or undefined where none is free. */
   take(bytes: number): Range | undefined {
     const needed = Math.max(1, Math.ceil(bytes / GRANULE)) * GRANULE;
+    // Lists are numbered in 32 bits, which hold no more than the whole of the memory.
+    if (needed > this.freeTotal) return undefined;
     const found = this.findRoomy(needed / GRANULE) ?? this.findExact(needed);
     if (found === undefined) return undefined;
     this.remove(found);

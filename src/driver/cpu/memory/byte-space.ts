@@ -2,6 +2,14 @@
  * Memory that a copy can name: a device's, or one page-locked host buffer. Both are SharedArrayBuffers seen as bytes;
  * an address less the space's origin is the index of its byte.
  */
+export interface SpaceWatch {
+  wrote(at: number, bytes: number): void;
+  /** A value that others may wait for was written. */
+  signalled(at: number, bytes: number): void;
+  read(at: number, bytes: number): void;
+  copied(to: number, from: number, bytes: number): void;
+}
+
 export interface ByteSpace {
   readonly kind: 'device' | 'host';
   /** The address of byte 0. */
@@ -10,6 +18,8 @@ export interface ByteSpace {
   bytes: Uint8Array;
   /** The same memory as 32-bit words, for stream memory operations. */
   words: Int32Array;
+  /** Told of what the host's work does with the memory, where it is a device's that is checked. */
+  readonly watch?: SpaceWatch | undefined;
   fill(at: number, byte: number, bytes: number): void;
   /** As memmove, within this space. */
   move(to: number, from: number, bytes: number): void;
@@ -19,6 +29,12 @@ export interface ByteSpace {
 const LOOP_BYTES = 48;
 
 export function copyBytes(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: number, bytes: number): void {
+  if (to.watch !== undefined && to === from) {
+    to.watch.copied(toAt, fromAt, bytes);
+  } else {
+    to.watch?.wrote(toAt, bytes);
+    from.watch?.read(fromAt, bytes);
+  }
   if (to === from) {
     to.move(toAt, fromAt, bytes);
   } else if (bytes <= LOOP_BYTES) {
@@ -32,6 +48,7 @@ export function copyBytes(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: 
 
 /** Fills `bytes` bytes with the elements (1, 2 or 4 bytes wide, naturally aligned) that hold `value`. */
 export function fillElements(space: ByteSpace, at: number, elementBytes: number, value: number, bytes: number): void {
+  space.watch?.wrote(at, bytes);
   const low = value & 0xff;
   const uniform = elementBytes === 1
     || (elementBytes === 2 ? (value & 0xffff) === low * 0x101 : (value | 0) === (Math.imul(low, 0x1010101) | 0));

@@ -85,6 +85,10 @@ export class CopyOperation extends Operation {
     return STEP.more;
   }
 
+  override get meets(): 'host' | undefined {
+    return this.to!.kind === 'host' ? 'host' : undefined;
+  }
+
   override restart(): void {
     this.x = this.y = this.z = 0;
   }

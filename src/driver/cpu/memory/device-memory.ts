@@ -10,10 +10,11 @@ import { Arena } from './arena.js';
 import type { Range } from './arena.js';
 import { bulkMoves } from './bulk-moves.js';
 import type { BulkMoves } from './bulk-moves.js';
-import type { ByteSpace } from './byte-space.js';
+import type { ByteSpace, SpaceWatch } from './byte-space.js';
 import { GRANULE } from './arena.js';
 import { GranuleIndex } from './granule-index.js';
 import type { MemoryPool } from './pool.js';
+import { Quarantine } from '../check/quarantine.js';
 
 export const WASM_PAGE = 65536;
 /** The end of what 32-bit addresses reach. */
@@ -35,6 +36,15 @@ export interface Allocation {
   id: number;
 }
 
+/** Who watches what happens to a device's memory. Addresses are the device's. */
+export interface MemoryWatch extends SpaceWatch {
+  allocated(allocation: Allocation): void;
+  freed(allocation: Allocation): void;
+}
+
+/** Bytes that nobody owns behind each allocation of memory that is watched. */
+const WATCHED_GAP = GRANULE;
+
 export class DeviceMemory implements ByteSpace {
   readonly kind = 'device';
   readonly origin = 0;
@@ -48,6 +58,12 @@ export class DeviceMemory implements ByteSpace {
   private readonly live = new Map<number, Allocation>();
   private readonly moves: BulkMoves;
   private nextId = 1;
+  watch: MemoryWatch | undefined;
+  private readonly quarantine = new Quarantine();
+  /** Bytes behind allocations. */
+  private gaps = 0;
+  /** Bytes that pools count as theirs although they lie in quarantine, less those that they do not count although they do not yet. */
+  promised = 0;
 
   constructor(base: number, capacity: number) {
     this.base = base;
@@ -63,8 +79,9 @@ export class DeviceMemory implements ByteSpace {
     this.refreshViews();
   }
 
+  /** As it would be if nobody watched. */
   get freeBytes(): number {
-    return this.arena.freeBytes;
+    return this.arena.freeBytes + this.quarantine.bytes + this.gaps - this.promised;
   }
 
   largestFree(): number {
@@ -78,7 +95,7 @@ export class DeviceMemory implements ByteSpace {
 
   /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
   reserve(bytes: number): Range | undefined {
-    const range = this.arena.take(bytes);
+    const range = this.arena.take(bytes) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes) : undefined);
     if (range === undefined) return undefined;
     if (this.cover(range.address + range.bytes)) return range;
     this.arena.giveBack(range);
@@ -86,17 +103,24 @@ export class DeviceMemory implements ByteSpace {
   }
 
   giveBack(range: Range): void {
-    this.arena.giveBack(range);
+    if (this.watch === undefined) this.arena.giveBack(range);
+    else this.quarantine.keep(range, this.capacity, (old) => this.arena.giveBack(old));
   }
 
   allocate(bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation | undefined {
-    const range = this.reserve(bytes);
+    const range = this.reserve(bytes + this.gap);
     return range === undefined ? undefined : this.adopt(range, bytes, kind, pool);
+  }
+
+  /** Bytes that an allocation takes beyond its own. */
+  get gap(): number {
+    return this.watch === undefined ? 0 : WATCHED_GAP;
   }
 
   /** Makes a range that is already taken a live allocation. */
   adopt(range: Range, bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation {
     const allocation: Allocation = { memory: this, range, address: range.address, bytes, kind, pool, id: 0 };
+    this.gaps += this.gap;
     this.revive(allocation, bytes);
     return allocation;
   }
@@ -107,6 +131,7 @@ export class DeviceMemory implements ByteSpace {
     allocation.id = this.nextId++;
     this.live.set(allocation.address, allocation);
     this.starts.add((allocation.address - this.base) / GRANULE);
+    this.watch?.allocated(allocation);
   }
 
   /** No call may name the allocation any more. Its range stays taken until `giveBack`. */
@@ -117,8 +142,20 @@ export class DeviceMemory implements ByteSpace {
 
   /** Takes back the memory of an allocation that was retired. */
   reclaim(allocation: Allocation): void {
-    if (allocation.pool === undefined) this.giveBack(allocation.range);
-    else allocation.pool.put(this, allocation.range);
+    if (allocation.pool === undefined) {
+      this.abandon(allocation);
+      return;
+    }
+    this.watch?.freed(allocation);
+    this.gaps -= this.gap;
+    allocation.pool.put(this, allocation.range);
+  }
+
+  /** The same, past its pool. */
+  abandon(allocation: Allocation): void {
+    this.watch?.freed(allocation);
+    this.gaps -= this.gap;
+    this.giveBack(allocation.range);
   }
 
   /** The live allocation that begins at `address`. */

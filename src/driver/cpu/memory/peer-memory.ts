@@ -9,6 +9,8 @@ import type { ByteSpace } from './byte-space.js';
  * so that each adopted one gets an interval of 2^32.
  */
 export const PEER_BASE = 2 ** 50;
+/** A word below all device memory in which another thread says that it writes here too. */
+export const FOREIGN_WORD = 2;
 export const PEER_STRIDE = 2 ** 32;
 
 export class PeerMemory implements ByteSpace {
@@ -27,6 +29,8 @@ export class PeerMemory implements ByteSpace {
     this.memory = memory;
     this.seen = new Uint8Array(memory.buffer);
     this.seenWords = new Int32Array(memory.buffer);
+    // Who checks that memory must know that others write to it.
+    Atomics.store(this.seenWords, FOREIGN_WORD, 1);
   }
 
   /** The other thread may have grown it: `buffer` is then another one. */

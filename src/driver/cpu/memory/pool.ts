@@ -22,7 +22,8 @@ export class MemoryPool {
   reserved = 0;
   reservedHigh = 0;
   destroyed = false;
-  private readonly kept = new Map<number, Range[]>();
+  /** By size; undefined where the memory itself lies in quarantine, as it does on a device that is checked. */
+  private readonly kept = new Map<number, (Range | undefined)[]>();
 
   constructor(handle: number, device: CpuDevice, maxBytes: number, isDefault: boolean) {
     this.handle = handle;
@@ -31,42 +32,63 @@ export class MemoryPool {
     this.isDefault = isDefault;
   }
 
-  take(memory: DeviceMemory, bytes: number): Allocation | undefined {
+  /** `isCounted`: for an allocation that takes the place of one which is still to be freed, and counts until then. */
+  take(memory: DeviceMemory, bytes: number, isCounted: boolean): Allocation | undefined {
     const rounded = roundToGranule(bytes);
+    if (isCounted) {
+      const range = memory.reserve(bytes + memory.gap);
+      return range && memory.adopt(range, bytes, 'pool', this);
+    }
     const stack = this.kept.get(rounded);
-    let range = stack?.pop();
-    if (range === undefined) {
-      if (this.maxBytes > 0 && this.reserved + rounded > this.maxBytes) return undefined;
-      range = memory.reserve(bytes);
-      if (range === undefined) return undefined;
-      this.reserved += range.bytes;
+    const isKept = stack !== undefined && stack.length > 0;
+    if (!isKept && this.maxBytes > 0 && this.reserved + rounded > this.maxBytes) return undefined;
+    const range = stack?.at(-1) ?? memory.reserve(bytes + memory.gap);
+    if (range === undefined) return undefined;
+    if (isKept) {
+      if (stack.pop() === undefined) memory.promised -= rounded;
+    } else {
+      this.reserved += rounded;
       this.reservedHigh = Math.max(this.reservedHigh, this.reserved);
     }
-    this.used += range.bytes;
+    this.used += rounded;
     this.usedHigh = Math.max(this.usedHigh, this.used);
     return memory.adopt(range, bytes, 'pool', this);
+  }
+
+  /** What was counted is not there. */
+  lose(bytes: number): void {
+    const rounded = roundToGranule(bytes);
+    this.used -= rounded;
+    this.reserved -= rounded;
   }
 
   /** The stream has reached the free of this range. */
   put(memory: DeviceMemory, range: Range): void {
     // The free of a stream of another device can arrive after the reset of this one.
     if (memory !== this.device.context?.memory) return;
-    this.used -= range.bytes;
+    const rounded = range.bytes - memory.gap;
+    const isWatched = memory.watch !== undefined;
+    this.used -= rounded;
+    if (isWatched) memory.giveBack(range);
     if (this.reserved > this.releaseThreshold || this.destroyed) {
-      this.reserved -= range.bytes;
-      memory.giveBack(range);
+      this.reserved -= rounded;
+      if (!isWatched) memory.giveBack(range);
       return;
     }
-    const stack = this.kept.get(range.bytes);
-    if (stack === undefined) this.kept.set(range.bytes, [range]);
-    else stack.push(range);
+    if (isWatched) memory.promised += rounded;
+    const kept = isWatched ? undefined : range;
+    const stack = this.kept.get(rounded);
+    if (stack === undefined) this.kept.set(rounded, [kept]);
+    else stack.push(kept);
   }
 
   /** Gives unused memory back until at most `keep` bytes are held. */
   trim(memory: DeviceMemory, keep: number): void {
     for (const [bytes, stack] of this.kept) {
       while (this.reserved > keep && stack.length > 0) {
-        memory.giveBack(stack.pop()!);
+        const range = stack.pop();
+        if (range === undefined) memory.promised -= bytes;
+        else memory.giveBack(range);
         this.reserved -= bytes;
       }
       if (stack.length === 0) this.kept.delete(bytes);

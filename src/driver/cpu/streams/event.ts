@@ -86,7 +86,11 @@ export class WaitOperation extends Operation {
   }
 
   step(): number {
-    return this.stream!.completed >= this.sequence ? STEP.done : STEP.blocked;
+    const stream = this.stream!;
+    if (stream.completed < this.sequence) return STEP.blocked;
+    const { checker, machine } = stream.context;
+    checker?.order.waited(machine.scheduler.current!, stream, this.sequence);
+    return STEP.done;
   }
 
   copy(): Operation {

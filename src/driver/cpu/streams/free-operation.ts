@@ -13,6 +13,8 @@ import type { Stream } from './stream.js';
 export class FreeOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE;
   private allocation: Allocation | undefined;
+  /** Bytes that count no more, since another allocation took their place. */
+  private replaced = 0;
   private readonly stream: Stream;
 
   constructor(allocation: Allocation, stream: Stream) {
@@ -31,9 +33,30 @@ export class FreeOperation extends Operation {
     return allocation;
   }
 
+  /**
+   * Where memory is watched, what is freed is not given out again so soon: the pool counts as if it were, so that a new
+   * allocation takes the place of this one, and the memory goes into quarantine in its turn. Whether it did.
+   */
+  isReplaced(pool: MemoryPool, bytes: number): boolean {
+    const { allocation } = this;
+    const rounded = roundToGranule(bytes);
+    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== rounded) return false;
+    this.replaced = rounded;
+    allocation.memory.promised -= rounded;
+    this.stream.pendingFrees.delete(this);
+    return true;
+  }
+
   step(): number {
     this.stream.pendingFrees.delete(this);
-    if (this.allocation !== undefined) this.allocation.memory.reclaim(this.allocation);
+    const { allocation, replaced } = this;
+    if (allocation === undefined) return STEP.done;
+    if (replaced > 0) {
+      allocation.memory.promised += replaced;
+      allocation.memory.abandon(allocation);
+    } else {
+      allocation.memory.reclaim(allocation);
+    }
     return STEP.done;
   }
 

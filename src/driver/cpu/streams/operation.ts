@@ -68,6 +68,11 @@ export abstract class Operation {
 
   abstract step(slice: Slice): number;
 
+  /** Whether the host can see that the stream got here, or it has waited for what anybody may have done. */
+  get meets(): 'host' | 'anybody' | undefined {
+    return undefined;
+  }
+
   /** Prepares another run from the beginning: a graph runs the same operations many times. */
   restart(): void {}
 

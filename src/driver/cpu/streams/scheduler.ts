@@ -6,21 +6,26 @@
  * work, not in time, and a step that time cut short is taken up where it was: the order of things depends on the calls
  * that were made, not on how much time `poll` was given. Where other threads run blocks too, it depends on them as well.
  */
+import type { Schedule } from '../schedule.js';
 import { Slice, STEP } from './operation.js';
 import type { Stream } from './stream.js';
 
 export class Scheduler {
   readonly slice: Slice;
+  private readonly schedule: Schedule | undefined;
   /** Streams that have work, by priority. */
   private busy: Stream[] = [];
   /** Whose turn it is, and how many steps of it are left (0: not begun). */
   private turn = 0;
   private stepsLeft = 0;
+  /** Whose operation is at work. */
+  current: Stream | undefined;
   /** Operations that have ended so far. */
   completions = 0;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, schedule: Schedule | undefined) {
     this.slice = new Slice(now);
+    this.schedule = schedule;
   }
 
   /** The streams that have work now. */
@@ -58,13 +63,17 @@ export class Scheduler {
     let fruitless = 0;
     for (;;) {
       if (this.turn >= this.busy.length) this.turn = 0;
+      if (this.stepsLeft === 0 && this.schedule !== undefined && fruitless === 0) this.turn = this.schedule.next(this.busy.length);
       const stream = this.busy[this.turn]!;
       if (this.stepsLeft === 0) this.stepsLeft = 1 << -stream.priority;
-      const outcome = stream.head!.step(slice);
+      this.current = stream;
+      let outcome = stream.head!.step(slice);
+      if (stream.context.checker?.stop() === true) outcome = STEP.fault;
       switch (outcome) {
         case STEP.done:
           fruitless = 0;
           this.completions++;
+          stream.context.checker?.completes(stream);
           slice.moved = slice.time;
           stream.advance();
           if (stream.idle) {

@@ -23,8 +23,13 @@ export class WriteValueOperation extends Operation {
   }
 
   step(): number {
+    this.space!.watch?.signalled(this.index * 4, 4);
     Atomics.store(this.space!.words, this.index, this.value);
     return STEP.done;
+  }
+
+  override get meets(): 'host' | undefined {
+    return this.space!.kind === 'host' ? 'host' : undefined;
   }
 
   copy(): Operation {
@@ -75,6 +80,10 @@ export class WaitValueOperation extends Operation {
     }
   }
 
+  override get meets(): 'anybody' {
+    return 'anybody';
+  }
+
   copy(): Operation {
     return new WaitValueOperation(this.space, this.index, this.value, this.condition);
   }
@@ -108,8 +117,13 @@ export class WriteWideValueOperation extends Operation {
   }
 
   step(): number {
+    this.space.watch?.signalled(this.index * 8, 8);
     Atomics.store(wideWords(this.space), this.index, this.value);
     return STEP.done;
+  }
+
+  override get meets(): 'host' | undefined {
+    return this.space.kind === 'host' ? 'host' : undefined;
   }
 
   copy(): Operation {
@@ -152,6 +166,10 @@ export class WaitWideValueOperation extends Operation {
       case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND: return (have & this.value) !== 0n;
       default: return ~(have | this.value) !== 0n;
     }
+  }
+
+  override get meets(): 'anybody' {
+    return 'anybody';
   }
 
   copy(): Operation {

@@ -1,0 +1,92 @@
+/**
+ * Runs a program on the CPU device in one legal order of work after the other, until one shows what is wrong with it.
+ */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { CheckOptions } from '../runtime/check-report.js';
+import { CudaScheduleError } from '../runtime/errors.js';
+import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { Device } from './device.js';
+import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
+
+const DEFAULT_SEEDS = 100;
+/** Reserved, and touched as it is used: hundreds of devices are opened one after the other. */
+const DEFAULT_MEMORY = 256 * 2 ** 20;
+
+/** What {@link explore} takes. */
+export interface ExploreOptions {
+  /**
+   * How many seeds, from 0 on, or which. Default 100. Where the environment variable ASYNC_CUDA_SEED is set, that seed
+   * alone is run: the error of a failing one says so.
+   */
+  seeds?: number | Iterable<number>;
+  /** What each device looks for beside: see {@link OpenOptions.check}. Default: everything but leaks, which are the same in every order. */
+  check?: boolean | CheckOptions;
+  /** Memory of each device. Default 256 MiB. */
+  memoryBytes?: number;
+}
+
+/**
+ * Runs `program` once for each seed, on a device of its own that is opened with `schedule: { seed }` and `thread: 'inline'`, so
+ * that the same seed does the same again. Ends with the first seed for which the program throws, something fails that it
+ * did not await, or it returns something else than for the first seed; returns what it returned.
+ *
+ * ```ts
+ * import { explore, i32 } from 'async-cuda/core';
+ *
+ * await explore(async (device) => {
+ *   const a = device.alloc(i32, 4);
+ *   a.fill(device.stream, 1);
+ *   return a.read(device.stream);
+ * }, { seeds: 20 });
+ * ```
+ *
+ * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
+ */
+export async function explore<Result>(program: (device: Device) => Result | PromiseLike<Result>, options: ExploreOptions = {}): Promise<Awaited<Result>> {
+  checkOptions('options', options, ['seeds', 'check', 'memoryBytes']);
+  if (typeof program !== 'function') throw invalid('program', 'a function that takes a device', program);
+  const { check = { leaks: false }, memoryBytes = DEFAULT_MEMORY } = options;
+  let first: { seed: number; result: Awaited<Result> } | undefined;
+  for (const seed of seedsOf(options.seeds)) {
+    const device = await Device.open('cpu', { thread: 'inline', check, memoryBytes, schedule: { seed } });
+    const unheard: unknown[] = [];
+    device.on('error', (error) => unheard.push(error));
+    let result: Awaited<Result>;
+    try {
+      result = await program(device);
+      // What was queued and not awaited may fail, too.
+      await Promise.all([...device.openStreams].filter((stream) => stream.capturing === undefined).map((stream) => stream.sync()));
+      await device.close();
+    } catch (error) {
+      await device.close();
+      throw failed(seed, error);
+    }
+    if (unheard.length > 0) throw failed(seed, unheard[0]);
+    if (first === undefined) first = { seed, result };
+    else if (!isDeepStrictEqual(result, first.result)) throw new CudaScheduleError(seed, `seed ${seed} gives another result than seed ${first.seed}. ${replay(seed)}`);
+  }
+  if (first === undefined) throw invalid('options.seeds', 'one seed at least', options.seeds);
+  return first.result;
+}
+
+function seedsOf(seeds: number | Iterable<number> = DEFAULT_SEEDS): readonly number[] {
+  const one = seedOfEnvironment();
+  if (one !== undefined) return [one];
+  if (typeof seeds === 'number') {
+    checkInteger('options.seeds', seeds, 1, LAST_SEED);
+    return Array.from({ length: seeds }, (_, seed) => seed);
+  }
+  if (typeof (seeds as Partial<Iterable<number>> | null)?.[Symbol.iterator] !== 'function') throw invalid('options.seeds', 'a number of seeds, or seeds', seeds);
+  const list = [...seeds];
+  for (const seed of list) checkInteger('options.seeds', seed, 0, LAST_SEED);
+  return list;
+}
+
+function failed(seed: number, cause: unknown): CudaScheduleError {
+  return new CudaScheduleError(seed, `seed ${seed}: ${cause instanceof Error ? cause.message : String(cause)}\n${replay(seed)}`, { cause });
+}
+
+function replay(seed: number): string {
+  return `The same again: ASYNC_CUDA_SEED=${seed}, or explore(program, { seeds: [${seed}] })`;
+}

@@ -1,0 +1,128 @@
+/**
+ * A block that is running under watch: what its threads know of each other's accesses.
+ *
+ * Time is a counter that moves with every act of synchronisation. A thread knows another's accesses up to some time;
+ * what it does not know is not ordered before what it does next. Where exact bookkeeping would cost too much a thread is
+ * taken to know more than it does, never less: a report is then always a race, and some races are missed.
+ */
+import type { LaunchWatch } from './launch-watch.js';
+
+/** What a thread waits for. */
+export interface Arrival {
+  kind: number;
+  a: number;
+  b: number;
+  line: number;
+}
+
+/** More blocks than this are summed up in one time. */
+const MOST_BLOCKS = 512;
+
+/** What is known of the accesses of other blocks. */
+export class Knowledge {
+  floor = 0;
+  readonly blocks = new Map<number, number>();
+
+  add(block: number, time: number): void {
+    if (time > (this.blocks.get(block) ?? 0)) this.blocks.set(block, time);
+    if (this.blocks.size <= MOST_BLOCKS) return;
+    this.floor = Math.max(this.floor, ...this.blocks.values());
+    this.blocks.clear();
+  }
+
+  join(other: Knowledge): void {
+    this.floor = Math.max(this.floor, other.floor);
+    for (const [block, time] of other.blocks) this.add(block, time);
+  }
+
+  copy(): Knowledge {
+    const copy = new Knowledge();
+    copy.join(this);
+    return copy;
+  }
+
+  knows(block: number, time: number): boolean {
+    return time <= this.floor || time <= (this.blocks.get(block) ?? 0);
+  }
+}
+
+export class BlockWatch {
+  readonly launch: LaunchWatch;
+  readonly ctx: number;
+  /** Its number among all blocks that were ever run. */
+  readonly number: number;
+  readonly index: readonly [number, number, number];
+  readonly threads: number;
+  /** Address of the shared window, of the threads' frames and of the stack behind them. */
+  readonly shared: number;
+  readonly frames: number;
+  readonly stack: number;
+
+  /** Everything that any of its threads did up to this time is known to all of them. */
+  floor = 0;
+  /** The same, to one thread. */
+  readonly threadFloor: Float64Array;
+  /** By thread: up to when it knows each other one. Shared by those that know the same, and then never written. */
+  readonly known: Float64Array[];
+  /** What its threads know of other blocks. */
+  readonly others = new Knowledge();
+  /** By thread: its last fence, and what it made ready to be released then. */
+  readonly fenced: Float64Array;
+  readonly released: (Knowledge | undefined)[] = [];
+  /** By thread: what strong reads have seen, which the next fence acquires. */
+  readonly seen: Float64Array;
+  readonly seenOthers: (Knowledge | undefined)[] = [];
+  /** By address: when one of its threads released there. */
+  readonly places = new Map<number, number>();
+
+  /** Frames of called functions that live, the innermost last: the stack is one thread's at a time. */
+  readonly calls: { address: number; number: number }[] = [];
+
+  readonly waiting: (Arrival | undefined)[];
+  /** Threads that arrived at a barrier and went on, by barrier. */
+  readonly arrivals = new Map<number, { thread: number; time: number; known: Float64Array }[]>();
+
+  constructor(launch: LaunchWatch, ctx: number, number: number, index: readonly [number, number, number], shared: number, frames: number) {
+    const { threads } = launch;
+    this.launch = launch;
+    this.ctx = ctx;
+    this.number = number;
+    this.index = index;
+    this.threads = threads;
+    this.shared = shared;
+    this.frames = frames;
+    this.stack = frames + launch.check.frameBytes * threads;
+    this.threadFloor = new Float64Array(threads);
+    const nothing = new Float64Array(threads);
+    this.known = new Array<Float64Array>(threads).fill(nothing);
+    this.fenced = new Float64Array(threads);
+    this.seen = new Float64Array(threads);
+    this.waiting = new Array<undefined>(threads).fill(undefined);
+  }
+
+  /** Whether thread `thread` knows what thread `other` did at `time`. */
+  knows(thread: number, other: number, time: number): boolean {
+    return time <= this.floor || time <= this.threadFloor[thread]! || time <= this.known[thread]![other]!;
+  }
+
+  /** These threads have met: each knows what any of them knew. */
+  meet(group: readonly number[], arrived: readonly { thread: number; time: number; known: Float64Array }[], now: number): void {
+    if (group.length === this.threads) {
+      this.floor = now;
+      return;
+    }
+    const joined = new Float64Array(this.threads);
+    let floor = 0;
+    const sources = new Set([...group.map((thread) => this.known[thread]!), ...arrived.map(({ known }) => known)]);
+    for (const known of sources) for (let i = 0; i < joined.length; i++) if (known[i]! > joined[i]!) joined[i] = known[i]!;
+    for (const thread of group) {
+      joined[thread] = now;
+      floor = Math.max(floor, this.threadFloor[thread]!);
+    }
+    for (const { thread, time } of arrived) joined[thread] = Math.max(joined[thread]!, time);
+    for (const thread of group) {
+      this.known[thread] = joined;
+      this.threadFloor[thread] = floor;
+    }
+  }
+}

@@ -1,0 +1,554 @@
+/**
+ * Watches what kernels and the host do with one device's memory, and says what is wrong with it. Kernels are compiled
+ * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
+ * of by the operations that do it.
+ */
+import { ACCESS, ACCESS_SPACES, FAULT } from '../../../ptx/index.js';
+import type { CompiledModule } from '../../../ptx/index.js';
+import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
+import { CUresult } from '../../result.js';
+import type { CpuContext } from '../context.js';
+import { hex } from '../failure.js';
+import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
+import type { LaunchOperation } from '../kernels/launch-operation.js';
+import type { CpuModule } from '../kernels/module.js';
+import { waitGroups, waitsOf, waitsText } from '../kernels/waits.js';
+import type { Allocation, MemoryWatch } from '../memory/device-memory.js';
+import { FOREIGN_WORD } from '../memory/peer-memory.js';
+import type { Stream } from '../streams/stream.js';
+import { BlockWatch } from './block-watch.js';
+import { LaunchWatch } from './launch-watch.js';
+import type { Work } from './launch-watch.js';
+import { MemoryMap, nameMemory } from './memory-map.js';
+import { MOST_BLOCKS, RaceCheck } from './race-check.js';
+import type { Earlier } from './race-check.js';
+import { BYTE, Shadow } from './shadow.js';
+import { StreamOrder } from './stream-order.js';
+import { SyncCheck } from './sync-check.js';
+
+/** Distinct findings of one launch that are kept; more of the same place are counted. */
+const MOST_REPORTS = 64;
+
+/** Bytes of the widest plain access. */
+const MOST_BYTES = 32;
+
+const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, local: BYTE.local };
+
+/** Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends for it. */
+const DOUBT = 2000;
+
+/** Thrown through a kernel to end it where a function that it calls cannot say so. */
+export class CheckStop extends Error {}
+
+export type CheckSettings = Required<CheckOptions>;
+
+export function checkSettings(check: boolean | CheckOptions | undefined): CheckSettings | undefined {
+  if (check === undefined || check === false) return undefined;
+  return { memory: true, uninitialised: true, races: true, sync: true, leaks: true, keepGoing: false, ...(check === true ? {} : check) };
+}
+
+export class Checker implements MemoryWatch {
+  readonly settings: CheckSettings;
+  readonly order = new StreamOrder();
+  readonly map: MemoryMap;
+  private readonly context: CpuContext;
+  private readonly shadow = new Shadow();
+  private readonly races = new RaceCheck(this.order);
+  private readonly sync: SyncCheck;
+  private readonly seed: number | undefined;
+  /** Lines of the PTX of modules that something was found in. */
+  private readonly texts = new WeakMap<CompiledModule, readonly string[]>();
+  private readonly blocks = new Map<number, BlockWatch>();
+  private lastCtx = -1;
+  private last: BlockWatch | undefined;
+  private hostWork: Work | undefined;
+  /** The thread that calls a function of the host or of the run time, for what that has to say. */
+  private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
+  /** What ends the context as soon as the operation at work returns. */
+  private failed: readonly CheckReport[] | undefined;
+
+  constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
+    this.context = context;
+    this.settings = settings;
+    this.seed = seed;
+    this.map = new MemoryMap(context.memory);
+    this.sync = new SyncCheck(this.races, settings.sync, (watch, kind, thread, line, message) => {
+      this.found(watch.launch, this.report(kind, message, { place: this.place(watch, thread, line, 'wait') }), false);
+    });
+  }
+
+  /** What code compiled with `check` imports. */
+  imports(): Record<string, (...args: number[]) => unknown> {
+    const { races, sync, settings } = this;
+    return {
+      check_access: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0) =>
+        this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
+      check_fence: (ctx = 0, thread = 0, blockOnly = 0) => {
+        if (settings.races) races.fence(this.watch(ctx), thread, blockOnly === 1);
+      },
+      check_arrive: (ctx = 0, thread = 0, kind = 0, a = 0, b = 0, line = 0) => {
+        sync.arrive(this.watch(ctx), thread, kind, a, b, line);
+      },
+      check_released: (ctx = 0, first = 0, end = 0) => {
+        sync.released(this.watch(ctx), first, end, this.context.memory.words);
+      },
+      check_frame: (ctx = 0, _thread = 0, address = 0, number = 0) => {
+        this.frame(this.watch(ctx), address >>> 0, number);
+      },
+      check_caller: (ctx = 0, thread = 0, line = 0) => {
+        this.caller = { watch: this.watch(ctx), thread, line };
+      },
+      check_touch: (address = 0, bytes = 0, flags = 0) => {
+        const { watch, thread, line } = this.caller!;
+        if (this.access(watch, thread, address >>> 0, bytes, flags, line)) throw new CheckStop(watch.launch.fatal!.message);
+      },
+    };
+  }
+
+  private watch(ctx: number): BlockWatch {
+    if (ctx !== this.lastCtx) {
+      this.lastCtx = ctx;
+      this.last = this.blocks.get(ctx >>> 0)!;
+    }
+    return this.last!;
+  }
+
+  // Launches
+
+  beginLaunch(operation: LaunchOperation, stream: Stream | undefined): LaunchWatch | undefined {
+    const { check } = operation.func.kernel;
+    if (check === undefined) return undefined;
+    if (stream !== undefined) this.order.begins(stream);
+    const [x = 1, y = 1, z = 1] = operation.grid;
+    const launch = new LaunchWatch(operation, check, stream, this.races.number(x * y * z));
+    this.races.begin(launch);
+    return launch;
+  }
+
+  /** A block takes the slot: nothing in its shared memory and frames has been written. */
+  beginBlock(launch: LaunchWatch, slot: BlockSlot, layout: SlotLayout, index: readonly [number, number, number]): void {
+    const { shadow } = this;
+    const { check, threads } = launch;
+    const [gx, gy] = launch.grid;
+    const { address } = slot;
+    const number = launch.first + index[0] + gx * (index[1] + gy * index[2]);
+    const shared = address + layout.shared;
+    const frames = address + layout.scratch + check.frames(threads);
+    const watch = new BlockWatch(launch, address, number, index, shared, frames);
+    this.blocks.set(address, watch);
+    this.lastCtx = -1;
+    const end = address + layout.bytes;
+    shadow.set(address, layout.bytes, 0);
+    this.races.forget(shared, end - shared);
+    shadow.set(address + layout.params, launch.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
+    const own = BYTE.live | BYTE.shared;
+    for (const { offset, size } of check.shared) shadow.set(shared + offset, size, own);
+    if (layout.sharedBytes > check.dynamicShared) shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
+    for (let thread = 0; thread < threads && check.frame.length > 0; thread++) {
+      for (const { offset, size } of check.frame) shadow.set(frames + thread * check.frameBytes + offset, size, BYTE.live | BYTE.local);
+    }
+  }
+
+  /** Words that a cooperative launch's blocks meet at. */
+  workspace(address: number, bytes: number): void {
+    this.shadow.set(address, bytes, BYTE.live | BYTE.written);
+    this.races.forget(address, bytes);
+  }
+
+  endBlock(slot: BlockSlot): void {
+    this.blocks.delete(slot.address);
+    this.lastCtx = -1;
+  }
+
+  /** Whether the launch is to end now: it has gone on for long enough with what nobody wrote. */
+  isOverdue(launch: LaunchWatch, now: number): boolean {
+    return launch.doubtful !== undefined && now - launch.doubtful > DOUBT && !this.settings.keepGoing;
+  }
+
+  endLaunch(launch: LaunchWatch): void {
+    this.races.end();
+    const reports = this.tell(launch);
+    if (reports.length > 0 && !this.settings.keepGoing) this.failed = reports;
+  }
+
+  /** What the kernel's fault was about, where it is something that is checked. */
+  describeFault(launch: LaunchWatch, slot: BlockSlot, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
+    const watch = this.blocks.get(slot.address)!;
+    if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
+    else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
+      const memory = this.map.find(watch, address);
+      const [what, message] = kind === FAULT.misaligned ? ['misaligned', 'misaligned access at'] as const
+        : memory?.freed ? ['use-after-free', 'access to freed memory at'] as const : ['out-of-bounds', 'access out of bounds at'] as const;
+      launch.fatal = this.report(what, `${message} ${hex(address)}`, { place: this.place(watch, thread, line, 'access'), address, memory });
+    }
+    return this.fail(launch);
+  }
+
+  /** No block of the grid gets any further: told by the first of them. */
+  describeStall(launch: LaunchWatch, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): readonly CheckReport[] {
+    const others = `${waiting.length} ${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
+    launch.fatal = this.deadlock(this.blocks.get(waiting[0]!.address)!,
+      `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in the first of them`);
+    return this.fail(launch);
+  }
+
+  private deadlock(watch: BlockWatch, what: string): CheckReport {
+    const { launch } = watch;
+    const waiting = waitsOf(launch.func, watch.ctx);
+    const first = waiting.find(({ exited, line }) => !exited && line > 0);
+    const place = this.place(watch, first?.threads[0] ?? 0, first?.line ?? 0, 'wait');
+    const text = waitsText(waiting, (thread) => `thread (${launch.threadIndex(thread).join()})`);
+    return this.report('deadlock', `${what}: ${text}`, { place, waits: waitGroups(waiting) });
+  }
+
+  /** Ends what is watched of a launch that failed, or is to fail: what was found. */
+  fail(launch: LaunchWatch): readonly CheckReport[] {
+    this.races.end();
+    for (const [address, { launch: other }] of this.blocks) if (other === launch) this.blocks.delete(address);
+    this.lastCtx = -1;
+    if (launch.fatal !== undefined) launch.found.set('fatal', launch.fatal);
+    return this.tell(launch);
+  }
+
+  private tell(launch: LaunchWatch): readonly CheckReport[] {
+    // What was read before anybody wrote it may come from any of the rest.
+    const isDoubt = ({ kind }: CheckReport): number => kind === 'uninitialised' ? 1 : 0;
+    const reports = [...launch.found.values()].sort((a, b) => isDoubt(a) - isDoubt(b));
+    for (const report of reports) this.context.machine.services.report(report);
+    return reports;
+  }
+
+  /** Ends the context for what was found since; called after every step of work. */
+  stop(): boolean {
+    const { failed } = this;
+    if (failed === undefined) return false;
+    this.failed = undefined;
+    this.context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(failed), failed);
+    return true;
+  }
+
+  /** The stream's first operation has ended. */
+  completes(stream: Stream): void {
+    const { meets } = stream.head!;
+    if (meets === 'host') this.order.observed(stream, stream.completed + 1);
+    else if (meets === 'anybody') this.order.waitedForValue(stream, this.context.streams);
+  }
+
+  // What kernels do
+
+  /** As {@link access}, of as many bytes as there are: those of a bulk copy may cross pages. */
+  private accesses(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    for (let done = 0; done < bytes; done += MOST_BYTES) {
+      if (this.access(watch, thread, address + done, Math.min(MOST_BYTES, bytes - done), flags, line)) return true;
+    }
+    return false;
+  }
+
+  private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    const { settings, shadow } = this;
+    const number = address >>> 16;
+    const states = shadow.page(number);
+    const from = address & 65535;
+    let all = 0xff;
+    let any = 0;
+    for (let i = from; i < from + bytes; i++) {
+      all &= states[i]!;
+      any |= states[i]!;
+    }
+    const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
+    const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
+    let stops = false;
+    if (settings.memory && !this.mayAccess(watch, thread, address, flags, writes, all, any)) {
+      stops = this.badAccess(watch, thread, address, bytes, flags, line, all, any);
+      if (stops) return true;
+    } else if (reads && settings.uninitialised && (all & BYTE.written) === 0 && (all & BYTE.live) !== 0) {
+      stops = this.uninitialised(watch, thread, address, bytes, flags, line);
+      if (stops) return true;
+    }
+    if (writes && (all & BYTE.written) === 0) {
+      for (let i = from; i < from + bytes; i++) if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
+    }
+    if (!settings.races) return false;
+    const space = any & BYTE.spaceMask;
+    if (space === BYTE.local || space === BYTE.param || (any & BYTE.readOnly) !== 0 || watch.number >= MOST_BLOCKS) return false;
+    const earlier = this.races.access(watch, thread, address, bytes, flags, line);
+    if (earlier !== undefined) this.race(watch, thread, address, bytes, flags, line, earlier);
+    return false;
+  }
+
+  private mayAccess(watch: BlockWatch, thread: number, address: number, flags: number, writes: boolean, all: number, any: number): boolean {
+    if ((all & BYTE.live) === 0) return false;
+    if (writes && (any & BYTE.readOnly) !== 0) return false;
+    const wanted = SPACES[ACCESS_SPACES[flags >>> ACCESS.spaceShift]!];
+    const space = any & BYTE.spaceMask;
+    if (wanted !== undefined && space !== wanted) return false;
+    return space !== BYTE.local || ownFrame(watch, thread, address);
+  }
+
+  private badAccess(
+    watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, all: number, any: number,
+  ): boolean {
+    const action = actionOf(flags);
+    const memory = this.map.find(watch, address, bytes);
+    const place = this.place(watch, thread, line, action);
+    const what = `${action} of ${bytes} bytes at ${hex(address)}`;
+    let kind: CheckKind = 'out-of-bounds';
+    let message = `${what} out of bounds`;
+    if ((all & BYTE.live) !== 0) {
+      const space = any & BYTE.spaceMask;
+      if (space === BYTE.local && !ownFrame(watch, thread, address)) message = `${what} in the local memory of another thread`;
+      else if ((any & BYTE.readOnly) !== 0) {
+        kind = 'read-only';
+        message = `${what}, which kernels cannot write`;
+      } else {
+        kind = 'wrong-space';
+        message = `${what}: the instruction is for .${ACCESS_SPACES[flags >>> ACCESS.spaceShift]!} memory, the address is not`;
+      }
+    } else if (memory?.freed) {
+      kind = 'use-after-free';
+      message = `${what} after the memory was freed`;
+    }
+    return this.found(watch.launch, this.report(kind, message, { place, address, bytes, memory }), true);
+  }
+
+  private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    // Another device's thread writes past all watching.
+    if (this.context.memory.words[FOREIGN_WORD] !== 0 || this.again(watch.launch, 'uninitialised', line)) return false;
+    let at = address;
+    while ((this.shadow.at(at) & BYTE.written) !== 0) at++;
+    const memory = this.map.find(watch, at);
+    const place = this.place(watch, thread, line, actionOf(flags));
+    const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;
+    // Perhaps somebody writes them too late: the race says more, and is found when he does.
+    watch.launch.doubtful ??= this.context.machine.services.now();
+    return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), false);
+  }
+
+  private race(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier): void {
+    const other = this.placeOf(earlier);
+    if (this.again(watch.launch, 'race', line, other)) return;
+    const place = this.place(watch, thread, line, actionOf(flags));
+    const memory = this.map.find(watch, address, bytes);
+    const what = earlier.work !== watch.launch ? 'two streams' : earlier.block === watch.number ? 'two threads of a block' : 'two blocks';
+    this.found(watch.launch, this.report('race', `race of ${what} at ${hex(address)}: nothing orders the two accesses`,
+      { place, other, address, bytes, memory }), false);
+  }
+
+  /** The frame of a called function begins to live. */
+  private frame(watch: BlockWatch, address: number, number: number): void {
+    const frame = watch.launch.func.module.compiled.check!.frames[number]!;
+    const end = watch.stack + watch.launch.check.stackBytes;
+    // What lies above belonged to calls that have returned.
+    const { calls } = watch;
+    while (calls.length > 0 && calls.at(-1)!.address >= address) calls.pop();
+    calls.push({ address, number });
+    this.shadow.set(address, Math.min(end - address, 4096), 0);
+    for (const { offset, size } of frame.variables) this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
+  }
+
+  /** Counts it, if the same was found before: thousands of threads may find it. */
+  private again(launch: LaunchWatch, kind: CheckKind, line: number, other?: CheckPlace): boolean {
+    const known = launch.found.get(keyOf(kind, line, other));
+    if (known !== undefined) known.count++;
+    return known !== undefined;
+  }
+
+  /** Notes it with the launch. Returns whether the launch ends here. */
+  private found(launch: LaunchWatch, report: CheckReport, fatal: boolean): boolean {
+    const key = keyOf(report.kind, report.place?.line, report.other);
+    const known = launch.found.get(key);
+    if (known !== undefined) known.count++;
+    if (fatal && !this.settings.keepGoing) {
+      launch.fatal = report;
+      return true;
+    }
+    if (known === undefined && launch.found.size < MOST_REPORTS) launch.found.set(key, report);
+    return false;
+  }
+
+  // What kernels allocate
+
+  heapTaken(address: number, bytes: number): void {
+    this.shadow.set(address, bytes, BYTE.live);
+    this.races.forget(address, bytes);
+    this.map.heapTaken(address, bytes);
+  }
+
+  /** Whether the block is one that can be freed; a report where it is not. */
+  heapFreed(address: number): boolean {
+    const block = this.map.heapFreed(address);
+    if (block !== undefined) {
+      this.shadow.set(address, block, BYTE.freed);
+      return true;
+    }
+    const { caller } = this;
+    if (caller === undefined || !this.settings.memory) return false;
+    const memory = this.map.find(caller.watch, address);
+    const kind = memory?.freed && memory.address === address ? 'double-free' : 'invalid-free';
+    const message = kind === 'double-free' ? `free of ${hex(address)}, which was freed already` : `free of ${hex(address)}, which malloc did not return`;
+    const place = this.place(caller.watch, caller.thread, caller.line, 'free');
+    if (this.found(caller.watch.launch, this.report(kind, message, { place, address, memory }), true)) throw new CheckStop(message);
+    return false;
+  }
+
+  // What the host allocates
+
+  allocated(allocation: Allocation): void {
+    const { address, bytes, kind } = allocation;
+    if (kind === 'module') return;
+    // Managed memory is written by the host past all watching; descriptions of textures are for the compiler's code alone.
+    this.shadow.set(address, bytes, kind === 'managed' ? BYTE.live | BYTE.written : kind === 'texture' ? 0 : BYTE.live);
+    this.races.forget(address, allocation.range.bytes);
+    this.map.allocated(allocation);
+  }
+
+  placed(allocation: Allocation, module: CpuModule): void {
+    for (const { offset, size, space } of module.compiled.variables) {
+      this.shadow.set(allocation.address + offset, size, BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0));
+    }
+    this.map.placed(allocation, module.compiled.variables);
+  }
+
+  freed(allocation: Allocation): void {
+    this.shadow.set(allocation.address, allocation.bytes, BYTE.freed);
+    this.map.freed(allocation);
+  }
+
+  /** Reports what is still allocated. */
+  leaks(): void {
+    if (!this.settings.leaks) return;
+    for (const memory of this.map.leaks()) {
+      this.context.machine.services.report(this.report('leak', `${memory.bytes} bytes at ${hex(memory.address)} were never freed`, { memory, address: memory.address }));
+    }
+  }
+
+  // What the host does
+
+  wrote(address: number, bytes: number): void {
+    this.shadow.written(address, bytes);
+    this.hostAccess(address, bytes, 'write');
+  }
+
+  signalled(address: number, bytes: number): void {
+    this.shadow.written(address, bytes);
+    this.hostAccess(address, bytes, 'signal');
+  }
+
+  read(address: number, bytes: number): void {
+    this.hostAccess(address, bytes, 'read');
+  }
+
+  copied(to: number, from: number, bytes: number): void {
+    this.shadow.copied(to, from, bytes);
+    this.hostAccess(from, bytes, 'read');
+    this.hostAccess(to, bytes, 'write');
+  }
+
+  private hostAccess(address: number, bytes: number, action: 'read' | 'write' | 'signal'): void {
+    const stream = this.context.machine.scheduler.current;
+    if (!this.settings.races || stream === undefined) return;
+    const sequence = stream.completed + 1;
+    let work = this.hostWork;
+    if (work?.stream !== stream || work.sequence !== sequence) {
+      this.order.begins(stream);
+      work = { stream, sequence, name: stream.head!.describe(), launch: undefined, first: this.races.number(1), blocks: 1 };
+      this.hostWork = work;
+      this.races.begin(work);
+    }
+    const found = this.races.hostAccess(work, address, bytes, action);
+    if (found === undefined) return;
+    const memory = this.map.find(undefined, found.address);
+    const report = this.report('race', `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
+      { place: { action: `${action === 'read' ? 'read' : 'write'} (${work.name})` }, other: this.placeOf(found.earlier), address: found.address, memory });
+    this.context.machine.services.report(report);
+    if (!this.settings.keepGoing) this.failed = [report];
+  }
+
+  // Words
+
+  private placeOf({ work, block, thread, line, action }: Earlier): CheckPlace {
+    const { launch } = work;
+    if (launch === undefined) return { action: `${action} (${work.name})` };
+    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: launch.blockIndex(block), thread: launch.threadIndex(thread) };
+  }
+
+  private place(watch: BlockWatch, thread: number, line: number, action: string): CheckPlace {
+    const { launch } = watch;
+    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: watch.index, thread: launch.threadIndex(thread) };
+  }
+
+  private lineOf(launch: LaunchWatch, line: number): Pick<CheckPlace, 'line' | 'instruction' | 'source'> {
+    const { compiled } = launch.func.module;
+    const source = compiled.check!.lines.get(line);
+    let texts = this.texts.get(compiled);
+    if (texts === undefined) {
+      texts = compiled.check!.text.split('\n');
+      this.texts.set(compiled, texts);
+    }
+    const instruction = texts[line - 1]?.trim();
+    return { line, ...(instruction ? { instruction } : {}), ...(source === undefined ? {} : { source }) };
+  }
+
+  private report(kind: CheckKind, what: string, parts: {
+    place?: CheckPlace; other?: CheckPlace; address?: number; bytes?: number; memory?: CheckMemory | undefined;
+    waits?: NonNullable<CheckReport['waits']>;
+  }): CheckReport {
+    const { place, other, memory, ...rest } = parts;
+    const lines = [what];
+    if (place !== undefined) lines.push(`by ${placeText(place)}`, ...instructionText(place));
+    if (other !== undefined) lines.push(`and ${placeText(other)}`, ...instructionText(other));
+    if (memory !== undefined) lines.push(nameMemory(memory));
+    return {
+      kind, message: lines.join('\n  '), count: 1, ...rest,
+      ...(place === undefined ? {} : { place }), ...(other === undefined ? {} : { other }), ...(memory === undefined ? {} : { memory }),
+      ...(this.seed === undefined ? {} : { seed: this.seed }),
+    };
+  }
+}
+
+/** What is the same for all threads that find the same. */
+function keyOf(kind: CheckKind, line: number | undefined, other: CheckPlace | undefined): string {
+  return [kind, line, other?.kernel, other?.line, other?.action].join();
+}
+
+function ownFrame(watch: BlockWatch, thread: number, address: number): boolean {
+  const { frameBytes } = watch.launch.check;
+  const own = watch.frames + thread * frameBytes;
+  // The stack of called functions is used by one thread at a time.
+  return address >= watch.stack || (address >= own && address < own + frameBytes);
+}
+
+function actionOf(flags: number): 'read' | 'write' | 'atomic' {
+  if ((flags & ACCESS.atomic) !== 0) return 'atomic';
+  return (flags & ACCESS.write) !== 0 ? 'write' : 'read';
+}
+
+function placeText({ action, kernel, line, source, block, thread }: CheckPlace): string {
+  return [
+    kernel === undefined ? action : `${kernel}: ${action}`,
+    ...(source === undefined ? [] : [`${source.file}:${source.line}`]),
+    ...(line === undefined || line === 0 ? [] : [`PTX line ${line}`]),
+    ...(block === undefined ? [] : [`block (${block.join()})`]),
+    ...(thread === undefined ? [] : [`thread (${thread.join()})`]),
+  ].join(', ');
+}
+
+/** Inline assembly may stand in one long line. */
+const LONGEST_INSTRUCTION = 120;
+
+function instructionText({ instruction }: CheckPlace): string[] {
+  if (instruction === undefined) return [];
+  return [`  ${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`];
+}
+
+/** Findings that an error tells in full. */
+const TOLD = 3;
+
+/** What an error says of several findings. */
+export function summary(reports: readonly CheckReport[]): string {
+  const told = reports.slice(0, TOLD).map(({ message }) => message);
+  if (reports.length > TOLD) told.push(`(and ${reports.length - TOLD} more)`);
+  const [first] = reports;
+  if (first?.seed !== undefined) told.push(`(schedule: { seed: ${first.seed} })`);
+  return told.join('\n');
+}

@@ -1,0 +1,170 @@
+// Memory errors in every state space, one kernel each.
+
+import { describe, expect, test } from 'vitest';
+import type { CheckKind, CheckReport } from '../../check-report.js';
+import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
+
+function only(reports: readonly CheckReport[]): CheckReport {
+  expect(reports.map(({ kind }) => kind)).toHaveLength(1);
+  return reports[0]!;
+}
+
+describe('global memory', () => {
+  const store = kernelOf(1, 'mul.wide.u32 %rd1, %r0, 4;\nadd.u64 %rd2, %rd0, %rd1;\nst.global.u32 [%rd2], %r0;');
+
+  test('what stays inside is no error', () => {
+    const device = new CheckedDevice().load(store);
+    device.launch('k', [[device.cu.cuMemAlloc(256)]], { block: 64 });
+    expect(device.fails()).toEqual([]);
+    expect(device.reports).toEqual([]);
+  });
+
+  test('the first byte behind an allocation', () => {
+    const device = new CheckedDevice().load(store);
+    const address = device.cu.cuMemAlloc(252);
+    // The next allocation begins where this one's range ends.
+    device.cu.cuMemAlloc(256);
+    device.launch('k', [[address]], { block: 64 });
+    expect(only(device.fails())).toMatchObject({
+      kind: 'out-of-bounds', address: address + 252, bytes: 4,
+      place: { action: 'write', kernel: 'k', line: 11, block: [0, 0, 0], thread: [63, 0, 0] },
+      memory: { space: 'global', address, bytes: 252, offset: 252 },
+    });
+  });
+
+  test('a range that is full to its end has a gap behind it', () => {
+    const device = new CheckedDevice().load(store);
+    const address = device.cu.cuMemAlloc(256);
+    device.cu.cuMemAlloc(256);
+    device.launch('k', [[address]], { block: 65 });
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', memory: { address, offset: 256 } });
+  });
+
+  test('before an allocation', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u8 %h0, [%rd0+-1];'));
+    device.cu.cuMemAlloc(256);
+    const address = device.words(1);
+    device.launch('k', [[address]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', place: { action: 'read' }, memory: { address, offset: -1 } });
+  });
+
+  test('an address that is in nothing', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
+    device.launch('k', [[8]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', address: 8 });
+  });
+
+  test('a crooked address', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0+2];'));
+    const address = device.words(1, 2);
+    device.launch('k', [[address]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'misaligned', address: address + 2 });
+  });
+
+  test('memory that was freed, also after new allocations', () => {
+    const device = new CheckedDevice().load(store);
+    const address = device.cu.cuMemAllocAsync(256, device.stream);
+    device.cu.cuMemFreeAsync(address, device.stream);
+    device.cu.cuStreamSynchronize(device.stream);
+    for (let i = 0; i < 10; i++) device.cu.cuMemAllocAsync(256, device.stream);
+    device.launch('k', [[address]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'use-after-free', memory: { address, bytes: 256, freed: true } });
+  });
+
+  test('work queued before a free is not after it', () => {
+    const device = new CheckedDevice().load(store);
+    const address = device.cu.cuMemAlloc(256);
+    device.launch('k', [[address]]);
+    device.cu.cuMemFree(address);
+    expect(device.fails()).toEqual([]);
+  });
+
+  test('bytes that nobody wrote', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
+    const address = device.cu.cuMemAlloc(64);
+    device.cu.cuMemsetD8Async(address, 0, 3, device.stream);
+    device.launch('k', [[address]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'uninitialised', address: address + 3, memory: { address, offset: 3 } });
+  });
+
+  test('fills, copies and kernels write', () => {
+    const device = new CheckedDevice().load(kernelOf(2, 'ld.global.u32 %r1, [%rd0];\nst.global.u32 [%rd1], %r1;\nld.global.u32 %r2, [%rd1];'));
+    const from = device.words(1, 2);
+    const copy = device.cu.cuMemAlloc(8);
+    device.cu.cuMemcpyDtoDAsync(copy, from, 8, device.stream);
+    device.launch('k', [[copy], [device.cu.cuMemAlloc(4)]]);
+    const filled = device.cu.cuMemAlloc(8);
+    device.cu.cuMemsetD32Async(filled, 0x01020304, 2, device.stream);
+    device.launch('k', [[filled + 4], [device.cu.cuMemAlloc(4)]]);
+    expect(device.fails()).toEqual([]);
+  });
+
+  test('a copy is as unwritten as its source', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'ld.global.u32 %r1, [%rd0];'));
+    const to = device.words(1, 2);
+    device.cu.cuMemcpyDtoDAsync(to, device.cu.cuMemAlloc(8), 8, device.stream);
+    device.launch('k', [[to]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'uninitialised' });
+  });
+
+  test('one variable of a module does not reach the next', () => {
+    const device = new CheckedDevice().load(kernelOf(0, 'mov.u64 %rd1, a;\nld.global.u32 %r1, [%rd1+8];', '.global .u32 a[2];\n.global .u32 b[2];'));
+    device.launch('k', []);
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', memory: { label: 'a', bytes: 8, offset: 8 } });
+  });
+
+  test('a variable of a module begins as zeros', () => {
+    const device = new CheckedDevice().load(kernelOf(0, 'ld.global.u32 %r1, [a+4];', '.global .u32 a[2];'));
+    device.launch('k', []);
+    expect(device.fails()).toEqual([]);
+  });
+});
+
+describe('other spaces', () => {
+  const cases: [what: string, kind: CheckKind, body: string, before: string, expected: object][] = [
+    ['shared: behind a variable', 'out-of-bounds', 'st.shared.u32 [%r1+16], %r0;', '', { space: 'shared', label: 's', bytes: 16, offset: 16 }],
+    ['shared: nobody wrote', 'uninitialised', 'ld.shared.u32 %r2, [s+4];', '', { space: 'shared', label: 's', offset: 4 }],
+    ['local: nobody wrote', 'uninitialised', 'st.local.u32 [l], %r0;\nld.local.v2.u32 {%r2, %r3}, [l];', '', { space: 'local', label: 'l', offset: 4 }],
+    ['local: behind a variable', 'out-of-bounds', 'mov.u64 %rd1, l;\nadd.u64 %rd1, %rd1, 16;\nst.local.u32 [%rd1], %r0;', '', { space: 'local', label: 'l', bytes: 16, offset: 16 }],
+    ['const: behind a variable', 'out-of-bounds', 'mov.u64 %rd1, c;\nld.const.u32 %r2, [%rd1+8];', '', { space: 'const', label: 'c', bytes: 8, offset: 8 }],
+    ['const: written', 'read-only', 'cvta.const.u64 %rd1, c;\nst.u32 [%rd1], %r0;', '', { space: 'const', label: 'c', offset: 0 }],
+    ['const: crooked', 'misaligned', 'mov.u64 %rd1, c;\nld.const.u32 %r2, [%rd1+1];', '', { space: 'const', label: 'c' }],
+    ['a shared address in a global access', 'wrong-space', 'cvta.shared.u64 %rd1, s;\nst.global.u32 [%rd1], %r0;', '', { space: 'shared', label: 's' }],
+    ['a local address in a shared access', 'out-of-bounds', 'cvta.local.u64 %rd1, l;\nst.shared.u32 [%rd1], %r0;', '', { space: 'local', label: 'l' }],
+  ];
+  test.each(cases)('%s', (_, kind, body, before, memory) => {
+    const device = new CheckedDevice().load(kernelOf(0, `.shared .align 4 .u32 s[4];\n.shared .align 4 .u32 t[4];\n.local .align 8 .u32 l[4];\n.local .align 4 .u32 m[4];\nmov.u32 %r1, s;\n${body}`, `.const .u32 c[2] = {1, 2};\n.const .u32 d[2] = {1, 2};${before}`));
+    device.launch('k', []);
+    expect(only(device.fails())).toMatchObject({ kind, memory, place: { kernel: 'k', thread: [0, 0, 0] } });
+  });
+
+  test('dynamic shared memory ends where the launch says', () => {
+    const text = kernelOf(0, 'mov.u32 %r1, d;\nshl.b32 %r2, %r0, 2;\nadd.u32 %r1, %r1, %r2;\nst.shared.u32 [%r1], %r0;', '.extern .shared .align 4 .b8 d[];');
+    const device = new CheckedDevice().load(text);
+    device.launch('k', [], { block: 32, shared: 128 });
+    expect(device.fails()).toEqual([]);
+    device.launch('k', [], { block: 32, shared: 124 });
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', place: { thread: [31, 0, 0] } });
+  });
+
+  test('a parameter cannot be written', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'mov.u64 %rd1, p0;\ncvta.param.u64 %rd1, %rd1;\nst.u32 [%rd1], %r0;'));
+    device.launch('k', [[0]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'read-only' });
+  });
+
+  test('the local memory of another thread', () => {
+    const device = new CheckedDevice().load(kernelOf(0,
+      '.local .align 4 .u32 l[4];\n.shared .align 8 .u64 s;\nst.local.u32 [l], %r0;\ncvta.local.u64 %rd1, l;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u64 [s], %rd1;\nbar.sync 0;\nld.shared.u64 %rd2, [s];\nld.u32 %r2, [%rd2];'));
+    device.launch('k', [], { block: 2 });
+    const report = only(device.fails());
+    expect(report).toMatchObject({ kind: 'out-of-bounds', place: { thread: [1, 0, 0] } });
+    expect(report.message).toMatch('local memory of another thread');
+  });
+
+  test('the same local variable of every thread is its own', () => {
+    const device = new CheckedDevice().load(kernelOf(0, '.local .align 4 .u32 l[4];\nst.local.u32 [l], %r0;\nbar.sync 0;\nld.local.u32 %r2, [l];'));
+    device.launch('k', [], { block: 64 });
+    expect(device.fails()).toEqual([]);
+  });
+});

@@ -1,0 +1,156 @@
+/**
+ * Finds what an address is in or next to: allocations of the host and of kernels, variables of modules, of shared
+ * memory and of frames, and what was there before it was freed.
+ */
+import type { CompiledModule, PlacedVariable } from '../../../ptx/index.js';
+import type { CheckMemory } from '../../check-report.js';
+import { hex } from '../failure.js';
+import type { Allocation, DeviceMemory } from '../memory/device-memory.js';
+import type { BlockWatch } from './block-watch.js';
+
+/** Freed memory that is remembered. */
+const MOST_FREED = 4096;
+/** Nobody runs further past an end than this. */
+const NEIGHBOURHOOD = 65536;
+
+/** What belongs to an object of its own, as a module's memory does to the module, and is no leak by itself. */
+const LABELS: Readonly<Partial<Record<Allocation['kind'], string>>> = {
+  graph: 'memory of a graph', array: 'an array', texture: 'the description of a texture or surface',
+};
+
+interface Known {
+  address: number;
+  bytes: number;
+  space: CheckMemory['space'];
+  label?: string;
+  root?: number;
+}
+
+export class MemoryMap {
+  private readonly memory: DeviceMemory;
+  private readonly live = new Map<number, Known>();
+  private readonly heap = new Map<number, Known>();
+  private readonly variables = new Map<number, Known[]>();
+  private readonly gone: Known[] = [];
+
+  constructor(memory: DeviceMemory) {
+    this.memory = memory;
+  }
+
+  allocated({ address, bytes, kind }: Allocation): void {
+    const label = LABELS[kind];
+    this.live.set(address, { address, bytes, space: 'global', ...(label === undefined ? {} : { label }) });
+  }
+
+  placed({ address }: Allocation, variables: CompiledModule['variables']): void {
+    this.variables.set(address, variables.map(({ name, offset, size, space }) => ({ address: address + offset, bytes: size, space, label: name })));
+  }
+
+  /** Who allocated it, and by which operation. */
+  name(address: number, root: number): void {
+    const known = this.live.get(address);
+    if (known !== undefined) known.root = root;
+  }
+
+  freed({ address }: Allocation): void {
+    this.variables.delete(address);
+    const known = this.live.get(address);
+    if (known === undefined) return;
+    this.live.delete(address);
+    this.bury(known);
+  }
+
+  heapTaken(address: number, bytes: number): void {
+    this.heap.set(address, { address, bytes, space: 'heap' });
+  }
+
+  /** Its size, or undefined where no block begins there. */
+  heapFreed(address: number): number | undefined {
+    const known = this.heap.get(address);
+    if (known === undefined) return undefined;
+    this.heap.delete(address);
+    this.bury(known);
+    return known.bytes;
+  }
+
+  private bury(known: Known): void {
+    this.gone.push(known);
+    if (this.gone.length > MOST_FREED) this.gone.shift();
+  }
+
+  /** What was never freed, of those whom somebody should have. */
+  leaks(): CheckMemory[] {
+    return [...this.live.values()].filter(({ label }) => label === undefined).map((known) => shown(known, 0));
+  }
+
+  find(watch: BlockWatch | undefined, address: number, bytes = 1): CheckMemory | undefined {
+    if (watch !== undefined) {
+      const inBlock = inWindow(watch, address, bytes);
+      if (inBlock !== undefined) return inBlock;
+    }
+    const candidates = [...this.live.values(), ...this.heap.values(), ...[...this.variables.values()].flat()];
+    const around = candidates.find((known) => address >= known.address && address < known.address + known.bytes);
+    if (around !== undefined) return shown(around, address - around.address);
+    for (let i = this.gone.length - 1; i >= 0; i--) {
+      const known = this.gone[i]!;
+      if (address >= known.address && address < known.address + known.bytes) return { ...shown(known, address - known.address), freed: true };
+    }
+    return nearest(candidates, address, bytes);
+  }
+
+  owns(address: number): boolean {
+    return this.memory.owns(address);
+  }
+}
+
+function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemory | undefined {
+  const { check, sharedBytes: windowBytes, threads } = watch.launch;
+  const named = (list: readonly PlacedVariable[], base: number, space: CheckMemory['space']): Known[] =>
+    list.map(({ name, offset, size }) => ({ address: base + offset, bytes: size, space, label: name }));
+  if (address >= watch.shared - 128 && address < watch.shared + windowBytes + 128) {
+    const variables = named(check.shared, watch.shared, 'shared');
+    if (windowBytes > check.dynamicShared) {
+      variables.push({ address: watch.shared + check.dynamicShared, bytes: windowBytes - check.dynamicShared, space: 'shared', label: 'dynamic shared memory' });
+    }
+    return nearest(variables, address, bytes);
+  }
+  if (address >= watch.frames && address < watch.frames + check.frameBytes * threads) {
+    const base = watch.frames + Math.floor((address - watch.frames) / check.frameBytes) * check.frameBytes;
+    return nearest(named(check.frame, base, 'local'), address, bytes);
+  }
+  if (address >= watch.stack && address < watch.stack + check.stackBytes) {
+    const { check: module } = watch.launch.func.module.compiled;
+    const variables = watch.calls.flatMap((call) => {
+      const { name, variables: own } = module!.frames[call.number]!;
+      return named(own, call.address, 'local').map((known) => ({ ...known, label: `${known.label} of ${name}` }));
+    });
+    return nearest(variables, address, bytes)
+      ?? { space: 'local', label: 'the stack of called functions', address: watch.stack, bytes: check.stackBytes, offset: address - watch.stack };
+  }
+  return undefined;
+}
+
+/** That which holds the address, or else the one whose edge is nearest. */
+function nearest(candidates: readonly Known[], address: number, bytes: number): CheckMemory | undefined {
+  let best: Known | undefined;
+  let least = NEIGHBOURHOOD;
+  for (const known of candidates) {
+    const distance = address < known.address ? Math.max(0, known.address - address - bytes) + 1
+      : Math.max(0, address - known.address - known.bytes + 1);
+    if (distance >= least) continue;
+    least = distance;
+    best = known;
+  }
+  return best && shown(best, address - best.address);
+}
+
+function shown({ address, bytes, space, label, root }: Known, offset: number): CheckMemory {
+  return { space, address, bytes, offset, ...(label === undefined ? {} : { label }), ...(root === undefined ? {} : { root }) };
+}
+
+/** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */
+export function nameMemory({ space, label, address, bytes, offset, freed, stack }: CheckMemory): string {
+  const where = offset < 0 ? `${-offset} bytes before` : offset === bytes ? 'just behind the end of' : offset > bytes ? `${offset - bytes} bytes behind the end of` : `at byte ${offset} of`;
+  const what = `${label === undefined ? '' : `${label}, `}${bytes} bytes of ${freed ? 'freed ' : ''}${space} memory at ${hex(address)}`;
+  return `${where} ${what}${stack === undefined ? '' : `\n  allocated ${stack}`}`;
+}

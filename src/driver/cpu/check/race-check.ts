@@ -1,0 +1,320 @@
+/**
+ * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory the last two writers
+ * of different bytes and the last two readers are kept, with the bytes that each touched. Races are those of the PTX memory model: accesses
+ * that overlap, one of them a write, neither before the other in causality order, and not both strong in a scope that
+ * holds the two threads.
+ */
+import { ACCESS } from '../../../ptx/index.js';
+import { Knowledge } from './block-watch.js';
+import type { BlockWatch } from './block-watch.js';
+import type { LaunchWatch, Work } from './launch-watch.js';
+import type { StreamOrder } from './stream-order.js';
+
+const PAGE_BITS = 12;
+const PAGE = 2 ** PAGE_BITS;
+const WORDS = 2 ** (PAGE_BITS - 2);
+/** The thread's place in a `who`; the rest is the block's number. */
+const THREAD_BITS = 10;
+export const MOST_BLOCKS = 2 ** 22;
+const MOST_WORKS = 65536;
+
+/** Info of an access: bytes of the word in bits 0–3, flags, and the PTX line above. */
+const STRONG = 16;
+const BLOCK_SCOPE = 32;
+const ATOMIC = 64;
+const WRITE = 128;
+const LINE_SHIFT = 8;
+
+/**
+ * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and how, of two writers and
+ * of two readers. A `when` of 0 stands for nobody. A page that only the host's work has touched as a whole has one record,
+ * which stands for all of its words.
+ */
+type Page = Uint32Array;
+const SLOT = 3;
+const READERS = 2 * SLOT;
+const FIELDS = 4 * SLOT;
+const WHO = 0;
+const WHEN = 1;
+const HOW = 2;
+
+/** An earlier access that a race was found with. */
+export interface Earlier {
+  work: Work;
+  block: number;
+  thread: number;
+  line: number;
+  action: 'read' | 'write' | 'atomic';
+}
+
+export class RaceCheck {
+  private pages: (Page | undefined)[] = [];
+  private readonly order: StreamOrder;
+  /** Moves with every act of synchronisation. */
+  now = 1;
+  private nextBlock = 1;
+  /** Work that numbers below belong to, in ascending order of its first block. */
+  private works: Work[] = [];
+  private running = 0;
+  /** By address: what was released there for other blocks. */
+  private readonly places = new Map<number, Knowledge>();
+
+  constructor(order: StreamOrder) {
+    this.order = order;
+  }
+
+  /** Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped. */
+  number(blocks: number): number {
+    if ((this.nextBlock + blocks > MOST_BLOCKS || this.works.length > MOST_WORKS) && this.running === 0) {
+      this.pages = [];
+      this.works = [];
+      this.nextBlock = 1;
+    }
+    const first = this.nextBlock;
+    this.nextBlock += blocks;
+    return first;
+  }
+
+  begin(work: Work): void {
+    this.works.push(work);
+    if (work.launch !== undefined) this.running++;
+  }
+
+  end(): void {
+    if (--this.running === 0) this.places.clear();
+  }
+
+  /** Memory that somebody else gets now: its history is not his. */
+  forget(address: number, bytes: number): void {
+    for (let page = Math.floor(address / PAGE); page * PAGE < address + bytes; page++) {
+      const kept = this.pages[page];
+      if (kept === undefined) continue;
+      const from = Math.max(0, address - page * PAGE) >> 2;
+      const to = Math.min(PAGE, address + bytes - page * PAGE + 3) >> 2;
+      if (from === 0 && to === WORDS) this.pages[page] = undefined;
+      else this.page(page).fill(0, from * FIELDS, to * FIELDS);
+    }
+  }
+
+  /** The records of every word of a page. */
+  private page(number: number): Page {
+    const kept = this.pages[number];
+    if (kept !== undefined && kept.length > FIELDS) return kept;
+    const page = this.pages[number] = new Uint32Array(WORDS * FIELDS);
+    if (kept !== undefined) for (let at = 0; at < page.length; at += FIELDS) page.set(kept, at);
+    return page;
+  }
+
+  /** One access of a thread; the first conflict, if there is one. */
+  access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): Earlier | undefined {
+    const strong = (flags & (ACCESS.strong | ACCESS.atomic)) !== 0;
+    const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
+    if (strong) this.synchronise(watch, thread, address, flags);
+    let how = (strong ? STRONG : 0) | ((flags & ACCESS.block) !== 0 ? BLOCK_SCOPE : 0) | ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) | (line << LINE_SHIFT);
+    if (writes) how |= WRITE;
+    const who = ((watch.number << THREAD_BITS) | thread) >>> 0;
+    let found: Earlier | undefined;
+    for (let at = address; at < address + bytes;) {
+      const first = at & 3;
+      const last = Math.min(4, first + address + bytes - at);
+      found ??= this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes);
+      at += last - first;
+    }
+    return found;
+  }
+
+  private word(watch: BlockWatch, thread: number, address: number, who: number, how: number, writes: boolean): Earlier | undefined {
+    const page = this.page(address >>> PAGE_BITS);
+    const at = ((address & (PAGE - 1)) >>> 2) * FIELDS;
+    let found: Earlier | undefined;
+    for (let slot = at; slot < at + (writes ? FIELDS : READERS); slot += SLOT) {
+      const when = page[slot + WHEN]!;
+      if (when === 0 || page[slot + WHO] === who) continue;
+      const before = page[slot + HOW]!;
+      if ((before & how & 15) === 0) continue;
+      if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
+      found ??= this.earlier(page[slot + WHO]!, before);
+    }
+    record(page, at, who, this.now, how, writes);
+    return found;
+  }
+
+  private isOrdered(watch: BlockWatch, thread: number, who: number, when: number, how: number, before: number): boolean {
+    const block = who >>> THREAD_BITS;
+    if (block === watch.number) {
+      return (how & before & STRONG) !== 0 || watch.knows(thread, who & (2 ** THREAD_BITS - 1), when);
+    }
+    // Strong accesses that can see each other are never a race.
+    if ((how & before & STRONG) !== 0 && ((how | before) & BLOCK_SCOPE) === 0) return true;
+    if (watch.others.knows(block, when)) return true;
+    const { launch } = watch;
+    if (block >= launch.first && block < launch.first + launch.blocks) return false;
+    return this.follows(launch, this.workOf(block));
+  }
+
+  /** Whether `work` runs after `earlier` by what the program has said. */
+  private follows(work: Work, earlier: Work | undefined): boolean {
+    if (earlier?.stream === undefined || work.stream === undefined) return true;
+    return this.order.knows(work.stream, earlier.stream, earlier.sequence);
+  }
+
+  private workOf(block: number): Work | undefined {
+    let low = 0;
+    let high = this.works.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.works[middle]!.first <= block) low = middle;
+      else high = middle - 1;
+    }
+    return this.works[low];
+  }
+
+  private earlier(who: number, how: number): Earlier | undefined {
+    const block = who >>> THREAD_BITS;
+    const work = this.workOf(block);
+    return work && {
+      work, block, thread: who & (2 ** THREAD_BITS - 1), line: how >>> LINE_SHIFT,
+      action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
+    };
+  }
+
+  /**
+   * The host's work reads or writes a range, or signals a value; the first conflict. Its accesses count as strong ones to
+   * those of kernels, and signals as strong ones to all.
+   */
+  hostAccess(work: Work, address: number, bytes: number, action: 'read' | 'write' | 'signal'): { earlier: Earlier; address: number } | undefined {
+    const writes = action !== 'read';
+    const who = (work.first << THREAD_BITS) >>> 0;
+    let found: { earlier: Earlier; address: number } | undefined;
+    const kind = STRONG | (writes ? WRITE : 0);
+    /** At a record, of the word at `address`. */
+    const touch = (page: Page, at: number, address: number, how: number): void => {
+      for (let slot = at; slot < at + (writes ? FIELDS : READERS) && found === undefined; slot += SLOT) {
+        const before = page[slot + HOW]!;
+        if (page[slot + WHEN] === 0 || (before & how & 15) === 0) continue;
+        const block = page[slot + WHO]! >>> THREAD_BITS;
+        if (block === work.first) continue;
+        const other = this.workOf(block);
+        // A kernel may wait for what a copy brings.
+        if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined)) continue;
+        if (this.follows(work, other)) continue;
+        const earlier = this.earlier(page[slot + WHO]!, before);
+        if (earlier !== undefined) found = { earlier, address };
+      }
+      record(page, at, who, this.now, how, writes);
+    };
+    for (let at = address; at < address + bytes;) {
+      const number = Math.floor(at / PAGE);
+      const end = Math.min(address + bytes, (number + 1) * PAGE);
+      const isWhole = end - at === PAGE;
+      const kept = this.pages[number];
+      if (isWhole && (kept === undefined || kept.length === FIELDS)) {
+        touch(this.pages[number] ??= new Uint32Array(FIELDS), 0, at, kind | 15);
+        at = end;
+        continue;
+      }
+      const page = this.page(number);
+      for (; at < end; at += 4 - (at & 3)) {
+        const first = at & 3;
+        touch(page, ((at & (PAGE - 1)) >>> 2) * FIELDS, at, kind | ((1 << Math.min(4, first + end - at)) - (1 << first)));
+      }
+      // A write has put an end to what all the words knew.
+      if (isWhole && writes) this.pages[number] = page.slice(0, FIELDS);
+    }
+    return found;
+  }
+
+  /** What a strong access learns and tells. */
+  private synchronise(watch: BlockWatch, thread: number, address: number, flags: number): void {
+    const reads = (flags & (ACCESS.read | ACCESS.atomic)) !== 0;
+    const wide = (flags & ACCESS.block) === 0;
+    if (reads) {
+      const inBlock = watch.places.get(address) ?? 0;
+      const elsewhere = wide ? this.places.get(address) : undefined;
+      if ((flags & ACCESS.acquire) !== 0) this.acquire(watch, thread, inBlock, elsewhere);
+      else {
+        if (inBlock > watch.seen[thread]!) watch.seen[thread] = inBlock;
+        if (elsewhere !== undefined) (watch.seenOthers[thread] ??= new Knowledge()).join(elsewhere);
+      }
+      this.learn(watch.launch, address);
+    }
+    if ((flags & (ACCESS.write | ACCESS.atomic)) === 0) return;
+    const releases = (flags & ACCESS.release) !== 0;
+    const time = releases ? this.now : watch.fenced[thread]!;
+    if (time > 0) watch.places.set(address, Math.max(time, watch.places.get(address) ?? 0));
+    const told = releases && wide ? this.tell(watch) : watch.released[thread];
+    if (told !== undefined && wide) {
+      const known = this.places.get(address);
+      if (known === undefined) this.places.set(address, told.copy());
+      else known.join(told);
+    }
+    if (releases) this.now++;
+  }
+
+  /** A strong read of what other work has written: the two talk to each other, and are taken to be in order from here on. */
+  private learn(launch: LaunchWatch, address: number): void {
+    const page = this.pages[address >>> PAGE_BITS];
+    if (page === undefined) return;
+    const at = page.length === FIELDS ? 0 : ((address & (PAGE - 1)) >>> 2) * FIELDS;
+    if (page[at + WHEN] === 0) return;
+    const block = page[at + WHO]! >>> THREAD_BITS;
+    if (block >= launch.first && block < launch.first + launch.blocks) return;
+    const work = this.workOf(block);
+    if (work?.stream !== undefined && launch.stream !== undefined && !this.order.knows(launch.stream, work.stream, work.sequence)) {
+      this.order.waited(launch.stream, work.stream, work.sequence);
+    }
+  }
+
+  private tell(watch: BlockWatch): Knowledge {
+    const told = watch.others.copy();
+    told.add(watch.number, this.now);
+    return told;
+  }
+
+  private acquire(watch: BlockWatch, thread: number, inBlock: number, elsewhere: Knowledge | undefined): void {
+    let floor = inBlock;
+    if (elsewhere !== undefined) {
+      watch.others.join(elsewhere);
+      floor = Math.max(floor, elsewhere.floor, elsewhere.blocks.get(watch.number) ?? 0);
+    }
+    if (floor > watch.threadFloor[thread]!) watch.threadFloor[thread] = floor;
+  }
+
+  fence(watch: BlockWatch, thread: number, blockOnly: boolean): void {
+    this.acquire(watch, thread, watch.seen[thread]!, blockOnly ? undefined : watch.seenOthers[thread]);
+    if (!blockOnly) watch.seenOthers[thread] = undefined;
+    watch.fenced[thread] = this.now;
+    if (!blockOnly) watch.released[thread] = this.tell(watch);
+    this.now++;
+  }
+}
+
+function record(page: Page, at: number, who: number, now: number, how: number, writes: boolean): void {
+  const readers = at + READERS;
+  if (writes) {
+    // What was done with the same bytes before is ordered before this, or has been reported.
+    for (let slot = at; slot < at + FIELDS; slot += SLOT) if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
+    keepOther(page, at, who, now, how);
+    note(page, at, who, now, how);
+    return;
+  }
+  keepOther(page, readers, who, now, how);
+  note(page, readers, who, now, how);
+}
+
+/** Makes room in the first of two slots, unless what is there will be part of the new access. */
+function keepOther(page: Page, slot: number, who: number, now: number, how: number): void {
+  const when = page[slot + WHEN]!;
+  if (when === 0 || (page[slot + WHO] === who && (when === now || (page[slot + HOW]! & ~how & 15) === 0))) return;
+  page[slot + SLOT + WHO] = page[slot + WHO]!;
+  page[slot + SLOT + WHEN] = page[slot + WHEN]!;
+  page[slot + SLOT + HOW] = page[slot + HOW]!;
+}
+
+/** The same thread at the same time has touched the bytes of both accesses. */
+function note(page: Page, slot: number, who: number, now: number, how: number): void {
+  if (page[slot + WHEN] === now && page[slot + WHO] === who) how |= page[slot + HOW]! & 15;
+  page[slot + WHO] = who;
+  page[slot + WHEN] = now;
+  page[slot + HOW] = how;
+}

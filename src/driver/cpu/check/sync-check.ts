@@ -1,0 +1,133 @@
+/**
+ * Follows threads to what they wait at and away from it: whom they have met there orders their accesses, and who did
+ * not come is an error of the program.
+ */
+import { ARRIVAL, CTX, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
+import type { CheckKind } from '../../check-report.js';
+import type { Arrival, BlockWatch } from './block-watch.js';
+import type { RaceCheck } from './race-check.js';
+
+const WARP = 32;
+/** The cluster's barrier, behind the 16 of the block. */
+const CLUSTER_BARRIER = 16;
+/** Threads that a block may have. */
+const MOST_THREADS = 1024;
+
+type Tell = (watch: BlockWatch, kind: CheckKind, thread: number, line: number, message: string) => void;
+
+export class SyncCheck {
+  private readonly races: RaceCheck;
+  private readonly wanted: boolean;
+  private readonly tellAlways: Tell;
+
+  constructor(races: RaceCheck, wanted: boolean, tell: Tell) {
+    this.races = races;
+    this.wanted = wanted;
+    this.tellAlways = tell;
+  }
+
+  private tell(...args: Parameters<Tell>): void {
+    if (this.wanted) this.tellAlways(...args);
+  }
+
+  arrive(watch: BlockWatch, thread: number, kind: number, a: number, b: number, line: number): void {
+    if (kind === ARRIVAL.alignedBarrier || kind === ARRIVAL.barrier || kind === ARRIVAL.arrive) {
+      a &= 15;
+      if (b < 0 || b > MOST_THREADS || b % WARP !== 0) {
+        this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads: the number must be a multiple of the warp's ${WARP}`);
+      } else if (b > Math.ceil(watch.threads / WARP) * WARP) {
+        this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads in a block of ${watch.threads}`);
+      }
+    } else if (kind === ARRIVAL.cluster) {
+      a = CLUSTER_BARRIER;
+    } else if (kind !== ARRIVAL.gathering && (a >>> (thread % WARP) & 1) === 0) {
+      this.tell(watch, 'warp-mask', thread, line, `the mask 0x${(a >>> 0).toString(16)} does not name lane ${thread % WARP}, which executes the instruction`);
+    }
+    if (kind === ARRIVAL.arrive) {
+      const list = watch.arrivals.get(a);
+      const arrived = { thread, time: this.races.now++, known: watch.known[thread]! };
+      if (list === undefined) watch.arrivals.set(a, [arrived]);
+      else list.push(arrived);
+      return;
+    }
+    watch.waiting[thread] = { kind, a, b, line };
+  }
+
+  /** Some of the threads from `first` to `end` may go on: `words` holds their states. */
+  released(watch: BlockWatch, first: number, end: number, words: Int32Array): void {
+    const states = ((words[(watch.ctx + CTX.scratch) >>> 2]! >>> 0) + SCRATCH_STATES) >>> 2;
+    const groups = new Map<number, number[]>();
+    const { waiting } = watch;
+    for (let thread = first; thread < end; thread++) {
+      const arrival = waiting[thread];
+      if (arrival === undefined || words[states + thread]! < 0) continue;
+      // Barriers by their number; of warp operations, those of one warp with the same mask.
+      const key = arrival.kind <= ARRIVAL.barrier ? -1 - arrival.a : (thread >>> 5) * 2 ** 32 + (arrival.a >>> 0);
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [thread]);
+      else group.push(thread);
+    }
+    for (const group of groups.values()) {
+      const arrival = waiting[group[0]!]!;
+      if (arrival.kind <= ARRIVAL.barrier) this.barrier(watch, group, arrival, words, states);
+      else this.warp(watch, group, arrival, groups);
+    }
+    for (const group of groups.values()) for (const thread of group) waiting[thread] = undefined;
+  }
+
+  private barrier(watch: BlockWatch, group: readonly number[], arrival: Arrival, words: Int32Array, states: number): void {
+    const arrived = watch.arrivals.get(arrival.a) ?? [];
+    watch.arrivals.delete(arrival.a);
+    const lineOfWarp = new Map<number, Arrival>();
+    for (const thread of group) {
+      const other = watch.waiting[thread]!;
+      if (other.b !== arrival.b) {
+        this.tell(watch, 'barrier-count', thread, other.line, `barrier ${arrival.a}: ${countText(other.b)} here, ${countText(arrival.b)} on PTX line ${arrival.line}`);
+        break;
+      }
+      const before = lineOfWarp.get(thread >>> 5);
+      if (before === undefined) lineOfWarp.set(thread >>> 5, other);
+      else if (before.line !== other.line && (other.kind === ARRIVAL.alignedBarrier || before.kind === ARRIVAL.alignedBarrier)) {
+        this.tell(watch, 'divergent-barrier', thread, other.line, `threads of one warp are at different barrier instructions: another is on PTX line ${before.line}`);
+        break;
+      }
+    }
+    let exited = 0;
+    let firstExited = -1;
+    for (let thread = 0; thread < watch.threads; thread++) {
+      if (words[states + thread] !== THREAD_EXITED) continue;
+      if (exited++ === 0) firstExited = thread;
+    }
+    const whole = group.length + exited === watch.threads && arrived.length === 0;
+    if (arrival.b === 0 && exited > 0 && arrival.kind !== ARRIVAL.cluster) {
+      this.tell(watch, 'divergent-barrier', group[0]!, arrival.line,
+        `a barrier for all ${watch.threads} threads was reached by ${group.length}; ${exited} had exited, thread ${firstExited} the first of them`);
+    }
+    // Who has exited is behind everybody who was waited for.
+    if (whole) watch.floor = this.races.now;
+    else watch.meet(group, arrived, this.races.now);
+    this.races.now++;
+  }
+
+  private warp(watch: BlockWatch, group: readonly number[], arrival: Arrival, groups: ReadonlyMap<number, readonly number[]>): void {
+    if (arrival.kind === ARRIVAL.gathering) return;
+    const [first = 0] = group;
+    for (const others of groups.values()) {
+      const [other = 0] = others;
+      const { a, kind, line } = watch.waiting[other] ?? arrival;
+      // Each pair of groups is seen twice: the lower one tells.
+      if (others === group || other < first || other >>> 5 !== first >>> 5 || kind !== arrival.kind) continue;
+      if (!others.some((thread) => (arrival.a >>> (thread % WARP) & 1) !== 0)) continue;
+      this.tell(watch, 'warp-mask', other, line,
+        `the masks of one warp operation differ: 0x${(a >>> 0).toString(16)} here, 0x${(arrival.a >>> 0).toString(16)} in lane ${first % WARP} on PTX line ${arrival.line}`);
+    }
+    // Shuffles and votes order nothing.
+    if (arrival.kind !== ARRIVAL.warpBarrier) return;
+    watch.meet(group, [], this.races.now);
+    this.races.now++;
+  }
+}
+
+function countText(count: number): string {
+  return count === 0 ? 'all threads' : `${count} threads`;
+}

@@ -1,0 +1,150 @@
+// Calls of the watching functions, in code compiled with `check`: see ../check.ts for what they are told.
+
+import { CHECK_GAP } from '../check.js';
+import { ACCESS, ACCESS_SPACES, ARRIVAL } from '../check.js';
+import type { Arg, Inst, LoweredFunction } from '../analysis/program.js';
+import { FAULT } from '../context.js';
+import { scalarType } from '../scalar-types.js';
+import type { Signature } from '../wasm/module.js';
+import type { Emitter } from './emitter.js';
+import type { AccessSpace, Place } from './memory-access.js';
+
+const B32 = scalarType('b32');
+const none: Signature['results'] = [];
+
+/** What code compiled with `check` imports from `env`, beside the memory and host functions. */
+export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
+  /** ctx, thread, address, bytes, ACCESS, line → whether to stop */
+  check_access: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
+  /** ctx, thread, whether its scope is the block only */
+  check_fence: { params: ['i32', 'i32', 'i32'], results: none },
+  /** ctx, thread, ARRIVAL, a, b, line */
+  check_arrive: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: none },
+  /** ctx, first thread, end: some of these threads may have been released */
+  check_released: { params: ['i32', 'i32', 'i32'], results: none },
+  /** ctx, thread, address, number of the function: its frame begins to live */
+  check_frame: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
+  /** ctx, thread, line: who calls a function next that does not know */
+  check_caller: { params: ['i32', 'i32', 'i32'], results: none },
+  /** address, bytes, ACCESS: an access in such a function, which is left by an exception where it is to stop */
+  check_touch: { params: ['i32', 'i32', 'i32'], results: none },
+};
+
+const STRONG = new Set(['volatile', 'relaxed', 'acquire', 'release', 'acq_rel', 'mmio']);
+
+/** What arriving and waiting at an mbarrier is. */
+const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
+
+/** What the instruction does at the address `arg`. */
+function accessKind(inst: Inst, arg: Arg): number {
+  const { mnemonic, modifiers } = inst;
+  switch (mnemonic) {
+    case 'ld': case 'ldu': case 'ldmatrix': return ACCESS.read;
+    // The third operand of an asynchronous one is the mbarrier that is told of its bytes.
+    case 'st': case 'stmatrix': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
+    case 'atom': case 'red': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
+    case 'mbarrier':
+      if (modifiers[0] === 'init' || modifiers[0] === 'inval') return ACCESS.write;
+      return ARRIVES;
+    case 'wmma': return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
+    // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
+    case 'cp':
+      if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
+      if (modifiers.includes('reduce') && inst.args[0] === arg) return ACCESS.atomic | ACCESS.strong;
+  }
+  return inst.args.indexOf(arg) === 0 ? ACCESS.write : ACCESS.read;
+}
+
+function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
+  const { modifiers } = inst;
+  let flags = accessKind(inst, arg);
+  if (modifiers.some(word => STRONG.has(word))) flags |= ACCESS.strong;
+  if (modifiers.includes('acquire') || modifiers.includes('acq_rel')) flags |= ACCESS.acquire;
+  if (modifiers.includes('release') || modifiers.includes('acq_rel')) flags |= ACCESS.release;
+  if (modifiers.includes('cta')) flags |= ACCESS.block;
+  return flags | ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift;
+}
+
+/** Tells of an access whose address is known to be one of the memory's. */
+export function emitAccessCheck(e: Emitter, place: Place, arg: Arg, size: number | (() => void), space: AccessSpace): void {
+  // Parameters of the kernel are there and complete, and the offset was checked when it was compiled.
+  if (arg.kind === 'address' && arg.symbol?.kind === 'entryParam') return;
+  emitTouch(e, place, size, accessFlags(e.inst, arg, space));
+}
+
+/** The same, for what an instruction does in other words. `size`: bytes, or what pushes them. */
+export function emitTouch(e: Emitter, place: Place, size: number | (() => void), flags: number): void {
+  const { code } = e;
+  const pushAddress = (): void => {
+    code.get(place.local);
+    if (place.offset) code.i32(place.offset).op('i32.add');
+  };
+  code.get(e.ctx).get(e.thread);
+  pushAddress();
+  if (typeof size === 'number') code.i32(size);
+  else size();
+  code.i32(flags).i32(e.line);
+  e.call('check_access');
+  e.when(() => {
+    code.get(e.ctx).i32(FAULT.checked).get(e.thread).i32(e.line);
+    pushAddress();
+    code.op('i64.extend_i32_u');
+    e.call('fault');
+    e.leaveFaulted();
+  });
+}
+
+export function emitFenceCheck(e: Emitter): void {
+  e.code.get(e.ctx).get(e.thread).i32(e.has('cta') ? 1 : 0);
+  e.call('check_fence');
+}
+
+/** Says who calls a function that does not know: one of the host, or of the run time. */
+export function emitCallerCheck(e: Emitter): void {
+  e.code.get(e.ctx).get(e.thread).i32(e.line);
+  e.call('check_caller');
+}
+
+/** Warp operations whose last operand is the mask. */
+const MASKED = new Set(['shfl', 'vote', 'match', 'redux', 'elect']);
+
+/** Tells what the thread will wait for. */
+export function emitArrivalCheck(e: Emitter): void {
+  const { code, inst } = e;
+  const { kind, a, b } = arrivalOf(inst);
+  code.get(e.ctx).get(e.thread).i32(kind);
+  for (const operand of [a, b]) {
+    if (typeof operand === 'number') code.i32(operand);
+    else e.push(operand, B32);
+  }
+  code.i32(e.line);
+  e.call('check_arrive');
+}
+
+function arrivalOf(inst: Inst): { kind: number; a: Arg | number; b: Arg | number } {
+  const { mnemonic, modifiers, args, source } = inst;
+  if ((mnemonic === 'bar' || mnemonic === 'barrier') && !modifiers.includes('warp')) {
+    if (modifiers.includes('cluster')) return { kind: ARRIVAL.cluster, a: 0, b: 0 };
+    const kind = modifiers.includes('arrive') ? ARRIVAL.arrive
+      : mnemonic === 'bar' || modifiers.includes('aligned') ? ARRIVAL.alignedBarrier : ARRIVAL.barrier;
+    const [a = 0, b = 0] = modifiers.includes('red') ? args.slice(1, -1) : args;
+    return { kind, a, b };
+  }
+  // wmma.load and wmma.store wait as bar.warp.sync does (analysis/blocks.ts), but order nothing.
+  if (modifiers.includes('warp') && source.mnemonic === mnemonic) return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
+  if (!modifiers.includes('sync')) return { kind: ARRIVAL.gathering, a: 0, b: 0 };
+  // Operations on matrices name nobody: they are for the whole warp.
+  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? args.at(-1) ?? -1 : -1, b: 0 };
+}
+
+/** At the beginning of a called function, whose frame's address is on the stack. */
+export function emitFrameCheck(e: Emitter, lowered: LoweredFunction): void {
+  const frames = e.around.check!.frames;
+  const number = frames.push({ name: lowered.source.name, bytes: lowered.frameBytes, variables: lowered.frameVariables }) - 1;
+  e.code.get(e.ctx).get(e.thread);
+  e.pushFrame();
+  e.code.i32(number);
+  e.call('check_frame');
+}
+
+export const gapOf = (check: boolean): number => check ? CHECK_GAP : 0;
