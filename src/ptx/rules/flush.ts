@@ -1,0 +1,25 @@
+// .ftz on what an instruction rounds to f32. A GPU makes zeros of results that are tiny in IEEE 754's sense "after
+// rounding": below the least normal number when rounded as if the exponent had no limit. That differs from a subnormal
+// result only where rounding with the limit gives the least normal number itself, so nothing else is looked at twice.
+
+import type { Emitter } from '../emit/emitter.js';
+
+/** The least normal f32. */
+const LEAST = 2 ** -126;
+
+/**
+ * Flushes the f32 on the stack. `decide` is for a result of the least normal magnitude: the result is on the stack, and
+ * it leaves what becomes of it, by one of the functions `unless_tiny…`.
+ */
+export function flushRounded(e: Emitter, decide: () => void): void {
+  const { code } = e;
+  const result = e.temp('f32');
+  e.call('flush_f32');
+  code.tee(result).op('f32.abs').f32(LEAST).op('f32.eq');
+  e.when(() => {
+    code.get(result);
+    decide();
+    code.set(result);
+  });
+  code.get(result);
+}
