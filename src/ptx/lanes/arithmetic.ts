@@ -52,16 +52,23 @@ function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void
 function flush(e: LaneEmitter): void {
   const { code } = e;
   const value = e.temp('v128');
-  code.tee(value).v128(SIGNS).op('v128.and').get(value);
-  code.get(value).op('f32x4.abs').v128(LEAST).op('f32x4.lt').op('v128.bitselect');
+  code.tee(value).get(value).op('f32x4.abs').v128(LEAST).op('f32x4.lt');
+  zeroed(e);
+}
+
+/** Takes a value and a mask: where the mask is set, the value's sign alone is left. */
+function zeroed(e: LaneEmitter): void {
+  e.code.i32(1).op('i32x4.shr_u').op('v128.andnot');
 }
 
 /** `flush` after rounding, as in rules/flush.ts. `exact` pushes the operands of the sum a*b+c that was rounded. */
 function flushRounded(e: LaneEmitter, exact: () => void): void {
   const { code } = e;
   const result = e.temp('v128');
-  flush(e);
-  code.tee(result).op('f32x4.abs').v128(LEAST).op('f32x4.eq').op('v128.any_true');
+  const magnitude = e.temp('v128');
+  code.tee(result).get(result).op('f32x4.abs').tee(magnitude).v128(LEAST).op('f32x4.lt');
+  zeroed(e);
+  code.set(result).get(magnitude).v128(LEAST).op('i32x4.eq').op('v128.any_true');
   e.when(() => {
     code.get(result);
     exact();
@@ -71,8 +78,8 @@ function flushRounded(e: LaneEmitter, exact: () => void): void {
   code.get(result);
 }
 
+/** The least normal f32. */
 const LEAST = [0x00800000, 0x00800000, 0x00800000, 0x00800000] as const;
-const SIGNS = [0x80000000, 0x80000000, 0x80000000, 0x80000000] as const;
 
 function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
   operand(e, arg, type, half);

@@ -14,6 +14,16 @@ const roundToOdd = (s: string, e: string): string => `
     (then (local.set ${s} (f64.reinterpret_i64 (i64.add (i64.reinterpret_f64 ${s})
       (select 1L -1L (i32.eq (f64.gt ${e} 0d) (f64.gt ${s} 0d))))))))`;
 
+const fusedF32 = (name: string, type: 'f32' | 'f64', result: string): string => `
+(func $${name} (param $a $b $c f32) (result ${type}) (local $p $d $s $t $e f64)
+  (local.set $p (f64.mul (f64.promote_f32 $a) (f64.promote_f32 $b)))
+  (local.set $d (f64.promote_f32 $c))
+  (local.set $s (f64.add $p $d))
+  (if (i32.eqz (f64.lt (f64.abs $s) inf_d)) (then (return ${result})))
+  ${twoSum('$s', '$p', '$d', '$e', '$t')}
+  ${roundToOdd('$s', '$e')}
+  ${result})`;
+
 export const FLOAT_FUNCTIONS = `
 (func $flush_f32 (param $x f32) (result f32)
   (select (f32.copysign 0f $x) $x (f32.lt (f32.abs $x) 0x1p-126f)))
@@ -24,16 +34,10 @@ export const FLOAT_FUNCTIONS = `
 (func $saturate_f64 (param $x f64) (result f64)
   (select (select $x 1d (f64.lt $x 1d)) 0d (f64.gt $x 0d)))
 
-;; a*b+c of f32 in f64: the product is exact, the sum is rounded to odd so that a second rounding is the only one.
-(func $fma_odd_f32 (param $a $b $c f32) (result f64) (local $p $d $s $t $e f64)
-  (local.set $p (f64.mul (f64.promote_f32 $a) (f64.promote_f32 $b)))
-  (local.set $d (f64.promote_f32 $c))
-  (local.set $s (f64.add $p $d))
-  (if (i32.eqz (f64.lt (f64.abs $s) inf_d)) (then (return $s)))
-  ${twoSum('$s', '$p', '$d', '$e', '$t')}
-  ${roundToOdd('$s', '$e')}
-  $s)
-(func $fma_f32 (param $a $b $c f32) (result f32) (f32.demote_f64 (call $fma_odd_f32 $a $b $c)))
+;; fma.rn.f32: the product is exact in f64, the sum is rounded to odd so that the second rounding is the only one.
+${fusedF32('fma_f32', 'f32', '(f32.demote_f64 $s)')}
+;; The sum before that second rounding.
+${fusedF32('fma_odd_f32', 'f64', '$s')}
 
 ;; .ftz on r, rounded from x to the least normal magnitude or above: zero if x rounds to less than that with an exponent
 ;; that has no limit. To nearest, the tie 2^-126 (1 - 2^-25) is up; in a direction, 2^-126 (1 - 2^-24) needs no rounding.
