@@ -6,7 +6,7 @@ import type { Emitter } from '../emit/emitter.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { flushRounded } from './flush.js';
+import { flush, flushRounded } from './flush.js';
 import { HALF_RULES, isHalf } from './half.js';
 import { widenHalf } from './half-values.js';
 import { INTEGER_RULES, isInteger } from './integer.js';
@@ -24,7 +24,7 @@ export function rounding(e: Emitter): number {
 /** Pushes operand `index`, flushed if .ftz says so. */
 function operand(e: Emitter, index: number, type: ScalarType): void {
   e.push(e.arg(index), type);
-  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
 /** What .ftz makes of a result of the least normal magnitude, for operations that round such ones: see `flushRounded`. */
@@ -34,7 +34,7 @@ type Decide = (e: Emitter, push: PushOperand) => void;
 function finish(e: Emitter, type: ScalarType, push?: PushOperand, decide?: Decide): void {
   if (e.has('ftz') && type.wasm === 'f32') {
     if (push && decide) flushRounded(e, () => { decide(e, push); });
-    else e.call('flush_f32');
+    else flush(e);
   }
   // Saturation makes NaN zero.
   if (e.has('sat')) e.call(`saturate_${type.wasm}`);
@@ -172,7 +172,7 @@ const inPairs = ({ compute, decide }: Operation): Rule => e => {
   [0, 32].forEach(shift => {
     const push = (index: number): void => {
       code.get(wholes[index]!).i64(shift).op('i64.shr_u').op('i32.wrap_i64').op('f32.reinterpret_i32');
-      if (e.has('ftz')) e.call('flush_f32');
+      if (e.has('ftz')) flush(e);
     };
     compute(e, F32, push);
     finish(e, F32, push, decide);

@@ -25,8 +25,6 @@ const fusedF32 = (name: string, type: 'f32' | 'f64', result: string): string => 
   ${result})`;
 
 export const FLOAT_FUNCTIONS = `
-(func $flush_f32 (param $x f32) (result f32)
-  (select (f32.copysign 0f $x) $x (f32.lt (f32.abs $x) 0x1p-126f)))
 (func $flush_f64 (param $x f64) (result f64)
   (select (f64.copysign 0d $x) $x (f64.lt (f64.abs $x) 0x1p-1022d)))
 (func $saturate_f32 (param $x f32) (result f32)
