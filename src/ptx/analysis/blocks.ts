@@ -71,7 +71,7 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
       close({ kind: 'jump', to: next() });
       continue;
     }
-    const leaves = mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap';
+    const leaves = mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap' || mnemonic === 'brkpt';
     if (meetsFirst(mnemonic, modifiers)) {
       const meeting: Inst = { ...inst, mnemonic: 'bar', modifiers: ['warp', 'sync'], args: [{ kind: 'integer', value: -1n, at: inst.source.start }], predicate: undefined, defs: [], uses: [] };
       // All threads of the warp execute it or none does, so the predicate need not be looked at twice.
@@ -93,7 +93,8 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
     const bare: Inst = { ...inst, predicate: undefined };
     assignRoles(bare);
     if (cut !== undefined) close({ kind: 'cut', inst: bare, cut, to: next() });
-    else if (mnemonic === 'trap') close({ kind: 'trap', inst: bare });
+    // Where nobody debugs a breakpoint ends the kernel as a trap does (seen on an H200).
+    else if (mnemonic === 'trap' || mnemonic === 'brkpt') close({ kind: 'trap', inst: bare });
     else close({ kind: mnemonic === 'exit' ? 'exit' : 'return' });
     // The branch around it needs a block to land on.
     if (predicate || cut !== undefined) current = open();

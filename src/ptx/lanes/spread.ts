@@ -22,7 +22,7 @@ const PURE = new Set(['add', 'sub', 'mul', 'mad', 'mul24', 'mad24', 'sad', 'div'
   'cnot', 'lop3', 'shf', 'shl', 'shr', 'mov', 'copy', 'cvt', 'cvta', 'prmt', 'bfe', 'bfi', 'bfind', 'brev', 'clz', 'popc', 'dp4a',
   'dp2a', 'bmsk', 'isspacep']);
 /** Once for the group is as good as once for each thread, if all threads have the same operands. */
-const IDEMPOTENT = new Set(['ld', 'ldu', 'st', 'membar', 'fence', 'prefetch', 'prefetchu', 'discard', 'applypriority', 'brkpt', 'pmevent']);
+const IDEMPOTENT = new Set(['ld', 'ldu', 'st', 'membar', 'fence', 'prefetch', 'prefetchu', 'discard', 'applypriority', 'pmevent']);
 
 export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !isCarry(inst);
 

@@ -144,7 +144,7 @@ describe('special registers', () => {
 });
 
 it('instructions that are hints or do nothing here leave everything as it is', () => {
-  const { out, outcome } = run(`mov.u32 %r0, 5; brkpt; pmevent 3; pmevent.mask 7; setmaxnreg.inc.sync.aligned.u32 64; griddepcontrol.wait; griddepcontrol.launch_dependents; nanosleep.u32 20; prefetch.global.L2 [%o]; prefetchu.L1 [%o];
+  const { out, outcome } = run(`mov.u32 %r0, 5; pmevent 3; pmevent.mask 7; setmaxnreg.inc.sync.aligned.u32 64; griddepcontrol.wait; griddepcontrol.launch_dependents; nanosleep.u32 20; prefetch.global.L2 [%o]; prefetchu.L1 [%o];
     applypriority.global.L2::evict_normal [%o], 128; membar.gl; fence.sc.cluster; fence.proxy.async.shared::cta; fence.mbarrier_init.release.cluster; createpolicy.fractional.L2::evict_last.b64 %l0; st.global.L2::cache_hint.u32 [%o], %r0, %l0;`);
   expect(outcome.status).toBe(STATUS.done);
   expect(out[0]).toBe(5);

@@ -231,5 +231,5 @@ export const CONTROL_RULES: readonly RuleRow[] = [
   ['mov', move], ['copy', copy], ['call', call],
   ['membar', fence], ['fence', fence], ['bar', arrive], ['barrier', arrive],
   ['alloca', allocate], ['stacksave', saveStack], ['stackrestore', restoreStack],
-  ['nanosleep', nothing], ['brkpt', nothing], ['pmevent', nothing], ['setmaxnreg', nothing], ['griddepcontrol', nothing],
+  ['nanosleep', nothing], ['pmevent', nothing], ['setmaxnreg', nothing], ['griddepcontrol', nothing],
 ];

@@ -13,7 +13,7 @@ const NOTES: Readonly<Record<string, string>> = {
   atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once',
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: a block is alone in its cluster; `arrive` is taken together with `wait`',
-  brkpt: 'does nothing',
+  brkpt: 'ends the launch with an error: nobody debugs',
   call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail` are provided',
   cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
   createpolicy: 'policies change nothing: all are zero',

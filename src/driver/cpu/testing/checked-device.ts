@@ -71,8 +71,8 @@ export class CheckedDevice {
 export function kernelOf(pointers: number, body: string, before = ''): string {
   const params = Array.from({ length: pointers }, (_, i) => `.param .u64 p${i}`).join(', ');
   const loads = Array.from({ length: pointers }, (_, i) => `ld.param.u64 %rd${i}, [p${i}];`).join(' ');
-  return `.version 8.7
-.target sm_80
+  return `.version 8.8
+.target sm_100
 .address_size 64
 ${before}
 .visible .entry k(${params}) {
