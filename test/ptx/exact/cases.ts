@@ -1,5 +1,5 @@
 /** Every IEEE operation and conversion with every rounding and modifier, as rows: the instruction, and what it must give. */
-import { BF16, F16, F32, F64, FORMATS, INTEGERS, INTEGRAL_MODES, MODES, NAN, add, clamp, convertFloat, divide, floatToInteger, flush, flushing, fma, integerToFloat,
+import { BF16, F16, F32, F64, FORMATS, INTEGERS, INTEGRAL_MODES, MODES, add, clamp, convertFloat, divide, floatToInteger, flush, flushing, fma, integerToFloat,
   multiply, reciprocal, rectify, roundToIntegral, saturate, squareRoot, subtract } from './reference.js';
 import type { Format, Integer, Mode, Result } from './reference.js';
 

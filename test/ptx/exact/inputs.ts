@@ -1,4 +1,4 @@
-/** Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, and random bits of all exponents; and such as make tiny results. */
+/** Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, random bits of all exponents, and what makes tiny results. */
 import type { Case } from './cases.js';
 import { FORMATS, INTEGERS } from './reference.js';
 import { Random } from '../fuzz/random.js';
