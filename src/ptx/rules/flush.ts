@@ -21,12 +21,23 @@ export function flush(e: Emitter): void {
 export function flushRounded(e: Emitter, decide: () => void): void {
   const { code } = e;
   const result = e.temp('f32');
-  flush(e);
-  code.tee(result).op('f32.abs').f32(LEAST).op('f32.eq');
+  // The sign is shifted out.
+  const compareToLeast = (comparison: 'eq' | 'le_u'): void => {
+    code.get(result).op('i32.reinterpret_f32').i32(1).op('i32.shl').i32(0x01000000).op(`i32.${comparison}`);
+  };
+  code.set(result);
+  compareToLeast('le_u');
+  // One branch, which most results do not take.
   e.when(() => {
     code.get(result);
-    decide();
+    flush(e);
     code.set(result);
+    compareToLeast('eq');
+    e.when(() => {
+      code.get(result);
+      decide();
+      code.set(result);
+    });
   });
   code.get(result);
 }
