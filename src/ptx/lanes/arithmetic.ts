@@ -52,19 +52,45 @@ function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void
 function flush(e: LaneEmitter): void {
   const { code } = e;
   const value = e.temp('v128');
-  code.tee(value).v128(SIGNS).op('v128.and').get(value);
-  code.get(value).op('f32x4.abs').v128([0x00800000, 0x00800000, 0x00800000, 0x00800000]).op('f32x4.lt').op('v128.bitselect');
+  code.tee(value).get(value).op('f32x4.abs').v128(LEAST).op('f32x4.lt');
+  zeroed(e);
 }
 
-const SIGNS = [0x80000000, 0x80000000, 0x80000000, 0x80000000] as const;
+/** Takes a value and a mask: where the mask is set, the value's sign alone is left. */
+function zeroed(e: LaneEmitter): void {
+  e.code.i32(1).op('i32x4.shr_u').op('v128.andnot');
+}
+
+/** `flush` after rounding, as in rules/flush.ts. `exact` pushes the operands of the sum a*b+c that was rounded. */
+function flushRounded(e: LaneEmitter, exact: () => void): void {
+  const { code } = e;
+  const result = e.temp('v128');
+  const magnitude = e.temp('v128');
+  code.tee(result).get(result).op('f32x4.abs').tee(magnitude).v128(LEAST).op('f32x4.lt');
+  zeroed(e);
+  code.set(result).get(magnitude).v128(LEAST).op('i32x4.eq').op('v128.any_true');
+  e.when(() => {
+    code.get(result);
+    exact();
+    e.call('unless_tiny_sums');
+    code.set(result);
+  });
+  code.get(result);
+}
+
+/** The least normal f32. */
+const LEAST = [0x00800000, 0x00800000, 0x00800000, 0x00800000] as const;
 
 function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
   operand(e, arg, type, half);
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
-function floatResult(e: LaneEmitter, type: ScalarType, half: number): void {
-  if (e.has('ftz') && type.wasm === 'f32') flush(e);
+function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
+  if (e.has('ftz') && type.wasm === 'f32') {
+    if (exact) flushRounded(e, exact);
+    else flush(e);
+  }
   e.popLanes(e.inst.args[0]!, half);
 }
 
@@ -79,7 +105,11 @@ const binary = (integer: string | undefined, float: string | undefined): LaneRul
       else operand(e, e.inst.args[index]!, type, half);
     }
     e.code.op(`${shapeOf(type)}.${operation}`);
-    floatResult(e, type, half);
+    // Sums and differences that are subnormal are exact.
+    floatResult(e, type, half, operation !== 'mul' ? undefined : () => {
+      for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
+      e.code.v128([0, 0, 0, 0]);
+    });
   }
   return true;
 };
@@ -155,7 +185,7 @@ const fused: LaneRule = e => {
   for (const half of halves(type)) {
     for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
     e.code.op(`${shapeOf(type)}.relaxed_madd`);
-    floatResult(e, type, half);
+    floatResult(e, type, half, () => { for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half); });
   }
   return true;
 };
@@ -202,7 +232,7 @@ function exactFused(e: LaneEmitter, type: ScalarType): boolean {
     }
   });
   code.get(result);
-  floatResult(e, type, 0);
+  floatResult(e, type, 0, () => { for (const local of locals) code.get(local); });
   return true;
 }
 

@@ -3,6 +3,7 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { flush } from './flush.js';
 import { flushHalf, widenHalf } from './half-values.js';
 import type { RuleRow } from './rule.js';
 
@@ -74,7 +75,7 @@ export function pushComparable(e: Emitter, index: number, type: ScalarType): Sca
     widenComparable(e, type);
     return scalarType('f32');
   }
-  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  if (e.has('ftz') && type.wasm === 'f32') flush(e);
   return type;
 }
 
@@ -208,7 +209,7 @@ function selectBySign(e: Emitter): void {
   e.push(e.arg(2), type);
   e.push(e.arg(3), control);
   if (control.wasm === 'f32') {
-    if (e.has('ftz')) e.call('flush_f32');
+    if (e.has('ftz')) flush(e);
     code.f32(0).op('f32.ge');
   } else {
     code.i32(0).op('i32.ge_s');

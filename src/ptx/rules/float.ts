@@ -6,6 +6,7 @@ import type { Emitter } from '../emit/emitter.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { flush, flushRounded } from './flush.js';
 import { HALF_RULES, isHalf } from './half.js';
 import { widenHalf } from './half-values.js';
 import { INTEGER_RULES, isInteger } from './integer.js';
@@ -23,20 +24,26 @@ export function rounding(e: Emitter): number {
 /** Pushes operand `index`, flushed if .ftz says so. */
 function operand(e: Emitter, index: number, type: ScalarType): void {
   e.push(e.arg(index), type);
-  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+  if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
+/** What .ftz makes of a result of the least normal magnitude, for operations that round such ones: see `flushRounded`. */
+type Decide = (e: Emitter, push: PushOperand) => void;
+
 /** Flushes and saturates the result on the stack. */
-function finish(e: Emitter, type: ScalarType): void {
-  if (e.has('ftz') && type.wasm === 'f32') e.call('flush_f32');
+function finish(e: Emitter, type: ScalarType, push?: PushOperand, decide?: Decide): void {
+  if (e.has('ftz') && type.wasm === 'f32') {
+    if (push && decide) flushRounded(e, () => { decide(e, push); });
+    else flush(e);
+  }
   // Saturation makes NaN zero.
   if (e.has('sat')) e.call(`saturate_${type.wasm}`);
   else canonicalNaN(e, type);
 }
 
 /** Flushes and saturates the result on the stack and writes it. */
-function result(e: Emitter, type: ScalarType): void {
-  finish(e, type);
+function result(e: Emitter, type: ScalarType, push?: PushOperand, decide?: Decide): void {
+  finish(e, type, push, decide);
   e.pop(e.arg(0), type);
 }
 
@@ -125,18 +132,33 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
   code.get(rounded);
 };
 
-const COMPUTE = new Map<string, Compute>([
-  ['add', arithmetic('add')], ['sub', arithmetic('sub')], ['mul', arithmetic('mul')], ['fma', fusedMultiplyAdd], ['mad', fusedMultiplyAdd],
+interface Operation { compute: Compute; decide?: Decide }
+
+/** A product is a sum with zero. */
+const unlessTinySum = (count: 2 | 3): Decide => (e, push) => {
+  push(1);
+  push(2);
+  if (count === 3) push(3);
+  else e.code.f32(0);
+  e.code.i32(rounding(e));
+  e.call('unless_tiny_sum');
+};
+
+// Sums that are subnormal are exact.
+const OPERATIONS = new Map<string, Operation>([
+  ['add', { compute: arithmetic('add') }], ['sub', { compute: arithmetic('sub') }], ['mul', { compute: arithmetic('mul'), decide: unlessTinySum(2) }],
+  ...['fma', 'mad'].map((name): [string, Operation] => [name, { compute: fusedMultiplyAdd, decide: unlessTinySum(3) }]),
 ]);
 
-const computed = (compute: Compute): Rule => e => {
+const computed = ({ compute, decide }: Operation): Rule => e => {
   const type = e.type();
-  compute(e, type, index => { operand(e, index, type); });
-  result(e, type);
+  const push = (index: number): void => { operand(e, index, type); };
+  compute(e, type, push);
+  result(e, type, push, decide);
 };
 
 /** Two singles in one 64-bit register, each computed by itself. */
-const inPairs = (compute: Compute): Rule => e => {
+const inPairs = ({ compute, decide }: Operation): Rule => e => {
   const { code } = e;
   const type = e.type();
   const wholes = e.inst.args.map((arg, index) => {
@@ -148,11 +170,12 @@ const inPairs = (compute: Compute): Rule => e => {
     return local;
   });
   [0, 32].forEach(shift => {
-    compute(e, F32, index => {
+    const push = (index: number): void => {
       code.get(wholes[index]!).i64(shift).op('i64.shr_u').op('i32.wrap_i64').op('f32.reinterpret_i32');
-      if (e.has('ftz')) e.call('flush_f32');
-    });
-    finish(e, F32);
+      if (e.has('ftz')) flush(e);
+    };
+    compute(e, F32, push);
+    finish(e, F32, push, decide);
     code.op('i32.reinterpret_f32').op('i64.extend_i32_u');
     if (shift) code.i64(shift).op('i64.shl').op('i64.or');
   });
@@ -160,7 +183,7 @@ const inPairs = (compute: Compute): Rule => e => {
 };
 
 /** `add.f32.f16 d, a, c` and its kind: all operands but the last are halves, and the result is rounded once. */
-const mixed = (compute: Compute): Rule => e => {
+const mixed = ({ compute }: Operation): Rule => e => {
   const half = e.type();
   const last = e.inst.args.length - 1;
   compute(e, F32, index => {
@@ -176,19 +199,29 @@ const mixed = (compute: Compute): Rule => e => {
 
 function divide(e: Emitter): void {
   const type = e.type();
-  const { code } = e;
-  const { wasm } = type;
   e.argCount(3);
-  operand(e, 1, type);
-  operand(e, 2, type);
+  quotient(e, type, index => { operand(e, index, type); });
+}
+
+/** Writes what `push` gives for 1 divided by what it gives for 2. */
+function quotient(e: Emitter, type: ScalarType, push: PushOperand): void {
+  const { wasm } = type;
   const mode = rounding(e);
+  push(1);
+  push(2);
   if (mode === 0) {
-    code.op(`${wasm}.div`);
-  } else {
-    code.i32(mode);
-    e.call(`div_directed_${wasm}`);
+    // No quotient is so little less than the least normal number that it would be rounded to that.
+    e.code.op(`${wasm}.div`);
+    result(e, type);
+    return;
   }
-  result(e, type);
+  e.code.i32(mode);
+  e.call(`div_directed_${wasm}`);
+  result(e, type, push, () => {
+    push(1);
+    push(2);
+    e.call('unless_tiny_quotient');
+  });
 }
 
 function reciprocal(e: Emitter): void {
@@ -196,21 +229,15 @@ function reciprocal(e: Emitter): void {
   const { code } = e;
   const { wasm } = type;
   e.argCount(2);
-  const mode = rounding(e);
   if (wasm === 'f64' && e.has('approx')) {
     approximateReciprocal(e);
     return;
   }
-  if (wasm === 'f32') code.f32(1);
-  else code.f64(1);
-  operand(e, 1, type);
-  if (mode === 0) {
-    code.op(`${wasm}.div`);
-  } else {
-    code.i32(mode);
-    e.call(`div_directed_${wasm}`);
-  }
-  result(e, type);
+  quotient(e, type, index => {
+    if (index === 2) operand(e, 1, type);
+    else if (wasm === 'f32') code.f32(1);
+    else code.f64(1);
+  });
 }
 
 /** Pushes an f64 operand with its low word cleared and subnormals flushed. */
@@ -325,7 +352,7 @@ function copySign(e: Emitter): void {
 }
 
 const FLOAT_RULES = new Map<string, Rule>([
-  ...[...COMPUTE].map(([name, compute]): [string, Rule] => [name, computed(compute)]), ['div', divide], ['rcp', reciprocal],
+  ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]), ['div', divide], ['rcp', reciprocal],
   ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
   ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
   ['ex2', approximate(e => { e.call('exp2'); })], ['lg2', approximate(e => { e.call('log2'); })],
@@ -340,9 +367,9 @@ function byType(mnemonic: string): Rule {
   const integer = integers.get(mnemonic);
   const float = FLOAT_RULES.get(mnemonic);
   const half = HALF_RULES.get(mnemonic);
-  const compute = COMPUTE.get(mnemonic);
-  const pair = compute && inPairs(compute);
-  const mix = compute && mixed(compute);
+  const operation = OPERATIONS.get(mnemonic);
+  const pair = operation && inPairs(operation);
+  const mix = operation && mixed(operation);
   return (e: Emitter, inst: Inst) => {
     const type = e.type();
     const rule = isInteger(type) ? integer : isHalf(type) ? (e.types().length === 2 ? mix : half)

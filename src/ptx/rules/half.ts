@@ -47,7 +47,6 @@ function perHalf(e: Emitter, first: number, count: number, body: (type: ScalarTy
 /** Saturation to [0, 1] and .relu on the half on the stack. */
 function finish(e: Emitter, type: ScalarType): void {
   const { code } = e;
-  if (e.has('ftz')) flushHalf(e, type);
   if (!e.has('sat') && !e.has('relu')) return;
   const bits = e.temp('i32');
   const one = oneBits(type);
@@ -85,7 +84,7 @@ const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
       // A zero of the product's sign leaves the product's own zero alone.
       else code.get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and');
     }
-    e.call(type.name === 'bf16' ? 'fma_bf16' : 'fma_f16');
+    e.call(type.name === 'bf16' ? 'fma_bf16' : e.has('ftz') ? 'fma_ftz_f16' : 'fma_f16');
     finish(e, type);
     if (!e.has('oob')) return;
     // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result zero.

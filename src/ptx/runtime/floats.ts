@@ -14,9 +14,17 @@ const roundToOdd = (s: string, e: string): string => `
     (then (local.set ${s} (f64.reinterpret_i64 (i64.add (i64.reinterpret_f64 ${s})
       (select 1L -1L (i32.eq (f64.gt ${e} 0d) (f64.gt ${s} 0d))))))))`;
 
+const fusedF32 = (name: string, type: 'f32' | 'f64', result: string): string => `
+(func $${name} (param $a $b $c f32) (result ${type}) (local $p $d $s $t $e f64)
+  (local.set $p (f64.mul (f64.promote_f32 $a) (f64.promote_f32 $b)))
+  (local.set $d (f64.promote_f32 $c))
+  (local.set $s (f64.add $p $d))
+  (if (i32.eqz (f64.lt (f64.abs $s) inf_d)) (then (return ${result})))
+  ${twoSum('$s', '$p', '$d', '$e', '$t')}
+  ${roundToOdd('$s', '$e')}
+  ${result})`;
+
 export const FLOAT_FUNCTIONS = `
-(func $flush_f32 (param $x f32) (result f32)
-  (select (f32.copysign 0f $x) $x (f32.lt (f32.abs $x) 0x1p-126f)))
 (func $flush_f64 (param $x f64) (result f64)
   (select (f64.copysign 0d $x) $x (f64.lt (f64.abs $x) 0x1p-1022d)))
 (func $saturate_f32 (param $x f32) (result f32)
@@ -25,14 +33,23 @@ export const FLOAT_FUNCTIONS = `
   (select (select $x 1d (f64.lt $x 1d)) 0d (f64.gt $x 0d)))
 
 ;; fma.rn.f32: the product is exact in f64, the sum is rounded to odd so that the second rounding is the only one.
-(func $fma_f32 (param $a $b $c f32) (result f32) (local $p $d $s $t $e f64)
-  (local.set $p (f64.mul (f64.promote_f32 $a) (f64.promote_f32 $b)))
-  (local.set $d (f64.promote_f32 $c))
-  (local.set $s (f64.add $p $d))
-  (if (i32.eqz (f64.lt (f64.abs $s) inf_d)) (then (return (f32.demote_f64 $s))))
-  ${twoSum('$s', '$p', '$d', '$e', '$t')}
-  ${roundToOdd('$s', '$e')}
-  (f32.demote_f64 $s))
+${fusedF32('fma_f32', 'f32', '(f32.demote_f64 $s)')}
+;; The sum before that second rounding.
+${fusedF32('fma_odd_f32', 'f64', '$s')}
+
+;; .ftz on r, rounded from x to the least normal magnitude or above: zero if x rounds to less than that with an exponent
+;; that has no limit. To nearest, the tie 2^-126 (1 - 2^-25) is up; in a direction, 2^-126 (1 - 2^-24) needs no rounding.
+(func $unless_tiny (param $r f32) (param $x f64) (param $mode i32) (result f32)
+  (select (f32.copysign 0f $r) $r (select (f64.le (f64.abs $x) 0x1.fffffep-127d) (f64.lt (f64.abs $x) 0x1.ffffffp-127d) $mode)))
+(func $unless_tiny_sum (param $r $a $b $c f32) (param $mode i32) (result f32)
+  (call $unless_tiny $r (call $fma_odd_f32 $a $b $c) $mode))
+;; A quotient that is less is so much less that every rounding without limit is, too.
+(func $unless_tiny_quotient (param $r $a $b f32) (result f32)
+  (select (f32.copysign 0f $r) $r (f64.lt (f64.abs (f64.promote_f32 $a)) (f64.mul (f64.abs (f64.promote_f32 $b)) 0x1p-126d))))
+(func $unless_tiny_sums (param $r $a $b $c v128) (result v128)
+${[0, 1, 2, 3].map(lane => `  (local.set $r (f32x4.replace_lane ${lane} $r (call $unless_tiny_sum
+    ${['$r', '$a', '$b', '$c'].map(v => `(f32x4.extract_lane ${lane} ${v})`).join(' ')} 0)))`).join('\n')}
+  $r)
 
 ;; r has been rounded to nearest; cmp is the sign of r - exact. One ulp back if r is on the wrong side.
 (func $directed_f32 (param $r f32) (param $cmp $mode i32) (result f32) (local $bits i32)
@@ -299,9 +316,14 @@ ${['f32', 'f64'].map(t => ['min', 'max'].map(op => `
 (func $f64_to_f16 (param $x f64) (result i32) (call $f64_to_small $x 10 15 0))
 (func $f64_to_bf16 (param $x f64) (result i32) (call $f64_to_small $x 7 127 0))
 
-(func $fma_f16 (param $a $b $c i32) (result i32)
-  (call $f64_to_f16 (f64.add (f64.mul (f64.promote_f32 (call $f16_to_f32 $a)) (f64.promote_f32 (call $f16_to_f32 $b)))
-    (f64.promote_f32 (call $f16_to_f32 $c)))))
+(func $fma_sum_f16 (param $a $b $c i32) (result f64)
+  (f64.add (f64.mul (f64.promote_f32 (call $f16_to_f32 $a)) (f64.promote_f32 (call $f16_to_f32 $b)))
+    (f64.promote_f32 (call $f16_to_f32 $c))))
+(func $fma_f16 (param $a $b $c i32) (result i32) (call $f64_to_f16 (call $fma_sum_f16 $a $b $c)))
+;; Tiny sums, those below 2^-14 (1 - 2^-12), as zeros of their sign; see unless_tiny.
+(func $fma_ftz_f16 (param $a $b $c i32) (result i32) (local $x f64)
+  (local.set $x (call $fma_sum_f16 $a $b $c))
+  (call $f64_to_f16 (select (f64.copysign 0d $x) $x (f64.lt (f64.abs $x) 0x1.ffep-15d))))
 (func $bf16_to_f64 (param $h i32) (result f64) (f64.promote_f32 (f32.reinterpret_i32 (i32.shl $h 16))))
 ;; bf16 has the exponents of f32: the sum may need more than 53 bits, hence the rounding to odd.
 (func $fma_bf16 (param $a $b $c i32) (result i32) (local $p $d $s $t $e f64)

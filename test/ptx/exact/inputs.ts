@@ -1,4 +1,4 @@
-/** Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, and random bits of all exponents. */
+/** Operands of a case: all there are of 16 bits, otherwise edges and their neighbours, ties, random bits of all exponents, and what makes tiny results. */
 import type { Case } from './cases.js';
 import { FORMATS, INTEGERS } from './reference.js';
 import { Random } from '../fuzz/random.js';
@@ -50,8 +50,47 @@ function randomFloat(random: Random, type: string): bigint {
 const randomValue = (random: Random, type: string): bigint =>
   FORMATS[type] ? randomFloat(random, type) : randomBits(random, widthOf(type)) >> BigInt(random.below(widthOf(type)));
 
+/** Operands whose results lie about the least normal number, where .ftz decides by how they are rounded. */
+function tiny({ instruction, operands: [type] }: Case, random: Random): bigint[] {
+  const format = FORMATS[type!];
+  if (!format) return [];
+  const { bits, mantissa, bias } = format;
+  const top = 1n << BigInt(mantissa);
+  const sign = (): bigint => BigInt(random.below(2)) << BigInt(bits - 1);
+  const float = (significand: bigint, exponent: number): bigint => sign() | (BigInt(exponent) << BigInt(mantissa)) + (significand - top);
+  const step = (): bigint => BigInt(random.below(4) - 2);
+  const someSignificand = top | randomBits(random, mantissa);
+  /** Two whose product is about 2^exponent. */
+  const factors = (exponent: number): bigint[] => {
+    const both = exponent + 2 * bias - 1;
+    const one = 1 + random.below(both - 1);
+    return [float(someSignificand, one), float(2n * top * top / someSignificand + step(), both - one)];
+  };
+  switch (instruction.split('.')[0]) {
+    case 'mul': return factors(1 - bias);
+    case 'fma':
+      // The product alone, or one that takes a little from the least normal number, or adds a little.
+      return random.chance(3) ? [...factors(1 - bias), sign()] : [...factors(1 - bias - random.below(mantissa + 4)), float(top + BigInt(random.below(2)), 1)];
+    case 'div': {
+      const exponent = 1 + random.below(bias);
+      return [float(someSignificand + step(), exponent), float(someSignificand, exponent + bias - 1)];
+    }
+    case 'rcp': return [float(top + BigInt(random.below(4)), 2 * bias - 1)];
+    // The least normal f32, less some of the digits that only f64 has.
+    case 'cvt': return type === 'f64' ? [float(2n * top - (1n << BigInt(26 + random.below(5))) + step(), bias - 127)] : [];
+    default: return [];
+  }
+}
+
 /** Operand by operand; all lists have the same length, `count` or a little more. */
-export function inputsOf({ operands }: Case, count: number, seed: number, exhaustive = true): bigint[][] {
+export function inputsOf(one: Case, count: number, seed: number, exhaustive = true): bigint[][] {
+  const columns = operandsOf(one, count, seed, exhaustive);
+  const random = new Random(seed);
+  for (let index = 0; index < 256; index++) tiny(one, random).forEach((bits, place) => columns[place]!.push(bits));
+  return columns;
+}
+
+function operandsOf({ operands }: Case, count: number, seed: number, exhaustive: boolean): bigint[][] {
   const random = new Random(seed);
   const [first] = operands as [string];
   if (exhaustive && operands.length === 1 && widthOf(first) <= 16) return [Array.from({ length: 1 << widthOf(first) }, (_, value) => BigInt(value))];

@@ -5,7 +5,14 @@
  * Values are bits in a BigInt. A number is m * 2^e, or lies between m * 2^e and (m + 1) * 2^e where `more` is set.
  */
 
-export interface Format { name: string; bits: number; mantissa: number; bias: number }
+export interface Format {
+  name: string;
+  bits: number;
+  mantissa: number;
+  bias: number;
+  /** Tiny results are zeros of their sign: see `flushing`. */
+  flushes?: true;
+}
 export const F16: Format = { name: 'f16', bits: 16, mantissa: 10, bias: 15 };
 export const BF16: Format = { name: 'bf16', bits: 16, mantissa: 7, bias: 127 };
 export const F32: Format = { name: 'f32', bits: 32, mantissa: 23, bias: 127 };
@@ -51,20 +58,25 @@ function roundsUp(mode: Mode, negative: boolean, odd: boolean, rest: bigint, hal
   }
 }
 
+/** How often 2^target goes into m * 2^e, rounded. */
+function multiple(negative: boolean, m: bigint, e: number, more: boolean, target: number, mode: Mode): bigint {
+  if (target > e) {
+    const cut = BigInt(target - e);
+    const kept = m >> cut;
+    return kept + (roundsUp(mode, negative, (kept & 1n) === 1n, m & mask(target - e), 1n << cut - 1n, more) ? 1n : 0n);
+  }
+  const kept = m << BigInt(e - target);
+  return kept + (more && roundsUp(mode, negative, (kept & 1n) === 1n, 0n, 1n, true) ? 1n : 0n);
+}
+
 /** The number of a format that stands for m * 2^e. */
 export function encode(negative: boolean, m: bigint, e: number, more: boolean, f: Format, mode: Mode): bigint {
   if (m === 0n && !more) return signBit(negative, f);
   const least = 1 - f.bias - f.mantissa;
-  const target = Math.max(e + lengthOf(m) - 1 - f.mantissa, least);
-  let kept = m;
-  if (target > e) {
-    const cut = BigInt(target - e);
-    kept = m >> cut;
-    if (roundsUp(mode, negative, (kept & 1n) === 1n, m & mask(target - e), 1n << cut - 1n, more)) kept++;
-  } else {
-    kept <<= BigInt(e - target);
-    if (more && roundsUp(mode, negative, (kept & 1n) === 1n, 0n, 1n, true)) kept++;
-  }
+  const unlimited = e + lengthOf(m) - 1 - f.mantissa;
+  if (f.flushes && lengthOf(multiple(negative, m, e, more, unlimited, mode)) + unlimited - 1 < 1 - f.bias) return signBit(negative, f);
+  const target = Math.max(unlimited, least);
+  const kept = multiple(negative, m, e, more, target, mode);
   // The hidden bit adds one to the exponent field by itself, and so does a carry.
   const magnitude = kept + (BigInt(target - least) << BigInt(f.mantissa));
   const limit = infinity(false, f);
@@ -73,7 +85,13 @@ export function encode(negative: boolean, m: bigint, e: number, more: boolean, f
   return signBit(negative, f) | (away ? limit : limit - 1n);
 }
 
-/** .ftz: subnormals become zeros of their sign. */
+/**
+ * The format of results with .ftz. The ISA says that subnormal results become zeros, and an H200 takes IEEE 754's tininess
+ * after rounding for that: what is below the least normal number when it is rounded as if the exponent had no limit.
+ */
+export const flushing = (f: Format): Format => ({ ...f, flushes: true });
+
+/** .ftz of an operand: subnormals become zeros of their sign. */
 export function flush(bits: bigint, f: Format): bigint {
   const value = decode(bits, f);
   return value.kind === 'number' && value.m >> BigInt(f.mantissa) === 0n ? signBit(value.negative, f) : bits;

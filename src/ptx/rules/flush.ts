@@ -1,0 +1,32 @@
+// .ftz on f32. Of results that an instruction rounds, a GPU makes zeros of those that are tiny in IEEE 754's sense "after
+// rounding": below the least normal number when rounded as if the exponent had no limit. That differs from a subnormal
+// result only where rounding with the limit gives the least normal number itself, so nothing else is looked at twice.
+
+import type { Emitter } from '../emit/emitter.js';
+
+/** The least normal f32. */
+const LEAST = 2 ** -126;
+
+/** Makes a subnormal f32 on the stack a zero of its sign. */
+export function flush(e: Emitter): void {
+  const { code } = e;
+  const value = e.temp('f32');
+  code.set(value).f32(0).get(value).op('f32.copysign').get(value).get(value).op('f32.abs').f32(LEAST).op('f32.lt').op('select');
+}
+
+/**
+ * Flushes the f32 on the stack. `decide` is for a result of the least normal magnitude: the result is on the stack, and
+ * it leaves what becomes of it, by one of the functions `unless_tiny…`.
+ */
+export function flushRounded(e: Emitter, decide: () => void): void {
+  const { code } = e;
+  const result = e.temp('f32');
+  flush(e);
+  code.tee(result).op('f32.abs').f32(LEAST).op('f32.eq');
+  e.when(() => {
+    code.get(result);
+    decide();
+    code.set(result);
+  });
+  code.get(result);
+}
