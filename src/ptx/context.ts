@@ -52,6 +52,7 @@ export const FAULT = {
   runaway: 8,
   /** A watching function refused an access, in code compiled with `check`. */
   checked: 9,
+  breakpoint: 10,
 } as const;
 
 /** Addresses below this are never valid. */

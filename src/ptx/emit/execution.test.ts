@@ -158,7 +158,7 @@ describe('faults', () => {
   });
   it('trap', () => {
     expectFault(`${only} trap;\ndone: ret;`, 'trap', FAULT.trap, 5);
-    expectFault(`${only} brkpt;\ndone: ret;`, 'brkpt', FAULT.trap, 5);
+    expectFault(`${only} brkpt;\ndone: ret;`, 'brkpt', FAULT.breakpoint, 5);
   });
 });
 

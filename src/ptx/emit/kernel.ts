@@ -186,7 +186,7 @@ export class KernelEmitter extends ControlFlowEmitter {
         return;
       case 'trap':
         code.get(this.ctx).get(this.thread).i32(ending.inst.source.line);
-        this.call('fault_trap');
+        this.call(`fault_${ending.inst.mnemonic}`);
         this.leaveFaulted();
         return;
       case 'cut': {

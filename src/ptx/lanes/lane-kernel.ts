@@ -596,7 +596,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(this.ctx).get(this.base);
         this.pushBits(this.active);
         code.op('i32.ctz').op('i32.add').i32(ending.inst.source.line);
-        this.call('fault_trap');
+        this.call(`fault_${ending.inst.mnemonic}`);
         this.leaveFaulted();
         return;
       case 'cut': {

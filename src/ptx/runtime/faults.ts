@@ -13,6 +13,8 @@ export const FAULT_FUNCTIONS = `
 
 (func $fault_trap (param $ctx $thread $line i32)
   (call $fault $ctx ${FAULT.trap} $thread $line 0L))
+(func $fault_brkpt (param $ctx $thread $line i32)
+  (call $fault $ctx ${FAULT.breakpoint} $thread $line 0L))
 
 ;; An access of \`size\` bytes was refused: a bad address counts more than a crooked one.
 (func $fault_memory (param $ctx $thread i32) (param $address i64) (param $size $line i32) (local $top i64)

@@ -39,7 +39,8 @@ const STUCK: FaultKind = {
 const KINDS: Readonly<Record<number, FaultKind>> = {
   [FAULT.outOfBounds]: { result: CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, says: (address) => `read or write out of bounds at ${address}` },
   [FAULT.misaligned]: { result: CUresult.CUDA_ERROR_MISALIGNED_ADDRESS, says: (address) => `misaligned read or write at ${address}` },
-  [FAULT.trap]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed trap, or brkpt without a debugger' },
+  [FAULT.trap]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed trap' },
+  [FAULT.breakpoint]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed brkpt, and nobody debugs it' },
   [FAULT.assert]: { result: CUresult.CUDA_ERROR_ASSERT, says: (_, assertion) => assertion ?? 'an assertion failed' },
   [FAULT.divergentBarrier]: STUCK,
   [FAULT.stackOverflow]: { result: CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR, says: () => 'calls are nested deeper than the call stack' },
