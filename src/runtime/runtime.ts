@@ -68,6 +68,8 @@ interface Failed {
 const REMEMBERED_FAILURES = 65536;
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
+/** The context that is current on this thread, as far as is known here; 0 where it is not. */
+let currentContext = 0;
 /** After a pause of this length a driver call takes several times as long on this thread as on one that has not slept. */
 const COLD_MS = 0.6;
 
@@ -181,6 +183,8 @@ export class Runtime {
           idle: () => undefined,
         };
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
+        // Opening made its own context current.
+        currentContext = 0;
         runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
         return runtime;
       } catch (error) {
@@ -567,6 +571,7 @@ export class Runtime {
     if (this.lostError !== undefined) return Promise.reject(this.lostError);
     if (this.local !== undefined) {
       const { decoder } = this.local;
+      this.makeCurrent(decoder.driver);
       decoder.drain();
       try {
         return Promise.resolve(runProcedure(decoder.driver, name, args) as Awaited<ProcedureResult<N>>);
@@ -748,6 +753,7 @@ export class Runtime {
     }
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
+      this.makeCurrent(inline.driver);
       inline.drain();
       inline.settle(!this.cold);
     } finally {
@@ -775,6 +781,7 @@ export class Runtime {
     if (Atomics.load(control, WORD.parked) !== 0) return false;
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
     try {
+      this.makeCurrent(inline.driver);
       inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot || !this.cold);
     } finally {
       this.giveBack();
@@ -782,9 +789,18 @@ export class Runtime {
     return true;
   }
 
+  /** Several GPUs are worked from this thread in turns; most calls go to the context that is current on it. */
+  private makeCurrent(driver: Decoder['driver']): void {
+    const { context } = this.info;
+    if (context === currentContext || this.config.provider !== 'libcuda') return;
+    driver.cuCtxSetCurrent(context);
+    currentContext = context;
+  }
+
   private openInline(driver: Decoder['driver']): void {
     driver.cuInit(0);
-    driver.cuCtxSetCurrent(this.info.context);
+    currentContext = 0;
+    this.makeCurrent(driver);
     this.ownDriver = driver;
     // What is put off on the runtime thread cannot be continued here.
     if (this.info.mended) return;
@@ -801,6 +817,7 @@ export class Runtime {
   private localTurn(): boolean {
     const { local } = this;
     if (local === undefined) return false;
+    this.makeCurrent(local.decoder.driver);
     const busy = local.loop.turn();
     if (!busy) local.loop.look(performance.now());
     return busy;
@@ -849,6 +866,7 @@ export class Runtime {
   releasePinned(ms: number): void {
     const driver = this.ownDriver;
     if (driver === undefined || this.lostError !== undefined) return;
+    this.makeCurrent(driver);
     const { streams } = this.shared;
     const until = performance.now() + ms;
     const busy = (): boolean =>
