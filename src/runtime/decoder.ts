@@ -358,8 +358,6 @@ export class Decoder {
         const { memory, at } = records;
         const event = this.eventOf(memory, at);
         const waited = (memory[at]! & 0xff) === OP.wait ? memory[at + RECORD_BODY]! : 0;
-        // A fence goes before what is behind it, which may wait for whoever awaits the fence.
-        if (this.lazySlot !== -1) this.writeFence();
         const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
         // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
         if (again === undefined || again.consumed) {
@@ -739,7 +737,7 @@ export class Decoder {
         this.lazyStream = stream;
         this.lazyValue = memory[body + 1]!;
         // Here a driver call costs little, there the processor's caches may be cold.
-        if (!this.visiting || !this.limitLaunches) this.writeFence();
+        if (!this.visiting) this.writeFence();
         if ((memory[at]! & (FLAG_HOT << 8)) !== 0) this.hot = true;
         return;
       case OP.launchEx: {

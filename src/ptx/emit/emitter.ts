@@ -1,6 +1,7 @@
 // What instruction rules write with: operands in and out of WebAssembly locals, constants hoisted in front of the
 // thread loop, run-time functions, and errors that point at the instruction at hand.
 
+import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
 import type { DataLayout } from '../analysis/data-layout.js';
@@ -66,6 +67,7 @@ export abstract class Emitter {
   abstract readonly thread: number;
   /** True for registers that live inside one block only. */
   protected abstract isBlockLocal(register: Register): boolean;
+  protected abstract emitInst(inst: Inst): void;
   /** Leaves the function after a fault has been recorded. */
   abstract leaveFaulted(): void;
   /** Leaves because a called function faulted or exited. */
@@ -300,6 +302,33 @@ export abstract class Emitter {
       this.branchTo(go);
     }
     this.closeLabel();
+  }
+
+  /**
+   * Makes what is live at an entry: registers that were saved (`load`), those that are made again by the instruction that
+   * made them first, and what the warp that was waited for has given (`result`).
+   */
+  protected restoreEntry(
+    entry: number, live: readonly Register[], blocks: readonly Block[], remade: ReadonlyMap<number, Inst>, isSaved: (register: Register) => boolean,
+    load: (registers: readonly Register[]) => void, result: (inst: Inst) => void,
+  ): void {
+    const cut = blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
+    const waited = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst : undefined;
+    const loaded = live.filter(register => isSaved(register) && !waited?.defs.includes(register));
+    if (loaded.length) load(loaded);
+    const made = new Set<number>();
+    const make = (register: Register): void => {
+      const inst = remade.get(register.id);
+      if (!inst || made.has(register.id)) return;
+      made.add(register.id);
+      inst.uses.forEach(make);
+      this.emitInst(inst);
+    };
+    live.forEach(make);
+    if (!waited?.defs.length) return;
+    this.inst = waited;
+    result(waited);
+    this.endInstruction();
   }
 
   // ---- operands

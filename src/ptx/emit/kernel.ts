@@ -240,31 +240,11 @@ export class KernelEmitter extends ControlFlowEmitter {
   }
 
   private restore(entry: number): void {
-    const { code } = this;
-    const live = this.liveness.liveIn(entry);
-    const cut = this.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
-    const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
-    const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
-    if (loaded.length) {
+    const { code, slots } = this;
+    this.restoreEntry(entry, this.liveness.liveIn(entry), this.blocks, this.remade, register => slots.has(register.id), registers => {
       const frame = this.frameAddress();
-      for (const register of loaded) {
-        code.get(frame).memory(`${register.type.wasm}.load`, this.slots.get(register.id)).set(this.registerLocal(register));
-      }
-    }
-    const made = new Set<number>();
-    const make = (register: Register): void => {
-      const inst = this.remade.get(register.id);
-      if (!inst || made.has(register.id)) return;
-      made.add(register.id);
-      inst.uses.forEach(make);
-      this.emitInst(inst);
-    };
-    live.forEach(make);
-    if (cut?.kind === 'cut' && cut.cut !== 'sleep' && cut.inst.defs.length) {
-      this.inst = cut.inst;
-      emitWarpResult(this, cut.inst);
-      this.endInstruction();
-    }
+      for (const register of registers) code.get(frame).memory(`${register.type.wasm}.load`, slots.get(register.id)).set(this.registerLocal(register));
+    }, inst => { emitWarpResult(this, inst); });
   }
 
   protected backEdge(header: number, again: () => void): void {

@@ -267,31 +267,15 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.code.op('unreachable');
       return;
     }
-    const { kernel } = this;
-    const live = this.spills.needed(entry);
-    const cut = kernel.blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
-    const arriving = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst.defs : [];
-    const loaded = live.filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    const { blocks, remade } = this.kernel;
     this.block = undefined;
-    if (loaded.length) {
+    this.restoreEntry(entry, this.spills.needed(entry), blocks, remade, register => this.slots.has(register.id), registers => {
       const frame = this.frame();
       const first = { lane: -1 };
-      for (const register of loaded) this.load(register, frame, first);
-    }
-    const made = new Set<number>();
-    const make = (register: Register): void => {
-      const inst = kernel.remade.get(register.id);
-      if (!inst || made.has(register.id)) return;
-      made.add(register.id);
-      inst.uses.forEach(make);
-      this.emitInst(inst);
-    };
-    live.forEach(make);
-    if (cut?.kind === 'cut' && cut.cut !== 'sleep' && cut.inst.defs.length) {
-      this.inst = cut.inst;
-      this.forEachThread(false, [], cut.inst.defs, () => { emitWarpResult(this, cut.inst); });
-      this.endInstruction();
-    }
+      for (const register of registers) this.load(register, frame, first);
+    }, inst => {
+      this.forEachThread(false, [], inst.defs, () => { emitWarpResult(this, inst); });
+    });
   }
 
   /**

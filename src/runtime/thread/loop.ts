@@ -76,7 +76,6 @@ export class ThreadLoop {
   /** Decodes and lets the device work once. Returns whether there may be more to do at once. */
   turn(): boolean {
     let busy = this.decoder.drain();
-    this.decoder.settle();
     if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
     if (this.decoder.announcements.waiting) this.decoder.announcements.poll();
     if (this.polled !== undefined && Atomics.load(this.shared.control, WORD.lost) === 0) {
