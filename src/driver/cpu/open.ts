@@ -26,6 +26,8 @@ const LANES: readonly (string | undefined)[] = ['many', 'all', 'none'] satisfies
 export function openCpu(options: CpuOptions = {}): PolledDriver {
   enableRelaxedSimd();
   const lanes = options.lanes ?? process.env['ASYNC_CUDA_CPU_LANES'];
-  if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) throw new RangeError(`lanes is '${lanes}'; it must be many, all or none`);
+  if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) {
+    throw new RangeError(`${options.lanes === undefined ? 'ASYNC_CUDA_CPU_LANES' : 'lanes'} is '${lanes}'; it must be many, all or none`);
+  }
   return createCpuDriver({ compile, ...options, lanes: (lanes || 'many') as NonNullable<CpuOptions['lanes']> });
 }
