@@ -759,8 +759,8 @@ export class Decoder {
         else if (kind === COPY_PEER) {
           const to = this.context(memory[body]!);
           const from = this.context(memory[body + 3]!);
-          // Two threads may drive one device: then the two have one context.
-          if (to === from) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+          // Two threads may drive one device: then the two have one context. A capture takes no copy that names contexts.
+          if (to === from || this.isCapturing(stream)) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
           else this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!));
         }
         else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
@@ -879,7 +879,8 @@ export class Decoder {
         const from = memory[body + 5]!;
         const box = copy3D(memory, body, this.address(to), this.address(from));
         const between = { ...box, dstContext: this.context(to), srcContext: this.context(from) };
-        if (between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER) {
+        const apart = between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER;
+        if (apart && !this.isCapturing(stream)) {
           this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpy3DPeerAsync(between, streams[stream]!));
         } else driver.cuMemcpy3DAsync(box, streams[stream]!);
         return;
