@@ -339,7 +339,7 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    const event = this.shared.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
+    const event = this.shared.multi && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 ? this.nextEvent() : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 

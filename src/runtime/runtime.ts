@@ -33,6 +33,7 @@ import type { ProcedureArguments, ProcedureName, ProcedureResult } from './proce
 import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
+import { peek } from './shared-words.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -693,7 +694,7 @@ export class Runtime {
   }
 
   private wakeNow(): void {
-    if (Atomics.load(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
+    if (peek(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
   }
 
   /**
@@ -707,7 +708,7 @@ export class Runtime {
     }
     if (!this.visited) this.cold = this.isCold();
     // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done sooner there.
-    if (Atomics.load(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
+    if (peek(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
       this.wake();
       return;
     }
@@ -742,11 +743,11 @@ export class Runtime {
       return;
     }
     const { control } = this.shared;
-    if (Atomics.load(control, WORD.state) !== STATE.sleeping) return;
+    if (peek(control, WORD.state) !== STATE.sleeping) return;
     const { inline } = this;
     if (
       inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS * 2 ||
-      Atomics.load(control, WORD.parked) !== 0
+      peek(control, WORD.parked) !== 0
     ) {
       this.wake();
       return;
@@ -770,7 +771,7 @@ export class Runtime {
   private giveBack(): void {
     const { control } = this.shared;
     Atomics.store(control, WORD.state, STATE.sleeping);
-    if (Atomics.load(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
+    if (peek(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
   }
 
   /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
@@ -778,7 +779,7 @@ export class Runtime {
     const { inline } = this;
     if (inline === undefined || !this.ring.drained) return false;
     const { control } = this.shared;
-    if (Atomics.load(control, WORD.parked) !== 0) return false;
+    if (peek(control, WORD.parked) !== 0) return false;
     if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
     try {
       this.makeCurrent(inline.driver);
