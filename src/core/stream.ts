@@ -345,24 +345,25 @@ export class Stream implements Disposable {
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
+    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
     this.runtime.ring.commit();
     if (this.mark === 0) this.shared.streamStarted();
     const mark = ++this.mark;
-    if (this.foresees) this.fenceAhead(mark);
+    // The last one was not awaited.
+    if (this.foresees) {
+      this.foresees = false;
+      this.awaitedInRow = -FORESIGHT_PAUSE;
+      this.aheadMark = 0;
+    }
     return mark;
   }
 
   /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
-  private fenceAhead(mark: number): void {
-    if (this.aheadMark === 0 && this.capturing === undefined) {
-      this.aheadSeq = this.runtime.fence(this.slot, this.slot.index, 0, true);
-      this.aheadMark = mark;
-      return;
-    }
-    // The last one was not awaited.
-    this.foresees = false;
-    this.awaitedInRow = -FORESIGHT_PAUSE;
-    this.aheadMark = 0;
+  private commitAhead(): number {
+    const mark = ++this.mark;
+    this.aheadSeq = this.runtime.commitWithFence(this.slot);
+    this.aheadMark = mark;
+    return mark;
   }
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */

@@ -103,8 +103,8 @@ export class Completion {
   private spinPause = 0;
   /** How long the last {@link spin} looked in vain, milliseconds. */
   private spun = 0;
-  /** Whether the last wait ended as expected, see {@link lookNear}. */
-  private near = false;
+  /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
+  private nearEnd = 0;
   private turnMarked = false;
   private turnStart = 0;
   private turnWaits = 0;
@@ -184,15 +184,17 @@ export class Completion {
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
     let passed = false;
     for (let i = 0; i < SPIN_LOOKS && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
-    const start = performance.now();
-    let now = start;
-    while (!passed && now - start < SPIN_MS) {
-      for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
-      now = performance.now();
+    if (!passed) {
+      const start = performance.now();
+      let now = start;
+      while (!passed && now - start < SPIN_MS) {
+        for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
+        now = performance.now();
+      }
+      this.spun = now - start;
     }
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
-      this.spun = now - start;
       this.owner = undefined;
       return false;
     }
@@ -209,7 +211,11 @@ export class Completion {
 
   /** Whether one await ends after the other while this thread looks for it, and nothing else is waited for. */
   get isOnlyOneHot(): boolean {
-    return (this.turnMarked || this.near) && this.active.size === 0 && this.conditions.length === 0;
+    return (this.turnMarked || this.endedNear) && this.active.size === 0 && this.conditions.length === 0;
+  }
+
+  private get endedNear(): boolean {
+    return this.nearEnd !== 0 && performance.now() - this.nearEnd < NEAR_AFTER_MS;
   }
 
   /** Whether an await may still end within this turn of the event loop. */
@@ -377,7 +383,7 @@ export class Completion {
       do {
         for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - first.seq) | 0) >= 0;
       } while (!passed && performance.now() < until);
-      this.near = passed;
+      this.nearEnd = passed ? performance.now() : 0;
     }
     this.look();
   }
@@ -409,7 +415,7 @@ export class Completion {
     if (!this.turnMarked) this.renewOwner();
     if (this.isNear()) queueMicrotask(this.lookBound);
     else {
-      this.near = false;
+      this.nearEnd = 0;
       this.look();
     }
   }

@@ -95,6 +95,11 @@ export class RingWriter {
   /** Makes the record visible to the decoder, and sees to it that somebody decodes it. */
   commit(): void {
     this.show();
+    this.announce();
+  }
+
+  /** Sees to it that somebody decodes what {@link show} has made visible. */
+  announce(): void {
     if (peek(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 

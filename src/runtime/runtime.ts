@@ -297,6 +297,30 @@ export class Runtime {
     return slot.issued;
   }
 
+  /** Ends the command at hand, of the slot's stream, and writes a fence behind it that will be waited for at once. Returns its value. */
+  commitWithFence(slot: CompletionSlot): number {
+    const { ring, inline } = this;
+    ring.show();
+    if (inline === undefined || !inline.runsNext || !this.mayTakeOver(INLINE_WORDS)) {
+      ring.announce();
+      return this.fence(slot, slot.index, 0, true);
+    }
+    this.cold = this.isCold();
+    let fenced = false;
+    try {
+      this.makeCurrent(inline.driver);
+      inline.drain();
+      fenced = ring.drained;
+      if (fenced) {
+        slot.issued = (slot.issued + 1) | 0;
+        inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
+      }
+    } finally {
+      this.giveBack();
+    }
+    return fenced ? slot.issued : this.fence(slot, slot.index, 0, true);
+  }
+
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     this.visited = false;
@@ -745,14 +769,10 @@ export class Runtime {
     const { control } = this.shared;
     if (peek(control, WORD.state) !== STATE.sleeping) return;
     const { inline } = this;
-    if (
-      inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS * 2 ||
-      peek(control, WORD.parked) !== 0
-    ) {
+    if (inline === undefined || !this.mayTakeOver(INLINE_WORDS * 2)) {
       this.wake();
       return;
     }
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       this.makeCurrent(inline.driver);
       inline.drain();
@@ -761,6 +781,13 @@ export class Runtime {
       this.giveBack();
     }
     if (!this.ring.drained) this.wakeNow();
+  }
+
+  /** Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` wait. */
+  private mayTakeOver(words: number): boolean {
+    const { control } = this.shared;
+    return this.ring.waiting === 0 && this.ring.pendingWords <= words && peek(control, WORD.parked) === 0 &&
+      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) === STATE.sleeping;
   }
 
   /** Passes on at once what is queued, where the thread sleeps: more is to come, and the device can begin. */
@@ -777,10 +804,7 @@ export class Runtime {
   /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
   private fenceHere(slot: CompletionSlot, stream: number): boolean {
     const { inline } = this;
-    if (inline === undefined || !this.ring.drained) return false;
-    const { control } = this.shared;
-    if (peek(control, WORD.parked) !== 0) return false;
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
+    if (inline === undefined || !this.mayTakeOver(0)) return false;
     try {
       this.makeCurrent(inline.driver);
       inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot || !this.cold);
