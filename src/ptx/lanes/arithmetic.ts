@@ -94,11 +94,25 @@ function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () 
   e.popLanes(e.inst.args[0]!, half);
 }
 
+/** `add r, r, x` where some threads must keep their r: what those add is zero. */
+function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
+  const [target, left, right] = e.inst.args;
+  if (isFloat(type) || type.bits !== 32 || (operation !== 'add' && operation !== 'sub')) return false;
+  if (target?.kind !== 'register' || left?.kind !== 'register' || left.register !== target.register) return false;
+  const mask = e.mergeMask(target.register);
+  if (mask === undefined) return false;
+  e.pushLanes(left, type);
+  e.pushLanes(right!, type);
+  e.code.get(mask).op('v128.and').op(`i32x4.${operation}`).set(e.laneOf(target.register));
+  return true;
+}
+
 const binary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
   const type = laneType(e);
   if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
   const operation = isFloat(type) ? float : integer;
   if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
+  if (accumulates(e, type, operation)) return true;
   for (const half of halves(type)) {
     for (const index of [1, 2]) {
       if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);

@@ -272,6 +272,11 @@ export abstract class LaneEmitter extends Emitter {
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
+  /** The group's mask of the threads whose value the current instruction may change, unless all are. */
+  mergeMask(register: Register): number | undefined {
+    return this.masksFor(register)?.[this.group];
+  }
+
   /** Masks of the threads that execute the current instruction. */
   guardMasks(): readonly number[] {
     return this.predicateMask.length ? this.writeMask : this.active;

@@ -6,6 +6,7 @@
 // what happens does not depend on it.
 
 import type { Block } from '../analysis/blocks.js';
+import { successors } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
@@ -62,6 +63,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly entryOf = new Map<number, number>();
   private readonly tids: [number, number, number] = [-1, -1, -1];
   private readonly waiting = new Map<number, readonly number[]>();
+  /** Blocks at which threads may wait by now, of the code that has been written. */
+  private readonly awaited = new Set<number>();
+  /** Loops that all of their threads leave for the same block: it, and masks of the threads that have come in. */
+  private readonly leaving = new Map<Region, { to: number; entered: readonly number[] }>();
   private readonly following = new Map<number, number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
@@ -337,6 +342,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Adds threads to those that wait at a block. */
   private wait(block: number, threads: readonly number[]): void {
     const { code } = this;
+    this.awaited.add(block);
     this.waitMasks(block).forEach((local, group) => { code.get(local).get(threads[group]!).op('v128.or').set(local); });
   }
 
@@ -357,6 +363,13 @@ export class LaneKernelEmitter extends LaneEmitter {
       // Threads that a turn resumes inside are let through.
       code.get(this.entryNumber).op('i32.eqz');
       this.when(() => { this.arriveAt(region.header, end); });
+      const to = this.onlyExit(region);
+      if (to !== undefined) {
+        const entered = this.masks();
+        this.active.forEach((local, group) => { code.get(local).set(entered[group]!); });
+        this.leaving.set(region, { to, entered });
+      }
+      this.awaited.delete(region.header);
       const label = {};
       this.loopLabels.set(region, label);
       this.openLabel('loop', label);
@@ -407,6 +420,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (this.plan.waitsAt(region.header)) this.repeat(region);
       this.closeLabel();
       this.loopLabels.delete(region);
+      const left = this.leaving.get(region);
+      if (left) {
+        this.leaving.delete(region);
+        this.active.forEach((local, group) => { code.get(left.entered[group]!).set(local); });
+        this.send(this.lastBlock(region), left.to);
+      }
     }
     this.closeLabel();
   }
@@ -414,7 +433,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
   private arriveAt(block: number, past: object): void {
     const { code, plan } = this;
-    if (plan.waitsAt(block)) {
+    if (this.awaited.has(block)) {
       const waiting = this.waitMasks(block);
       this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
       this.clearMasks(waiting);
@@ -431,14 +450,42 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
     const { code } = this;
-    const waiting = this.waitMasks(region.header);
-    this.active.forEach((local, group) => { code.get(waiting[group]!).set(local); });
-    this.clearMasks(waiting);
+    if (this.awaited.has(region.header)) {
+      const waiting = this.waitMasks(region.header);
+      this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
+      this.clearMasks(waiting);
+    }
     this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
+      for (const { entered } of this.leaving.values()) this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(entered[group]!); });
       this.clearActive();
     });
+  }
+
+  /** The block to which every thread that leaves a loop goes, if nothing else ends its stay there and some stay longer than others. */
+  private onlyExit(region: Region): number | undefined {
+    const { kernel: { blocks }, plan } = this;
+    if (plan.convergent(region.header)) return undefined;
+    const exits = new Set<number>();
+    for (const member of region.members) {
+      const { ending } = blocks[member]!;
+      if (ending.kind === 'cut' || ending.kind === 'return' || ending.kind === 'exit') return undefined;
+      for (const to of successors(blocks[member]!)) if (!region.members.has(to)) exits.add(to);
+    }
+    return exits.size === 1 ? [...exits][0] : undefined;
+  }
+
+  /** The block of a region that stands last. */
+  private lastBlock(region: Region): number {
+    const item = region.items.at(-1)!;
+    return typeof item === 'number' ? item : this.lastBlock(item);
+  }
+
+  /** Threads that go to a block are known to, once a loop that they leave has ended. */
+  private leavesFor(from: number, to: number): boolean {
+    for (const [region, exit] of this.leaving) if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
+    return false;
   }
 
   /** Takes a back edge with the active threads while the turn lasts; past that they are suspended. */
@@ -644,6 +691,9 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** True when control reaches `to` from the end of `from` by itself. */
   private fallsTo(from: number, to: number): boolean {
+    const inner = [...this.loopLabels.keys()].at(-1);
+    // Those that go round again stay as they are where the loop ends.
+    if (inner?.header === to) return this.lastBlock(inner) === from;
     if (this.following.get(from) !== to) return false;
     for (const region of this.loopLabels.keys()) if (region.header === to || !region.members.has(to)) return false;
     return true;
@@ -652,6 +702,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** All active threads go to a block, which control reaches in the order of the layout. */
   private send(from: number, to: number): void {
     if (this.fallsTo(from, to)) return;
+    if (this.leavesFor(from, to)) {
+      this.clearActive();
+      return;
+    }
     if (this.plan.leaves(to)) this.exit();
     else this.wait(to, this.active);
     this.clearActive();
@@ -675,6 +729,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     for (const [to, mask] of [[yes, yesMask], [no, noMask]] as const) {
       if (this.fallsTo(from, to)) {
         stay = mask;
+      } else if (this.leavesFor(from, to)) {
+        continue;
       } else if (this.plan.leaves(to)) {
         if (this.kernel.layout.stateful) {
           become(mask);
