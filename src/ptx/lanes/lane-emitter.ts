@@ -13,7 +13,8 @@ import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LanePlan } from './plan.js';
-import { argSpread, isPure } from './spread.js';
+import { isKnown } from './pattern.js';
+import { argSpread, isPure, steps } from './spread.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
@@ -87,11 +88,22 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   isVarying(register: Register): boolean {
-    return this.plan.spread(register).stride === undefined;
+    const { stride, pattern } = this.plan.spread(register);
+    return stride === undefined && !pattern;
+  }
+
+  isUniform(register: Register): boolean {
+    return this.plan.spread(register).stride === 0;
   }
 
   stride(arg: Arg): number | undefined {
     return argSpread(arg, register => this.plan.spread(register))?.stride;
+  }
+
+  /** What each thread's operand has more than the first one's, if that is known. */
+  steps(arg: Arg): readonly number[] | undefined {
+    const spread = argSpread(arg, register => this.plan.spread(register));
+    return spread && steps(spread, this.width);
   }
 
   /** The value of an operand of 32 bits that is known here. */
@@ -197,20 +209,23 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** Adds the group's steps to the four equal i32 on the stack. */
-  addSteps32(stride: number): void {
-    if (!stride) return;
-    const first = 4 * this.group * stride;
-    const lanes: [number, number, number, number] = [first, first + stride, first + 2 * stride, first + 3 * stride];
-    this.code.get(this.hoist(`steps ${stride} ${this.group}`, 'v128', code => { code.v128(lanes); })).op('i32x4.add');
+  addSteps32(steps: readonly number[]): void {
+    const lanes = steps.slice(4 * this.group, 4 * this.group + 4).map(step => step | 0) as [number, number, number, number];
+    if (lanes.every(step => step === 0)) return;
+    this.pushConstant(lanes);
+    this.code.op('i32x4.add');
+  }
+
+  private pushConstant(lanes: readonly [number, number, number, number]): void {
+    this.code.get(this.hoist(`lanes ${lanes.join(' ')}`, 'v128', code => { code.v128(lanes); }));
   }
 
   /** Adds the steps of half a group to the two equal i64 on the stack. */
-  addSteps(stride: number, half: number): void {
-    if (!stride) return;
-    const first = (4 * this.group + 2 * half) * stride;
-    const second = first + stride;
-    const lanes: [number, number, number, number] = [first | 0, first < 0 ? -1 : 0, second | 0, second < 0 ? -1 : 0];
-    this.code.get(this.hoist(`wide steps ${stride} ${this.group} ${half}`, 'v128', code => { code.v128(lanes); })).op('i64x2.add');
+  addSteps(steps: readonly number[], half: number): void {
+    const lanes = steps.slice(4 * this.group + 2 * half, 4 * this.group + 2 * half + 2).flatMap(step => [step | 0, Math.floor(step / 2 ** 32) | 0]);
+    if (lanes.every(word => word === 0)) return;
+    this.pushConstant(lanes as [number, number, number, number]);
+    this.code.op('i64x2.add');
   }
 
   /** Pushes the group's four 32-bit values, or its mask for a predicate. */
@@ -226,8 +241,15 @@ export abstract class LaneEmitter extends Emitter {
       code.get(this.laneOf(arg.register));
       return;
     }
+    const values = arg.kind === 'register' ? this.plan.spread(arg.register).pattern : undefined;
+    if (arg.kind === 'register' && values && isKnown(values) && this.stride(arg) !== 0) {
+      this.checkFit(arg.register, type, 'exact', arg.at);
+      const lanes = values.offsets.slice(4 * this.group, 4 * this.group + 4);
+      this.pushConstant(lanes.map(value => type.kind === 'predicate' ? -value : value | 0) as [number, number, number, number]);
+      return;
+    }
     this.pushSplat(arg, type);
-    this.addSteps32(this.stride(arg) ?? 0);
+    this.addSteps32(this.steps(arg) ?? []);
   }
 
   /** Pushes two of the group's four 64-bit values: half 0 is threads 0 and 1. */
@@ -239,7 +261,14 @@ export abstract class LaneEmitter extends Emitter {
       return;
     }
     this.pushSplat(arg, type);
-    this.addSteps(this.stride(arg) ?? 0, half);
+    this.addSteps(this.steps(arg) ?? [], half);
+  }
+
+  /** Pushes a register's values in the group, or in half of it where they are wide. */
+  pushPart(register: Register, half: number): void {
+    const arg: Arg = { kind: 'register', register, at: 0 };
+    if (isWide(register)) this.pushHalf(arg, register.type, half);
+    else this.pushLanes(arg, register.type);
   }
 
   /** Pops the group's vector into a varying register, leaving threads that must not see it alone. */
@@ -336,11 +365,11 @@ export abstract class LaneEmitter extends Emitter {
     this.predicateMask = [];
     this.writeMask = [];
     const { predicate } = inst;
-    if (predicate && this.isVarying(predicate.register)) {
+    if (predicate && !this.isUniform(predicate.register)) {
       const holds = this.temps(this.groups);
       const runs = this.temps(this.groups);
-      this.laneLocal(predicate.register).forEach((local, group) => {
-        code.get(local);
+      this.eachGroup(group => {
+        this.pushPart(predicate.register, 0);
         if (predicate.negated) code.op('v128.not');
         code.tee(holds[group]!).get(this.active[group]!).op('v128.and').set(runs[group]!);
       });
@@ -366,10 +395,11 @@ export abstract class LaneEmitter extends Emitter {
 
   private emitBare(inst: Inst, rule: Rule): void {
     const varying = inst.defs.some(register => this.isVarying(register));
-    const result = this.plan.result(inst).stride;
-    if (result !== undefined && (inst.defs.length > 0 || result === 0)) {
+    const result = this.plan.result(inst);
+    const apart = steps(result, this.width);
+    if (apart && (inst.defs.length > 0 || result.stride === 0)) {
       this.effort.lanes += this.weight;
-      this.emitOnce(inst, rule, varying ? result : undefined);
+      this.emitOnce(inst, rule, varying ? apart : undefined);
       return;
     }
     const mark = this.code.length;
@@ -399,9 +429,9 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** The scalar rule, once for all threads; the result goes to varying registers by its step. */
-  private emitOnce(inst: Inst, rule: Rule, spread: number | undefined): void {
+  private emitOnce(inst: Inst, rule: Rule, apart: readonly number[] | undefined): void {
     const { code } = this;
-    const targets = spread === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
+    const targets = apart === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
     const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
@@ -421,7 +451,7 @@ export abstract class LaneEmitter extends Emitter {
       this.pop(inst.args[0]!, type, 'wide');
     } else {
       this.apply(rule, inst);
-      this.mendWrap(inst, spread === undefined ? undefined : temporaries[0]);
+      this.mendWrap(inst, apart && temporaries[0]);
     }
     targets.forEach((register, index) => {
       this.registerLocals.delete(register.id);
@@ -431,11 +461,17 @@ export abstract class LaneEmitter extends Emitter {
       if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
       this.splat(register.type);
       code.set(splat);
-      this.eachGroup(() => {
+      const values = this.plan.result(inst).pattern;
+      this.eachGroup(group => {
         for (const half of isWide(register) ? [0, 1] : [0]) {
+          if (register.type.kind === 'predicate' && values && isKnown(values)) {
+            this.pushConstant(values.offsets.slice(4 * group, 4 * group + 4).map(value => -value) as [number, number, number, number]);
+            this.popLanes(arg);
+            continue;
+          }
           code.get(splat);
-          if (isWide(register)) this.addSteps(spread!, half);
-          else this.addSteps32(spread!);
+          if (isWide(register)) this.addSteps(apart!, half);
+          else this.addSteps32(apart!);
           this.popLanes(arg, half);
         }
       });
@@ -493,14 +529,18 @@ export abstract class LaneEmitter extends Emitter {
     for (const register of writes) this.laneLocal(register);
     const scalars = new Map<Register, number>();
     for (const register of new Set([...reads, ...writes])) scalars.set(register, this.temp(register.type.wasm));
-    const stepping = reads.filter(register => !this.isVarying(register));
+    const isStepping = (register: Register): boolean => this.plan.spread(register).stride !== undefined;
+    const stepping = reads.filter(isStepping);
     const firsts = stepping.map(register => this.registerLocal(register));
-    const kept = [...scalars.keys()].filter(register => this.isVarying(register));
+    const kept = [...scalars.keys()].filter(register => !isStepping(register));
+    // Those whose steps are uneven are shown to the threads under names of their own.
+    const patterned = kept.filter(register => !this.isVarying(register));
+    const scalarBefore = patterned.map(register => this.registerLocal(register));
     const places = new Map<Register, number>();
     let bytes = 0;
     for (const register of kept) {
       places.set(register, bytes);
-      bytes += this.laneLocal(register).length * 16;
+      bytes += (isWide(register) ? 32 : 16) * this.groups;
     }
     const room = this.temp('i32');
     const lane = this.temp('i32');
@@ -510,7 +550,13 @@ export abstract class LaneEmitter extends Emitter {
       code.set(room);
     }
     for (const register of kept) {
-      this.laneLocal(register).forEach((local, index) => { code.get(room).get(local).memory('v128.store', places.get(register)! + 16 * index); });
+      this.eachGroup(group => {
+        for (const half of isWide(register) ? [0, 1] : [0]) {
+          code.get(room);
+          this.pushPart(register, half);
+          code.memory('v128.store', places.get(register)! + 16 * (isWide(register) ? 2 * group + half : group));
+        }
+      });
     }
     const done = {};
     const again = {};
@@ -529,7 +575,7 @@ export abstract class LaneEmitter extends Emitter {
       code.get(room).get(lane).i32(isWide(register) ? 3 : 2).op('i32.shl').op('i32.add');
     };
     for (const register of reads) {
-      if (!this.isVarying(register)) continue;
+      if (isStepping(register)) continue;
       pushPlace(register);
       code.memory(`${register.type.wasm}.load`, places.get(register));
       if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
@@ -556,6 +602,7 @@ export abstract class LaneEmitter extends Emitter {
     this.lane = -1;
     for (const register of scalars.keys()) this.registerLocals.delete(register.id);
     stepping.forEach((register, index) => { this.bindRegister(register, firsts[index]!); });
+    patterned.forEach((register, index) => { this.bindRegister(register, scalarBefore[index]!); });
     for (const register of writes) {
       pushPlace(register);
       if (register.type.kind === 'predicate') code.i32(0).get(scalars.get(register)!).op('i32.sub').memory('i32.store', places.get(register));

@@ -25,6 +25,7 @@ import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
+import { steps } from './spread.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
 import { planSpills } from './spills.js';
@@ -240,7 +241,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         for (const half of isWide(register) ? [0, 1] : [0]) {
           const offset = slot + 16 * (isWide(register) ? 2 * group + half : group);
           code.get(frame);
-          this.pushPart(register, half);
+          this.pushCell(register, half);
           if (!plan.together) {
             code.get(frame).memory('v128.load', offset);
             this.pushMaskHalf(this.active[group]!, isWide(register) ? half : -1);
@@ -252,19 +253,20 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
-  /** Pushes the group's values of any register. */
-  private pushPart(register: Register, half: number): void {
+  /** Pushes the group's values of any register, made anew. */
+  private pushCell(register: Register, half: number): void {
     const { code } = this;
-    if (this.isVarying(register)) {
-      code.get(this.laneOf(register, half));
+    const { stride } = this.plan.spread(register);
+    if (this.isVarying(register) || (stride === undefined && register.type.kind === 'predicate')) {
+      this.pushPart(register, half);
       return;
     }
     code.get(this.registerLocal(register));
     if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
     this.splat(register.type);
-    const stride = this.plan.spread(register).stride!;
-    if (isWide(register)) this.addSteps(stride, half);
-    else this.addSteps32(stride);
+    const apart = steps(this.plan.spread(register), this.width)!;
+    if (isWide(register)) this.addSteps(apart, half);
+    else this.addSteps32(apart);
   }
 
   private restore(entry: number): void {
@@ -305,10 +307,14 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.pushBits(this.active);
       code.op('i32.ctz').set(first.lane);
     }
-    const stride = this.plan.spread(register).stride!;
+    const { stride } = this.plan.spread(register);
     const local = this.registerLocal(register);
     code.get(frame).get(first.lane).i32(wide ? 3 : 2).op('i32.shl').op('i32.add').memory(`${wasm}.load`, slot);
-    if (stride) {
+    if (stride === undefined) {
+      this.pushStepOf(register, first.lane);
+      if (wide) code.op('i64.extend_i32_s');
+      code.op(`${wasm}.sub`);
+    } else if (stride) {
       code.get(first.lane).i32(stride).op('i32.mul');
       if (wide) code.op('i64.extend_i32_s');
       code.op(`${wasm}.sub`);
@@ -318,12 +324,27 @@ export class LaneKernelEmitter extends LaneEmitter {
     const shape = wide ? 'i64x2' : 'i32x4';
     this.eachGroup(group => {
       for (const half of wide ? [0, 1] : [0]) {
-        this.pushPart(register, half);
+        this.pushCell(register, half);
         code.get(frame).memory('v128.load', slot + 16 * (wide ? 2 * group + half : group)).op(`${shape}.eq`);
       }
       if (wide) code.shuffle([0, 2, 4, 6]);
       const active = this.active[group]!;
       code.get(active).op('v128.and').set(active);
+    });
+  }
+
+  /** Pushes what a thread's value has more than the first one's, where the steps are uneven. */
+  private pushStepOf(register: Register, lane: number): void {
+    const { code } = this;
+    const apart = steps(this.plan.spread(register), this.width)!;
+    this.scoped(() => {
+      const room = this.temp('i32');
+      this.pushRoom(4 * this.width);
+      code.set(room);
+      this.eachGroup(group => {
+        code.get(room).v128(apart.slice(4 * group, 4 * group + 4) as [number, number, number, number]).memory('v128.store', 16 * group);
+      });
+      code.get(room).get(lane).i32(2).op('i32.shl').op('i32.add').memory('i32.load');
     });
   }
 
@@ -515,7 +536,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         }
       }
     };
-    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    const guard = plan.parts(block.index) && 'inst' in ending && this.isVarying(ending.inst.predicate!.register) ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
     // A guard's comparison waits for the branch.
     const count = block.insts.length - (guard ? 1 : 0);
     const run = findUncheckedRun(this, block);
@@ -714,12 +735,16 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Threads take a branch each by its own predicate. */
   private part(from: number, register: Register, negated: boolean, yes: number, no: number): void {
     const { code } = this;
-    const conditions = this.laneLocal(register);
+    if (this.isVarying(register)) this.laneLocal(register);
     const taken = this.temps(this.groups);
     const rest = this.temps(this.groups);
-    this.active.forEach((local, group) => {
-      code.get(local).get(conditions[group]!).op('v128.and').set(taken[group]!);
-      code.get(local).get(conditions[group]!).op('v128.andnot').set(rest[group]!);
+    this.eachGroup(group => {
+      const local = this.active[group]!;
+      code.get(local);
+      this.pushPart(register, 0);
+      code.op('v128.and').set(taken[group]!).get(local);
+      this.pushPart(register, 0);
+      code.op('v128.andnot').set(rest[group]!);
     });
     const [yesMask, noMask] = negated ? [rest, taken] : [taken, rest];
     const become = (masks: readonly number[]): void => {
@@ -786,7 +811,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.when(() => {
       this.eachGroup(group => {
         code.get(this.base).op('i32x4.splat');
-        this.addSteps32(1);
+        this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
         code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
       });
     });

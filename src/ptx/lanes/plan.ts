@@ -11,7 +11,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
-import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread } from './spread.js';
+import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread, sameSpread } from './spread.js';
 import type { Spread } from './spread.js';
 
 /** Larger kernels stay with the scalar back end: analysis and code would grow out of proportion. */
@@ -73,7 +73,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const define = (register: Register, spread: Spread): boolean => {
     const known = spreads[register.id];
     const next = forced.has(register.id) ? VARYING : known ? meet(known, spread) : spread;
-    if (known && known.stride === next.stride && known.aligned === next.aligned) return false;
+    if (known && sameSpread(known, next)) return false;
     spreads[register.id] = next;
     return true;
   };
@@ -155,7 +155,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     const force = (register: Register): void => {
       if (forced.has(register.id)) return;
       forced.add(register.id);
-      if (spreads[register.id]?.stride === undefined) return;
+      const known = spreads[register.id];
+      if (known?.stride === undefined && !known?.pattern) return;
       spreads[register.id] = VARYING;
       changed = true;
     };
