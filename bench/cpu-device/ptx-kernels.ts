@@ -1,5 +1,6 @@
 // Sample kernels on the PTX compiler's two back ends, one thread, no driver: best of several runs.
-// node --import tsx bench/cpu-device/ptx-kernels.ts [name…]; on Node 20 with --experimental-wasm-relaxed-simd
+// node --import tsx bench/cpu-device/ptx-kernels.ts [name…]; on Node 20 with
+// --experimental-wasm-relaxed-simd --no-turbo-use-mid-tier-regalloc-for-huge-functions, which the device sets itself
 
 import { Grid, sample } from '../../src/ptx/run-grid.test-support.js';
 import type { Argument, Launch } from '../../src/ptx/run-grid.test-support.js';

@@ -21,6 +21,8 @@ export interface Access {
   address: Arg & { kind: 'address' };
   /** Step of the address from thread to thread. */
   stride: number | undefined;
+  /** How far each thread's address is from the first one's, where that is known. */
+  steps: readonly number[] | undefined;
   wide: boolean;
 }
 
@@ -39,7 +41,7 @@ export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | un
   if (!values.every(part => holds(part, type))) return undefined;
   const { bits } = address.base.type;
   if (bits !== 32 && bits !== 64) return undefined;
-  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), wide: bits === 64 };
+  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), steps: e.steps(address), wide: bits === 64 };
 }
 
 /** An operand that a value of the type comes from or goes to without ado. */
@@ -55,6 +57,8 @@ function holds(part: Arg, type: ScalarType): boolean {
 /** Where the group's first thread's bytes are. */
 type Place =
   | { kind: 'range'; local: number; offset: number; stride: number }
+  /** At known distances from the range's start, which has so many bytes. */
+  | { kind: 'apart'; local: number; steps: readonly number[]; bytes: number }
   | { kind: 'each'; addresses: readonly number[] };
 
 const load: LaneRule = e => {
@@ -185,7 +189,21 @@ function pushThread(e: LaneEmitter, place: Place, lane: number): number {
     return 0;
   }
   e.code.get(place.local);
-  return place.offset + reach(e, place.stride, lane);
+  return place.kind === 'apart' ? place.steps[4 * e.group + lane]! : place.offset + reach(e, place.stride, lane);
+}
+
+/** Four elements of 32 bits within 16 bytes of the range: where those begin, and which of the four each thread has. */
+interface Quad {
+  start: number;
+  lanes: readonly [number, number, number, number];
+}
+
+function quadOf(e: LaneEmitter, place: Place, size: number): Quad | undefined {
+  if (place.kind !== 'apart' || size !== 4 || place.bytes < 16) return undefined;
+  const steps = place.steps.slice(4 * e.group, 4 * e.group + 4);
+  const start = Math.min(...steps, place.bytes - 16);
+  if (steps.some(step => step - start > 12)) return undefined;
+  return { start, lanes: steps.map(step => (step - start) / 4) as [number, number, number, number] };
 }
 
 function readGroup(e: LaneEmitter, found: Access, place: Place): void {
@@ -197,8 +215,12 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     return;
   }
   const rows = e.temps(size / 4);
+  const quad = quadOf(e, place, size);
   rows.forEach((row, index) => {
-    if (near) {
+    if (quad && place.kind === 'apart') {
+      code.get(place.local).memory('v128.load', quad.start);
+      if (quad.lanes.some((from, lane) => from !== lane)) code.tee(row).get(row).shuffle(quad.lanes);
+    } else if (near) {
       code.get(near.local).memory('v128.load', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
@@ -258,6 +280,8 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     transpose(e, index => { code.get(rows[index]!); }, pop);
   }
 }
+
+const inverse = (lanes: Quad['lanes']): Quad['lanes'] => [0, 1, 2, 3].map(to => lanes.indexOf(to)) as [number, number, number, number];
 
 /** Four rows of four become four columns. */
 function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: number) => void): void {
@@ -364,8 +388,13 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
   } else {
     transpose(e, push, set);
   }
+  const quad = quadOf(e, place, size);
   rows.forEach((row, index) => {
-    if (near) {
+    if (quad && place.kind === 'apart' && new Set(quad.lanes).size === 4) {
+      code.get(place.local).get(row);
+      if (quad.lanes.some((to, lane) => to !== lane)) code.get(row).shuffle(inverse(quad.lanes));
+      code.memory('v128.store', quad.start);
+    } else if (near) {
       code.get(near.local).get(row).memory('v128.store', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
@@ -384,26 +413,43 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
 
 /** Pushes the truth of: every thread's address is good. */
 function check(e: LaneEmitter, found: Access): Place {
-  const { code } = e;
-  const { address, log2, shared, size, stride, wide } = found;
+  const { address, log2, shared, size, stride, steps, wide } = found;
+  if (stride === undefined && steps?.every(step => step % size === 0)) return checkApart(e, found, steps);
   if (stride === undefined || stride % size !== 0) {
     const addresses = e.temps(e.groups);
     checkAll(e, found, addresses);
     return { kind: 'each', addresses };
   }
   const span = (e.width - 1) * stride;
-  const start = address.offset + Math.min(span, 0);
-  const local = e.temp('i32');
-  const whole = wide ? e.temp('i64') : local;
+  const local = pushStart(e, address, Math.min(span, 0), wide);
+  testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
+  local.settle();
+  return { kind: 'range', local: local.place, offset: -Math.min(span, 0), stride };
+}
+
+/** The same for addresses at known distances, as one range. */
+function checkApart(e: LaneEmitter, { address, log2, shared, size, wide }: Access, steps: readonly number[]): Place {
+  const least = Math.min(...steps);
+  const bytes = Math.max(...steps) - least + size;
+  const local = pushStart(e, address, least, wide);
+  testPlace(e, shared, log2, wide, bytes / size);
+  local.settle();
+  return { kind: 'apart', local: local.place, steps: steps.map(step => step - least), bytes };
+}
+
+/** Pushes the address of a range's first byte. `place` is its local once it has been settled. */
+function pushStart(e: LaneEmitter, address: Access['address'], by: number, wide: boolean): { place: number; settle: () => void } {
+  const { code } = e;
+  const place = e.temp('i32');
+  const whole = wide ? e.temp('i64') : place;
+  const start = address.offset + by;
   code.get(e.registerLocal(address.base!));
   if (start) {
     if (wide) code.i64(start).op('i64.add');
     else code.i32(start).op('i32.add');
   }
   code.tee(whole);
-  testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
-  if (wide) code.get(whole).op('i32.wrap_i64').set(local);
-  return { kind: 'range', local, offset: -Math.min(span, 0), stride };
+  return { place, settle: () => { if (wide) code.get(whole).op('i32.wrap_i64').set(place); } };
 }
 
 /** Makes the address on the stack a truth: `count` elements from it on are aligned and within what may be touched. */
