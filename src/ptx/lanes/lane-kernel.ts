@@ -26,11 +26,15 @@ import type { LaneRules } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
+import { isPure } from './spread.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
 import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
+
+/** Vectors that are loaded before a result is written down. */
+const LOADS_AHEAD = 10;
 
 export interface LaneKernel {
   lowered: LoweredFunction;
@@ -68,6 +72,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly turnLabel = {};
   private readonly unitLabel = {};
   private entryNumber = -1;
+  /** Vectors that have been loaded since a result was last written down. */
+  private loadsAhead = 0;
   private slice = -1;
   private fuel = -1;
   private states: readonly number[] = [];
@@ -463,6 +469,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       for (let index = from; index < to; index++) {
         const inst = block.insts[index]!;
         this.emitInst(inst);
+        if (this.unchecked) this.anchor(inst);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
         }
@@ -482,6 +489,27 @@ export class LaneKernelEmitter extends LaneEmitter {
     else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  /**
+   * Engines put off arithmetic until something with an effect needs it, and loads come in order: a long run would load
+   * everything first, into registers that it does not have. Writing a result down now and then keeps the two in step.
+   */
+  private anchor(inst: Inst): void {
+    const [register] = inst.defs;
+    if (inst.mnemonic === 'ld') {
+      this.loadsAhead += register && this.isVarying(register) ? this.groups : 1;
+      return;
+    }
+    if (!register || !isPure(inst) || !this.isVarying(register) || this.loadsAhead < LOADS_AHEAD) return;
+    this.loadsAhead = 0;
+    const { code } = this;
+    const locals = this.laneLocal(register);
+    const room = this.temp('i32');
+    this.pushRoom(16 * locals.length);
+    code.set(room);
+    locals.forEach((local, index) => { code.get(room).get(local).memory('v128.store', 16 * index); });
+    this.endInstruction();
   }
 
   /** A branch on which the threads agree nearly always. */
