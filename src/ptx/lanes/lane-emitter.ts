@@ -46,6 +46,10 @@ export abstract class LaneEmitter extends Emitter {
   active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
+  /** Local that is true while all threads of a unit are there, where that is known: then all run whatever none waits out. */
+  protected whole = -1;
+  /** Code is being written that only runs where all threads of the unit do. */
+  protected everyone = false;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -268,7 +272,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Masks under which the current instruction may write a register; none where it may everywhere. */
   private masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && this.plan.keeps(this.block.index, register)) return this.guardMasks();
+    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register)) return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
@@ -295,6 +299,19 @@ export abstract class LaneEmitter extends Emitter {
   pushAll(masks: readonly number[]): void {
     this.pushCombined(masks, 'and');
     this.code.op('i32x4.all_true');
+  }
+
+  /** Pushes the truth of: all threads of the unit execute the current instruction. */
+  pushEveryone(): void {
+    if (this.predicateMask.length) this.pushAll(this.writeMask);
+    else if (this.everyone) this.code.i32(1);
+    else if (this.runsWhole()) this.code.get(this.whole);
+    else this.pushAll(this.active);
+  }
+
+  /** Whether all threads that are there run the current block. */
+  private runsWhole(): boolean {
+    return this.whole >= 0 && this.block !== undefined && this.plan.convergent(this.block.index);
   }
 
   /** Pushes the masks as bits, the first thread's lowest. */
@@ -399,11 +416,17 @@ export abstract class LaneEmitter extends Emitter {
     const targets = spread === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
-    const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
-    if (memory) {
+    const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
+    const findFirst = (): void => {
       code.get(this.base);
       this.pushBits(this.active);
       code.op('i32.ctz').op('i32.add').set(this.thread);
+    };
+    if (memory && this.runsWhole()) {
+      code.get(this.whole).op('i32.eqz');
+      this.when(findFirst);
+    } else if (memory) {
+      findFirst();
     }
     const temporaries = targets.map(register => {
       const local = this.temp(register.type.wasm);

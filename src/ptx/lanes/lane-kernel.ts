@@ -23,6 +23,8 @@ import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
+import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
+import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
@@ -78,14 +80,30 @@ export class LaneKernelEmitter extends LaneEmitter {
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
+  /** The function runs the whole block by itself, and has these. */
+  private readonly passes: PassLocals | undefined;
+  /** Bytes between a unit's words and its registers: masks of a unit that is suspended while it is parted. */
+  private readonly partedBytes: number = 0;
+
+  /** The function takes the context and the fuel, and runs a block to its end. */
+  get alone(): boolean {
+    return this.passes !== undefined;
+  }
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
-    this.paramCount = layout.stateful ? 3 : 2;
-    this.from = layout.stateful ? 1 : this.newLocal('i32');
-    this.to = layout.stateful ? 2 : this.newLocal('i32');
+    const alone = layout.stateful && runsAlone(this, plan, kernel);
+    const scheduled = layout.stateful && !alone;
+    this.paramCount = scheduled ? 3 : 2;
+    this.from = scheduled ? 1 : this.newLocal('i32');
+    this.to = scheduled ? 2 : this.newLocal('i32');
+    if (alone) {
+      const local = (): number => this.newLocal('i32');
+      this.passes = { frame: local(), next: local(), gone: local(), release: local(), ready: local(), left: local() };
+    }
+    if (!scheduled) this.whole = this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
     this.active = this.masks();
@@ -95,7 +113,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         const { ending } = blocks[index]!;
         if (ending.kind !== 'cut') continue;
         this.addEntry(ending.to);
-        if (ending.cut === 'warp' && plan.together && plan.convergent(index) && goesTogether(this, ending.inst) && meansAll(this, ending.inst)) this.passing.add(index);
+        if (passesThrough(this, plan, index, ending)) this.passing.add(index);
       }
     }
     const passed = new Set([...this.passing].map(index => (blocks[index]!.ending as { to: number }).to));
@@ -103,7 +121,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
     for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
-    let end = 0;
+    if (alone) {
+      const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
+      this.partedBytes = 16 * groups * Math.max(0, ...masks);
+    }
+    let end = alone ? UNIT.bytes + this.partedBytes : 0;
     // The widest cells first, so that each is aligned.
     for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
       this.slots.set(register.id, end);
@@ -210,6 +232,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Writes a state for the active threads. */
   private setState(state: number): void {
     const { code, states, active } = this;
+    if (this.passes) {
+      code.i32(state).set(this.passes.next);
+      return;
+    }
     const at = this.newLocal('i32');
     this.pushStatesAddress();
     code.set(at);
@@ -219,6 +245,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private frame(): number {
+    if (this.passes) return this.passes.frame;
     const frame = this.newLocal('i32');
     this.code.get(this.framesBase()).get(this.base).i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add').set(frame);
     return frame;
@@ -253,6 +280,29 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
+  /** The unit is suspended at the end of a loop that some of its threads have left. */
+  private saveMasks(region: Region): void {
+    const { code } = this;
+    const frame = this.frame();
+    [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+      masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', UNIT.bytes + 16 * (this.groups * index + group)); });
+      this.clearMasks(masks);
+    });
+    code.get(frame).i32(1).memory('i32.store', UNIT.parted);
+  }
+
+  private restoreMasks(region: Region): void {
+    const { code } = this;
+    const frame = this.frame();
+    code.get(frame).memory('i32.load', UNIT.parted);
+    this.when(() => {
+      code.get(frame).i32(0).memory('i32.store', UNIT.parted);
+      [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+        masks.forEach((local, group) => { code.get(frame).memory('v128.load', UNIT.bytes + 16 * (this.groups * index + group)).set(local); });
+      });
+    });
+  }
+
   /** Pushes the group's values of any register. */
   private pushPart(register: Register, half: number): void {
     const { code } = this;
@@ -273,8 +323,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.code.op('unreachable');
       return;
     }
-    const { blocks, remade } = this.kernel;
+    const { blocks, remade, shape } = this.kernel;
     this.block = undefined;
+    if (this.passes && shape.loopHeaders.has(entry) && !this.plan.convergent(entry)) this.restoreMasks(shape.regionOf(entry));
     this.restoreEntry(entry, this.spills.needed(entry), blocks, remade, register => this.slots.has(register.id), registers => {
       const frame = this.frame();
       const first = { lane: -1 };
@@ -443,7 +494,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
-      this.clearActive();
+      if (this.passes) {
+        this.saveMasks(region);
+        this.branchTo(this.turnLabel);
+      } else {
+        this.clearActive();
+      }
     });
   }
 
@@ -602,7 +658,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       case 'return': case 'exit':
-        this.exit();
+        this.exit(soft);
         break;
       case 'trap':
         code.get(this.ctx).get(this.base);
@@ -665,9 +721,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
   }
 
-  /** The active threads are done. */
-  private exit(): void {
-    if (this.kernel.layout.stateful) this.setState(STATE.exited);
+  /** The active threads are done: all that are left, or some of them. */
+  private exit(some: boolean): void {
+    const { code } = this;
+    if (this.passes && !some) return;
+    if (this.whole >= 0) code.i32(0).set(this.whole);
+    if (this.passes) {
+      code.get(this.passes.gone);
+      this.pushBits(this.active);
+      code.op('i32.or').set(this.passes.gone);
+    } else if (this.kernel.layout.stateful) {
+      this.setState(STATE.exited);
+    }
   }
 
   /** True when control reaches `to` from the end of `from` by itself. */
@@ -680,7 +745,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** All active threads go to a block, which control reaches in the order of the layout. */
   private send(from: number, to: number): void {
     if (this.fallsTo(from, to)) return;
-    if (this.plan.leaves(to)) this.exit();
+    if (this.plan.leaves(to)) this.exit(true);
     else this.wait(to, this.active);
     this.clearActive();
   }
@@ -704,10 +769,8 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (this.fallsTo(from, to)) {
         stay = mask;
       } else if (this.plan.leaves(to)) {
-        if (this.kernel.layout.stateful) {
-          become(mask);
-          this.exit();
-        }
+        become(mask);
+        this.exit(true);
       } else {
         this.wait(to, mask);
       }
@@ -726,7 +789,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     if (mayFallThrough && this.fallsTo(from, to)) return;
     if (this.plan.leaves(to)) {
-      this.exit();
+      this.exit(false);
       this.branchTo(this.turnLabel);
       return;
     }
@@ -737,6 +800,10 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, kernel: { layout } } = this;
+    if (this.passes) {
+      this.emitPasses(this.passes);
+      return this.finished();
+    }
     const { stateful } = layout;
     if (stateful) {
       this.entryNumber = this.newLocal('i32');
@@ -751,17 +818,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Which threads there are: the last unit of a block may lack some.
-    const existing = this.masks();
-    for (const local of existing) code.v128([-1, -1, -1, -1]).set(local);
-    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
-    this.when(() => {
-      this.eachGroup(group => {
-        code.get(this.base).op('i32x4.splat');
-        this.addSteps32(1);
-        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
-      });
-    });
+    const existing = stateful ? this.masks() : this.active;
+    this.findExisting(existing);
     const turns = {};
     const { together } = this.plan;
     if (stateful) {
@@ -784,8 +842,6 @@ export class LaneKernelEmitter extends LaneEmitter {
         });
       }
       code.i32(THREAD_SLICE).set(this.slice);
-    } else {
-      this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
@@ -810,9 +866,76 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     if (stateful) this.storeFuel();
     code.i32(STATUS.done).op('end');
-    const whole = new Code();
-    whole.append(this.prologueBytes()).append(code.finish());
-    return { locals: this.localTypes, code: whole.finish() };
+    return this.finished();
+  }
+
+  private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
+    const all = new Code();
+    all.append(this.prologueBytes()).append(this.code.finish());
+    return { locals: this.localTypes, code: all.finish() };
+  }
+
+  /** Which threads there are: the last unit of a block may lack some. */
+  private findExisting(masks: readonly number[]): void {
+    const { code, passes } = this;
+    for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
+    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
+    if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
+    if (this.whole >= 0) code.tee(this.whole);
+    code.op('i32.eqz');
+    this.when(() => {
+      this.eachGroup(group => {
+        code.get(this.base).op('i32x4.splat');
+        this.addSteps32(1);
+        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u');
+        if (passes) {
+          const [a, b, c, d] = [0, 1, 2, 3].map(lane => 1 << (4 * group + lane)) as [number, number, number, number];
+          code.get(passes.gone).op('i32x4.splat').v128([a, b, c, d]).op('v128.and').v128([0, 0, 0, 0]).op('i32x4.eq').op('v128.and');
+        }
+        code.set(masks[group]!);
+      });
+    });
+  }
+
+  /** The whole block, one pass over its units after the other. */
+  private emitPasses(passes: PassLocals): void {
+    const { code } = this;
+    this.entryNumber = this.newLocal('i32');
+    this.slice = this.newLocal('i32');
+    this.fuel = 1;
+    const pass = {};
+    const passed = {};
+    const skipped = {};
+    const scratch = this.contextField('scratch');
+    const frames = this.framesBase();
+    this.openLabel('loop', pass);
+    this.openLabel('block', passed);
+    this.openLabel('loop', this.unitLabel);
+    code.get(this.base).get(this.to).op('i32.ge_u');
+    this.branchTo(passed, 'br_if');
+    code.get(this.base).set(this.thread);
+    this.openLabel('block', skipped);
+    emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
+    this.findExisting(this.active);
+    code.i32(THREAD_SLICE).set(this.slice);
+    this.openLabel('block', this.turnLabel);
+    this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    this.emitRegion(this.kernel.shape.root);
+    this.closeLabel();
+    emitEndTurn(code, passes);
+    code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
+    this.closeLabel();
+    code.get(passes.frame).i32(this.unitBytes).op('i32.add').set(passes.frame);
+    this.emitNextUnit();
+    this.branchTo(this.unitLabel);
+    this.closeLabel();
+    this.closeLabel();
+    emitEndPass(code, passes, scratch, frames);
+    code.i32(0).set(this.base);
+    for (const local of this.tids) if (local >= 0) code.i32(0).set(local);
+    this.branchTo(pass);
+    this.closeLabel();
+    code.op('unreachable').op('end');
   }
 
   /** Finds where the first thread that is ready goes on; leaves where none is. */
@@ -876,6 +999,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!this.kernel.layout.stateful) return;
     code.get(this.fuel).i32(0).op('i32.le_s');
     this.when(() => {
+      if (this.passes) {
+        emitInterrupt(code, this.passes, this.ctx, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, this.base, () => this.call('lanes_tell'));
+        return;
+      }
       code.get(this.base).op('global.set').u32(this.around.linker.globalIndex('cursor'));
       this.storeFuel();
       code.i32(STATUS.yielded).op('return');
@@ -884,7 +1011,12 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private prologueBytes(): Uint8Array {
     const { prologue } = this;
-    if (this.kernel.layout.stateful) {
+    if (this.passes) {
+      const threads = this.contextField('threads');
+      prologue.get(threads).set(this.to);
+      emitTakeUp(prologue, this.passes, this.from, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, threads,
+        () => prologue.op('call').u32(this.around.linker.functionIndex('lanes_begin')));
+    } else if (this.kernel.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
     } else {
       prologue.i32(0).set(this.from).get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
@@ -908,4 +1040,17 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+/** Whether a cut never makes its threads wait: a warp operation of all threads of a unit, which have come to it together. */
+function passesThrough(e: LaneEmitter, plan: LanePlan, block: number, { cut, inst }: Block['ending'] & { kind: 'cut' }): boolean {
+  return cut === 'warp' && plan.together && plan.convergent(block) && goesTogether(e, inst) && meansAll(e, inst);
+}
+
+/** Whether units wait at nothing but the barrier for all threads, and are suspended whole. */
+function runsAlone(e: LaneEmitter, plan: LanePlan, { blocks, shape, barriers }: LaneKernel): boolean {
+  return plan.together && barriers !== 'general' && shape.order.every(index => {
+    const { ending } = blocks[index]!;
+    return ending.kind !== 'cut' || ending.cut !== 'warp' || passesThrough(e, plan, index, ending);
+  });
 }

@@ -11,6 +11,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
+import { isIndependentLoop } from './independent-loops.js';
 import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread } from './spread.js';
 import type { Spread } from './spread.js';
 
@@ -34,6 +35,8 @@ export interface LanePlan {
   leaves(block: number): boolean;
   /** Threads that wait elsewhere while this block runs still need their value of the register. */
   keeps(block: number, register: Register): boolean;
+  /** Blocks outside a loop at which threads may wait while others go round in it. */
+  waitingOut(loop: Region): number[];
   /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
@@ -110,11 +113,17 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     }
     return false;
   };
+  const independent = new Map<Region, boolean>();
+  const isIndependent = (loop: Region): boolean => {
+    let known = independent.get(loop);
+    if (known === undefined) independent.set(loop, known = isIndependentLoop(blocks, loop));
+    return known;
+  };
   /** Every suspension takes all threads of the group that are still there, and none can be released alone. */
   const together = (): boolean => reached.every(block => {
     const { ending } = block;
     const convergent = alone[position[block.index]!] === 0;
-    if (successors(block).some(to => position[to]! <= position[block.index]!) && !convergent) return false;
+    if (!convergent && successors(block).some(to => position[to]! <= position[block.index]! && !isIndependent(shape.regionOf(to)))) return false;
     if (ending.kind !== 'cut') return true;
     // The mask of a warp operation is its last operand; a barrier's number and count are its first and second.
     const { args, mnemonic, modifiers } = ending.inst;
@@ -175,6 +184,10 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     waitsAt: block => intervals.has(block),
     leaves,
     keeps,
+    waitingOut: loop => {
+      const { start, end } = extent(loop);
+      return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
+    },
     together: together(),
   };
 }
