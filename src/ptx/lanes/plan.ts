@@ -76,18 +76,37 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const define = (register: Register, spread: Spread): boolean => {
     const known = spreads[register.id];
     const next = forced.has(register.id) ? VARYING : known ? meet(known, spread) : spread;
-    if (known && known.stride === next.stride && known.aligned === next.aligned) return false;
+    if (known && known.stride === next.stride) return false;
     spreads[register.id] = next;
     return true;
   };
+  /** Registers that step by one from a first thread of any number, where each block begins; elsewhere such a step is aligned. */
+  const loose = new Map(order.map(index => [index, new Set<number>()]));
+  const results = new Map<Inst, Spread>();
   const propagate = (): void => {
     for (let changed = true; changed;) {
       changed = false;
       for (const block of reached) {
+        const here = new Set(loose.get(block.index));
+        const of = (register: Register): Spread | undefined => {
+          const spread = spreads[register.id];
+          return spread?.stride === 1 ? { stride: 1, aligned: !here.has(register.id) } : spread;
+        };
         for (const inst of block.insts) {
-          if (!inst.defs.length) continue;
-          const spread = resultSpread(inst, spreadOf, wraps, width);
-          if (spread) for (const register of inst.defs) changed = define(register, spread) || changed;
+          const spread = resultSpread(inst, of, wraps, width);
+          if (!spread) continue;
+          results.set(inst, spread);
+          for (const register of inst.defs) {
+            changed = define(register, spread) || changed;
+            if (!spread.aligned) here.add(register.id);
+            else if (!inst.predicate) here.delete(register.id);
+          }
+        }
+        for (const to of successors(block)) {
+          const there = loose.get(to)!;
+          const before = there.size;
+          for (const id of here) there.add(id);
+          changed ||= there.size > before;
         }
         // What a cut writes comes from other threads.
         if (block.ending.kind === 'cut') for (const register of block.ending.inst.defs) changed = define(register, VARYING) || changed;
@@ -178,7 +197,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
     literal: register => literals.get(register.id),
-    result: inst => resultSpread(inst, register => spreads[register.id] ?? UNIFORM, wraps, width) ?? UNIFORM,
+    result: inst => results.get(inst) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
     waitsAt: block => intervals.has(block),

@@ -155,10 +155,9 @@ function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, wi
   }
 }
 
-/** The best description that covers both. */
+/** The best description that covers both; where it is aligned is another question. */
 export function meet(a: Spread, b: Spread): Spread {
-  if (a.stride !== b.stride) return VARYING;
-  return a.aligned === b.aligned ? a : { stride: a.stride, aligned: false };
+  return a.stride === b.stride ? a : VARYING;
 }
 
 /** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */
