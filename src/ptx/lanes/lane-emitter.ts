@@ -50,6 +50,8 @@ export abstract class LaneEmitter extends Emitter {
   protected whole = -1;
   /** Code is being written that only runs where all threads of the unit do. */
   protected everyone = false;
+  /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
+  protected readonly carried = new Set<number>();
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -87,7 +89,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   protected isBlockLocal(register: Register): boolean {
-    return this.liveness.isLocal(register);
+    return this.liveness.isLocal(register) && !this.carried.has(register.id);
   }
 
   isVarying(register: Register): boolean {
@@ -321,6 +323,19 @@ export abstract class LaneEmitter extends Emitter {
       code.get(local).op('i32x4.bitmask');
       if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
     });
+  }
+
+  /** Pushes the masks as bits, the first thread's lowest, by narrowing them. */
+  pushNarrowed(masks: readonly number[]): void {
+    const { code } = this;
+    for (let group = 0; group < masks.length; group += 4) {
+      const [a, b, c, d] = masks.slice(group);
+      code.get(a!);
+      if (b === undefined) code.op('i32x4.bitmask');
+      else if (c === undefined) code.get(b).op('i16x8.narrow_i32x4_s').op('i16x8.bitmask');
+      else code.get(b).op('i16x8.narrow_i32x4_s').get(c).get(d!).op('i16x8.narrow_i32x4_s').op('i8x16.narrow_i16x8_s').op('i8x16.bitmask');
+      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+    }
   }
 
   clearMasks(masks: readonly number[]): void {

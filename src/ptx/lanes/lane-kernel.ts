@@ -28,6 +28,8 @@ import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
+import { planHandovers } from './handovers.js';
+import type { Handover } from './handovers.js';
 import { isPure } from './spread.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -74,6 +76,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly turnLabel = {};
   private readonly unitLabel = {};
   private entryNumber = -1;
+  /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
+  private readonly handovers: ReadonlyMap<number, Handover>;
+  /** Past the code for a whole unit. */
+  private readonly generalLabel = {};
   /** Vectors that have been loaded since a result was last written down. */
   private loadsAhead = 0;
   private slice = -1;
@@ -134,6 +140,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.unitBytes = alignUp(end, 16);
     this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
+    this.handovers = this.findHandovers();
+  }
+
+  private findHandovers(): ReadonlyMap<number, Handover> {
+    const { plan, kernel: { blocks, shape } } = this;
+    const found = planHandovers(this, plan, blocks, shape, this.entries.length + 1, register => this.isBlockLocal(register));
+    for (const { carried } of found.values()) for (const register of carried) this.carried.add(register.id);
+    return found;
   }
 
   private cellBytes(register: Register): number {
@@ -401,9 +415,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.live.filter(block => region.members.has(block) && block !== region.header);
   }
 
+  /** Blocks at which control can come in from outside the flow, with the numbers that say so. */
+  private arrivals(region: Region): Map<number, number> {
+    const found = new Map(this.innerEntries(region).map(block => [this.entryOf.get(block)!, block]));
+    if (this.everyone) return found;
+    for (const [block, { atRun, atEnd }] of this.handovers) {
+      if (!region.members.has(block) || block === region.header) continue;
+      for (const number of [atRun, atEnd]) if (number !== undefined) found.set(number, block);
+    }
+    return found;
+  }
+
+  /** Whether control can come to the block from outside the flow. */
+  private isEntered(block: number): boolean {
+    return this.live.includes(block) || (!this.everyone && this.handovers.has(block));
+  }
+
   private emitRegion(region: Region): void {
     const { code, kernel: { blocks } } = this;
-    const inner = this.innerEntries(region);
+    const inner = this.arrivals(region);
     const { items } = region;
     const isLoop = region.header >= 0;
     const end = {};
@@ -427,15 +457,15 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.openLabel('block', label);
     }
     const bottom = {};
-    if (inner.length) {
+    if (inner.size) {
       this.openLabel('block', bottom);
-      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
-      const target = (block: number): number => {
-        const index = inner.includes(block) ? items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block)) : 0;
-        return this.depthOf(index > 0 ? after[index]! : bottom);
-      };
-      code.u32(this.depthOf(bottom));
-      for (const block of this.entries) code.u32(target(block));
+      const numbers = Math.max(...inner.keys()) + 1;
+      code.get(this.entryNumber).op('br_table').u32(numbers);
+      for (let number = 0; number < numbers; number++) {
+        const block = inner.get(number);
+        const index = block === undefined ? 0 : items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block));
+        code.u32(this.depthOf(index > 0 ? after[index]! : bottom));
+      }
       code.u32(this.depthOf(bottom));
       this.closeLabel();
     }
@@ -448,12 +478,12 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
-      if (this.live.includes(item)) {
+      if (this.isEntered(item)) {
         if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
         }
-        code.i32(0).set(this.entryNumber);
+        if (this.everyone || !this.handovers.has(item)) code.i32(0).set(this.entryNumber);
       } else if (item !== region.header) {
         this.arriveAt(item, next);
       }
@@ -461,7 +491,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     if (isLoop) {
       this.closeLabel();
-      if (this.plan.waitsAt(region.header)) this.repeat(region);
+      if (!this.everyone && this.plan.waitsAt(region.header)) this.repeat(region);
       this.closeLabel();
       this.loopLabels.delete(region);
     }
@@ -470,6 +500,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
   private arriveAt(block: number, past: object): void {
+    if (this.everyone) return;
     const { code, plan } = this;
     if (plan.waitsAt(block)) {
       const waiting = this.waitMasks(block);
@@ -535,11 +566,22 @@ export class LaneKernelEmitter extends LaneEmitter {
     // A guard's comparison waits for the branch.
     const count = block.insts.length - (guard ? 1 : 0);
     const run = findUncheckedRun(this, block);
-    if (run) {
-      emit(0, run.from);
-      this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
+    const handover = this.handovers.get(block.index);
+    if (this.everyone) {
+      emit(0, run?.from ?? count);
+      if (run) {
+        this.unchecked = checkRun(this, run);
+        this.code.op('i32.eqz');
+        this.when(() => { this.handOver(handover!.atRun!); });
+        emit(run.from, count);
+        this.unchecked = undefined;
+      }
     } else {
-      emit(0, count);
+      this.passOver(handover?.atEnd, () => {
+        this.passOver(handover?.atRun, () => { emit(0, run?.from ?? count); });
+        if (run) this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
+      });
+      if (handover) this.code.i32(0).set(this.entryNumber);
     }
     if (guard) this.emitGuard(block, guard);
     else this.emitEnding(block);
@@ -568,8 +610,58 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.endInstruction();
   }
 
+  /** Leaves code for a whole unit: the general code goes on where the number says. */
+  private handOver(number: number): void {
+    this.code.i32(number).set(this.entryNumber);
+    this.branchTo(this.generalLabel);
+  }
+
+  /** General code that code for a whole unit has run already if it handed over with the number. */
+  private passOver(number: number | undefined, body: () => void): void {
+    if (number === undefined) {
+      body();
+      return;
+    }
+    const label = {};
+    this.openLabel('block', label);
+    this.code.get(this.entryNumber).i32(number).op('i32.eq');
+    this.branchTo(label, 'br_if');
+    body();
+    this.closeLabel();
+  }
+
+  /** A branch in code for a whole unit: where the threads do not agree, the general code takes it. */
+  private emitAgreed(block: Block, guard: Guard | undefined): void {
+    const { code } = this;
+    const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
+    const { register, negated } = inst.predicate!;
+    const part = (): void => { this.handOver(this.handovers.get(block.index)!.atEnd!); };
+    const outcome = this.newLocal('i32');
+    if (guard) {
+      pushAlike(this, guard, outcome);
+      code.op('i32.eqz');
+      this.when(part);
+      this.endInstruction();
+      code.get(outcome);
+    } else {
+      this.pushNarrowed(this.laneLocal(register));
+      code.tee(outcome).i32(this.width === 32 ? -1 : (1 << this.width) - 1).op('i32.eq');
+    }
+    const [all, none] = negated ? [no, yes] : [yes, no];
+    this.when(() => { this.jump(block.index, all, false); });
+    if (!guard) {
+      code.get(outcome);
+      this.when(part);
+    }
+    this.jump(block.index, none);
+  }
+
   /** A branch on which the threads agree nearly always. */
   private emitGuard(block: Block, guard: Guard): void {
+    if (this.everyone) {
+      this.emitAgreed(block, guard);
+      return;
+    }
     const { code } = this;
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
@@ -625,7 +717,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code, plan } = this;
     const { ending, index } = block;
     if ('inst' in ending) this.inst = ending.inst;
-    const soft = !plan.convergent(index) || plan.parts(index);
+    const soft = !this.everyone && (!plan.convergent(index) || plan.parts(index));
     switch (ending.kind) {
       case 'jump':
         if (soft) this.send(index, ending.to);
@@ -637,6 +729,8 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (yes === no) {
           if (soft) this.send(index, yes);
           else this.jump(index, yes);
+        } else if (plan.parts(index) && this.everyone) {
+          this.emitAgreed(block, undefined);
         } else if (plan.parts(index)) {
           this.part(index, register, negated, yes, no);
         } else {
@@ -805,8 +899,8 @@ export class LaneKernelEmitter extends LaneEmitter {
       return this.finished();
     }
     const { stateful } = layout;
+    if (stateful || this.handovers.size) this.entryNumber = this.newLocal('i32');
     if (stateful) {
-      this.entryNumber = this.newLocal('i32');
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
       this.states = this.masks();
@@ -849,8 +943,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
       this.clearRegisters();
+      if (this.handovers.size) code.i32(0).set(this.entryNumber);
     }
-    this.emitRegion(this.kernel.shape.root);
+    this.emitTurn();
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
@@ -920,7 +1015,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.i32(THREAD_SLICE).set(this.slice);
     this.openLabel('block', this.turnLabel);
     this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-    this.emitRegion(this.kernel.shape.root);
+    this.emitTurn();
     this.closeLabel();
     emitEndTurn(code, passes);
     code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
@@ -936,6 +1031,27 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.branchTo(pass);
     this.closeLabel();
     code.op('unreachable').op('end');
+  }
+
+  /** A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. */
+  private emitTurn(): void {
+    const { code, kernel: { shape: { root } } } = this;
+    if (this.handovers.size) {
+      const { lanes, threads } = this.effort;
+      this.openLabel('block', this.generalLabel);
+      // A unit that is suspended while it is parted is whole again only later.
+      if (this.whole >= 0 && !this.partedBytes) code.get(this.whole);
+      else this.pushAll(this.active);
+      code.op('i32.eqz');
+      this.branchTo(this.generalLabel, 'br_if');
+      this.everyone = true;
+      this.emitRegion(root);
+      this.everyone = false;
+      this.branchTo(this.turnLabel);
+      this.closeLabel();
+      Object.assign(this.effort, { lanes, threads });
+    }
+    this.emitRegion(root);
   }
 
   /** Finds where the first thread that is ready goes on; leaves where none is. */
