@@ -64,11 +64,11 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
-  const { stateful } = layout;
-  const params = stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+  const scheduled = layout.stateful && !emitter.alone;
+  const params = scheduled ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
   const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
   linker.define(body, locals, code);
-  if (stateful) {
+  if (scheduled) {
     const warps = shape.order.some(index => {
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';

@@ -26,6 +26,7 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
   const { ending, insts } = block;
   if (ending.kind !== 'branch' || !isLocal) return undefined;
   const { register } = ending.inst.predicate!;
+  if (!e.isVarying(register)) return undefined;
   const touching = insts.filter(inst => inst.defs.includes(register) || inst.uses.includes(register));
   const [inst] = touching;
   // It must stand last: its operands are read at the end of the block.

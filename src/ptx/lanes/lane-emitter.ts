@@ -47,6 +47,12 @@ export abstract class LaneEmitter extends Emitter {
   active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
+  /** Local that is true while all threads of a unit are there, where that is known: then all run whatever none waits out. */
+  protected whole = -1;
+  /** Code is being written that only runs where all threads of the unit do. */
+  protected everyone = false;
+  /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
+  protected readonly carried = new Set<number>();
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -84,7 +90,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   protected isBlockLocal(register: Register): boolean {
-    return this.liveness.isLocal(register);
+    return this.liveness.isLocal(register) && !this.carried.has(register.id);
   }
 
   isVarying(register: Register): boolean {
@@ -297,7 +303,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Masks under which the current instruction may write a register; none where it may everywhere. */
   private masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && this.plan.keeps(this.block.index, register)) return this.guardMasks();
+    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register)) return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
@@ -331,6 +337,19 @@ export abstract class LaneEmitter extends Emitter {
     this.code.op('i32x4.all_true');
   }
 
+  /** Pushes the truth of: all threads of the unit execute the current instruction. */
+  pushEveryone(): void {
+    if (this.predicateMask.length) this.pushAll(this.writeMask);
+    else if (this.everyone) this.code.i32(1);
+    else if (this.runsWhole()) this.code.get(this.whole);
+    else this.pushAll(this.active);
+  }
+
+  /** Whether all threads that are there run the current block. */
+  private runsWhole(): boolean {
+    return this.whole >= 0 && this.block !== undefined && this.plan.convergent(this.block.index);
+  }
+
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
@@ -338,6 +357,19 @@ export abstract class LaneEmitter extends Emitter {
       code.get(local).op('i32x4.bitmask');
       if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
     });
+  }
+
+  /** Pushes the masks as bits, the first thread's lowest, by narrowing them. */
+  pushNarrowed(masks: readonly number[]): void {
+    const { code } = this;
+    for (let group = 0; group < masks.length; group += 4) {
+      const [a, b, c, d] = masks.slice(group);
+      code.get(a!);
+      if (b === undefined) code.op('i32x4.bitmask');
+      else if (c === undefined) code.get(b).op('i16x8.narrow_i32x4_s').op('i16x8.bitmask');
+      else code.get(b).op('i16x8.narrow_i32x4_s').get(c).get(d!).op('i16x8.narrow_i32x4_s').op('i8x16.narrow_i16x8_s').op('i8x16.bitmask');
+      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+    }
   }
 
   clearMasks(masks: readonly number[]): void {
@@ -434,11 +466,17 @@ export abstract class LaneEmitter extends Emitter {
     const targets = apart === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
-    const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
-    if (memory) {
+    const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
+    const findFirst = (): void => {
       code.get(this.base);
       this.pushBits(this.active);
       code.op('i32.ctz').op('i32.add').set(this.thread);
+    };
+    if (memory && this.runsWhole()) {
+      code.get(this.whole).op('i32.eqz');
+      this.when(findFirst);
+    } else if (memory) {
+      findFirst();
     }
     const temporaries = targets.map(register => {
       const local = this.temp(register.type.wasm);

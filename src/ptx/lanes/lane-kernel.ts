@@ -24,15 +24,23 @@ import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
+import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
+import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { steps } from './spread.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
+import { planHandovers } from './handovers.js';
+import type { Handover } from './handovers.js';
+import { isPure } from './spread.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
 import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
+
+/** Vectors that are loaded before a result is written down. */
+const LOADS_AHEAD = 10;
 
 export interface LaneKernel {
   lowered: LoweredFunction;
@@ -74,18 +82,40 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly turnLabel = {};
   private readonly unitLabel = {};
   private entryNumber = -1;
+  /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
+  private readonly handovers: ReadonlyMap<number, Handover>;
+  /** Past the code for a whole unit. */
+  private readonly generalLabel = {};
+  /** Vectors that have been loaded since a result was last written down. */
+  private loadsAhead = 0;
   private slice = -1;
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
+  /** The function runs the whole block by itself, and has these. */
+  private readonly passes: PassLocals | undefined;
+  /** Bytes between a unit's words and its registers: masks of a unit that is suspended while it is parted. */
+  private readonly partedBytes: number = 0;
+
+  /** The function takes the context and the fuel, and runs a block to its end. */
+  get alone(): boolean {
+    return this.passes !== undefined;
+  }
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
-    this.paramCount = layout.stateful ? 3 : 2;
-    this.from = layout.stateful ? 1 : this.newLocal('i32');
-    this.to = layout.stateful ? 2 : this.newLocal('i32');
+    const alone = layout.stateful && runsAlone(this, plan, kernel);
+    const scheduled = layout.stateful && !alone;
+    this.paramCount = scheduled ? 3 : 2;
+    this.from = scheduled ? 1 : this.newLocal('i32');
+    this.to = scheduled ? 2 : this.newLocal('i32');
+    if (alone) {
+      const local = (): number => this.newLocal('i32');
+      this.passes = { frame: local(), next: local(), gone: local(), release: local(), ready: local(), left: local() };
+    }
+    if (!scheduled) this.whole = this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
     this.active = this.masks();
@@ -95,7 +125,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         const { ending } = blocks[index]!;
         if (ending.kind !== 'cut') continue;
         this.addEntry(ending.to);
-        if (ending.cut === 'warp' && plan.together && plan.convergent(index) && goesTogether(this, ending.inst) && meansAll(this, ending.inst)) this.passing.add(index);
+        if (passesThrough(this, plan, index, ending)) this.passing.add(index);
       }
     }
     const passed = new Set([...this.passing].map(index => (blocks[index]!.ending as { to: number }).to));
@@ -103,7 +133,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
     for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
-    let end = 0;
+    if (alone) {
+      const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
+      this.partedBytes = 16 * groups * Math.max(0, ...masks);
+    }
+    let end = alone ? UNIT.bytes + this.partedBytes : 0;
     // The widest cells first, so that each is aligned.
     for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
       this.slots.set(register.id, end);
@@ -112,6 +146,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.unitBytes = alignUp(end, 16);
     this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
+    this.handovers = this.findHandovers();
+  }
+
+  private findHandovers(): ReadonlyMap<number, Handover> {
+    const { plan, kernel: { blocks, shape } } = this;
+    const found = planHandovers(this, plan, blocks, shape, this.entries.length + 1, register => this.isBlockLocal(register));
+    for (const { carried } of found.values()) for (const register of carried) this.carried.add(register.id);
+    return found;
   }
 
   private cellBytes(register: Register): number {
@@ -210,6 +252,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Writes a state for the active threads. */
   private setState(state: number): void {
     const { code, states, active } = this;
+    if (this.passes) {
+      code.i32(state).set(this.passes.next);
+      return;
+    }
     const at = this.newLocal('i32');
     this.pushStatesAddress();
     code.set(at);
@@ -219,6 +265,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private frame(): number {
+    if (this.passes) return this.passes.frame;
     const frame = this.newLocal('i32');
     this.code.get(this.framesBase()).get(this.base).i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add').set(frame);
     return frame;
@@ -253,6 +300,29 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
+  /** The unit is suspended at the end of a loop that some of its threads have left. */
+  private saveMasks(region: Region): void {
+    const { code } = this;
+    const frame = this.frame();
+    [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+      masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', UNIT.bytes + 16 * (this.groups * index + group)); });
+      this.clearMasks(masks);
+    });
+    code.get(frame).i32(1).memory('i32.store', UNIT.parted);
+  }
+
+  private restoreMasks(region: Region): void {
+    const { code } = this;
+    const frame = this.frame();
+    code.get(frame).memory('i32.load', UNIT.parted);
+    this.when(() => {
+      code.get(frame).i32(0).memory('i32.store', UNIT.parted);
+      [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+        masks.forEach((local, group) => { code.get(frame).memory('v128.load', UNIT.bytes + 16 * (this.groups * index + group)).set(local); });
+      });
+    });
+  }
+
   /** Pushes the group's values of any register, made anew. */
   private pushCell(register: Register, half: number): void {
     const { code } = this;
@@ -274,8 +344,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.code.op('unreachable');
       return;
     }
-    const { blocks, remade } = this.kernel;
+    const { blocks, remade, shape } = this.kernel;
     this.block = undefined;
+    if (this.passes && shape.loopHeaders.has(entry) && !this.plan.convergent(entry)) this.restoreMasks(shape.regionOf(entry));
     this.restoreEntry(entry, this.spills.needed(entry), blocks, remade, register => this.slots.has(register.id), registers => {
       const frame = this.frame();
       const first = { lane: -1 };
@@ -371,9 +442,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.live.filter(block => region.members.has(block) && block !== region.header);
   }
 
+  /** Blocks at which control can come in from outside the flow, with the numbers that say so. */
+  private arrivals(region: Region): Map<number, number> {
+    const found = new Map(this.innerEntries(region).map(block => [this.entryOf.get(block)!, block]));
+    if (this.everyone) return found;
+    for (const [block, { atRun, atEnd }] of this.handovers) {
+      if (!region.members.has(block) || block === region.header) continue;
+      for (const number of [atRun, atEnd]) if (number !== undefined) found.set(number, block);
+    }
+    return found;
+  }
+
+  /** Whether control can come to the block from outside the flow. */
+  private isEntered(block: number): boolean {
+    return this.live.includes(block) || (!this.everyone && this.handovers.has(block));
+  }
+
   private emitRegion(region: Region): void {
     const { code, kernel: { blocks } } = this;
-    const inner = this.innerEntries(region);
+    const inner = this.arrivals(region);
     const { items } = region;
     const isLoop = region.header >= 0;
     const end = {};
@@ -404,15 +491,15 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.openLabel('block', label);
     }
     const bottom = {};
-    if (inner.length) {
+    if (inner.size) {
       this.openLabel('block', bottom);
-      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
-      const target = (block: number): number => {
-        const index = inner.includes(block) ? items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block)) : 0;
-        return this.depthOf(index > 0 ? after[index]! : bottom);
-      };
-      code.u32(this.depthOf(bottom));
-      for (const block of this.entries) code.u32(target(block));
+      const numbers = Math.max(...inner.keys()) + 1;
+      code.get(this.entryNumber).op('br_table').u32(numbers);
+      for (let number = 0; number < numbers; number++) {
+        const block = inner.get(number);
+        const index = block === undefined ? 0 : items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block));
+        code.u32(this.depthOf(index > 0 ? after[index]! : bottom));
+      }
       code.u32(this.depthOf(bottom));
       this.closeLabel();
     }
@@ -425,12 +512,12 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
-      if (this.live.includes(item)) {
+      if (this.isEntered(item)) {
         if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
         }
-        code.i32(0).set(this.entryNumber);
+        if (this.everyone || !this.handovers.has(item)) code.i32(0).set(this.entryNumber);
       } else if (item !== region.header) {
         this.arriveAt(item, next);
       }
@@ -438,7 +525,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     if (isLoop) {
       this.closeLabel();
-      if (this.plan.waitsAt(region.header)) this.repeat(region);
+      if (!this.everyone && this.plan.waitsAt(region.header)) this.repeat(region);
       this.closeLabel();
       this.loopLabels.delete(region);
       const left = this.leaving.get(region);
@@ -453,6 +540,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
   private arriveAt(block: number, past: object): void {
+    if (this.everyone) return;
     const { code, plan } = this;
     if (this.awaited.has(block)) {
       const waiting = this.waitMasks(block);
@@ -479,22 +567,32 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
-      for (const { entered } of this.leaving.values()) this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(entered[group]!); });
-      this.clearActive();
+      const left = this.leaving.get(region);
+      if (this.passes && left) this.waitAfter(left);
+      if (this.passes) {
+        this.saveMasks(region);
+        this.branchTo(this.turnLabel);
+      } else {
+        for (const { entered } of this.leaving.values()) this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(entered[group]!); });
+        this.clearActive();
+      }
     });
   }
 
   /** The block to which every thread that leaves a loop goes, if nothing else ends its stay there and some stay longer than others. */
   private onlyExit(region: Region): number | undefined {
     const { kernel: { blocks }, plan } = this;
-    if (plan.convergent(region.header)) return undefined;
+    if (this.everyone || plan.convergent(region.header)) return undefined;
+    // A unit that is suspended whole takes along who waits where, which must be known by then.
+    if (this.passes && region.items.some(item => typeof item !== 'number')) return undefined;
     const exits = new Set<number>();
     for (const member of region.members) {
       const { ending } = blocks[member]!;
       if (ending.kind === 'cut' || ending.kind === 'return' || ending.kind === 'exit') return undefined;
       for (const to of successors(blocks[member]!)) if (!region.members.has(to)) exits.add(to);
     }
-    return exits.size === 1 ? [...exits][0] : undefined;
+    const [to, ...others] = exits;
+    return others.length || to === undefined || (this.passes && plan.leaves(to)) ? undefined : to;
   }
 
   /** The block of a region that stands last. */
@@ -507,6 +605,14 @@ export class LaneKernelEmitter extends LaneEmitter {
   private leavesFor(from: number, to: number): boolean {
     for (const [region, exit] of this.leaving) if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
     return false;
+  }
+
+  /** Threads that have left a loop wait for those that are suspended in it. */
+  private waitAfter({ to, entered }: { to: number; entered: readonly number[] }): void {
+    const { code } = this;
+    const left = this.temps(this.groups);
+    this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(left[group]!); });
+    this.wait(to, left);
   }
 
   /** Takes a back edge with the active threads while the turn lasts; past that they are suspended. */
@@ -531,20 +637,32 @@ export class LaneKernelEmitter extends LaneEmitter {
       for (let index = from; index < to; index++) {
         const inst = block.insts[index]!;
         this.emitInst(inst);
+        if (this.unchecked) this.anchor(inst);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
         }
       }
     };
-    const guard = plan.parts(block.index) && 'inst' in ending && this.isVarying(ending.inst.predicate!.register) ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
     // A guard's comparison waits for the branch.
     const count = block.insts.length - (guard ? 1 : 0);
     const run = findUncheckedRun(this, block);
-    if (run) {
-      emit(0, run.from);
-      this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
+    const handover = this.handovers.get(block.index);
+    if (this.everyone) {
+      emit(0, run?.from ?? count);
+      if (run) {
+        this.unchecked = checkRun(this, run);
+        this.code.op('i32.eqz');
+        this.when(() => { this.handOver(handover!.atRun!); });
+        emit(run.from, count);
+        this.unchecked = undefined;
+      }
     } else {
-      emit(0, count);
+      this.passOver(handover?.atEnd, () => {
+        this.passOver(handover?.atRun, () => { emit(0, run?.from ?? count); });
+        if (run) this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
+      });
+      if (handover) this.code.i32(0).set(this.entryNumber);
     }
     if (guard) this.emitGuard(block, guard);
     else this.emitEnding(block);
@@ -552,8 +670,84 @@ export class LaneKernelEmitter extends LaneEmitter {
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
   }
 
+  /**
+   * Engines put off arithmetic until something with an effect needs it, and loads come in order: a long run would load
+   * everything first, into registers that it does not have. Writing a result down now and then keeps the two in step.
+   */
+  private anchor(inst: Inst): void {
+    const [register] = inst.defs;
+    if (inst.mnemonic === 'ld') {
+      this.loadsAhead += register && this.isVarying(register) ? this.groups : 1;
+      return;
+    }
+    if (!register || !isPure(inst) || !this.isVarying(register) || this.loadsAhead < LOADS_AHEAD) return;
+    this.loadsAhead = 0;
+    const { code } = this;
+    const locals = this.laneLocal(register);
+    const room = this.temp('i32');
+    this.pushRoom(16 * locals.length);
+    code.set(room);
+    locals.forEach((local, index) => { code.get(room).get(local).memory('v128.store', 16 * index); });
+    this.endInstruction();
+  }
+
+  /** Leaves code for a whole unit: the general code goes on where the number says. */
+  private handOver(number: number): void {
+    this.code.i32(number).set(this.entryNumber);
+    this.branchTo(this.generalLabel);
+  }
+
+  /** General code that code for a whole unit has run already if it handed over with the number. */
+  private passOver(number: number | undefined, body: () => void): void {
+    if (number === undefined) {
+      body();
+      return;
+    }
+    const label = {};
+    this.openLabel('block', label);
+    this.code.get(this.entryNumber).i32(number).op('i32.eq');
+    this.branchTo(label, 'br_if');
+    body();
+    this.closeLabel();
+  }
+
+  /** A branch in code for a whole unit: where the threads do not agree, the general code takes it. */
+  private emitAgreed(block: Block, guard: Guard | undefined): void {
+    const { code } = this;
+    const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
+    const { register, negated } = inst.predicate!;
+    const part = (): void => { this.handOver(this.handovers.get(block.index)!.atEnd!); };
+    if (!this.isVarying(register)) {
+      // They differ by what they are.
+      part();
+      return;
+    }
+    const outcome = this.newLocal('i32');
+    if (guard) {
+      pushAlike(this, guard, outcome);
+      code.op('i32.eqz');
+      this.when(part);
+      this.endInstruction();
+      code.get(outcome);
+    } else {
+      this.pushNarrowed(this.laneLocal(register));
+      code.tee(outcome).i32(this.width === 32 ? -1 : (1 << this.width) - 1).op('i32.eq');
+    }
+    const [all, none] = negated ? [no, yes] : [yes, no];
+    this.when(() => { this.jump(block.index, all, false); });
+    if (!guard) {
+      code.get(outcome);
+      this.when(part);
+    }
+    this.jump(block.index, none);
+  }
+
   /** A branch on which the threads agree nearly always. */
   private emitGuard(block: Block, guard: Guard): void {
+    if (this.everyone) {
+      this.emitAgreed(block, guard);
+      return;
+    }
     const { code } = this;
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
@@ -609,7 +803,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code, plan } = this;
     const { ending, index } = block;
     if ('inst' in ending) this.inst = ending.inst;
-    const soft = !plan.convergent(index) || plan.parts(index);
+    const soft = !this.everyone && (!plan.convergent(index) || plan.parts(index));
     switch (ending.kind) {
       case 'jump':
         if (soft) this.send(index, ending.to);
@@ -621,6 +815,8 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (yes === no) {
           if (soft) this.send(index, yes);
           else this.jump(index, yes);
+        } else if (plan.parts(index) && this.everyone) {
+          this.emitAgreed(block, undefined);
         } else if (plan.parts(index)) {
           this.part(index, register, negated, yes, no);
         } else {
@@ -642,7 +838,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       case 'return': case 'exit':
-        this.exit();
+        this.exit(soft);
         break;
       case 'trap':
         code.get(this.ctx).get(this.base);
@@ -705,9 +901,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
   }
 
-  /** The active threads are done. */
-  private exit(): void {
-    if (this.kernel.layout.stateful) this.setState(STATE.exited);
+  /** The active threads are done: all that are left, or some of them. */
+  private exit(some: boolean): void {
+    const { code } = this;
+    if (this.passes && !some) return;
+    if (this.whole >= 0) code.i32(0).set(this.whole);
+    if (this.passes) {
+      code.get(this.passes.gone);
+      this.pushBits(this.active);
+      code.op('i32.or').set(this.passes.gone);
+    } else if (this.kernel.layout.stateful) {
+      this.setState(STATE.exited);
+    }
   }
 
   /** True when control reaches `to` from the end of `from` by itself. */
@@ -727,7 +932,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.clearActive();
       return;
     }
-    if (this.plan.leaves(to)) this.exit();
+    if (this.plan.leaves(to)) this.exit(true);
     else this.wait(to, this.active);
     this.clearActive();
   }
@@ -757,10 +962,8 @@ export class LaneKernelEmitter extends LaneEmitter {
       } else if (this.leavesFor(from, to)) {
         continue;
       } else if (this.plan.leaves(to)) {
-        if (this.kernel.layout.stateful) {
-          become(mask);
-          this.exit();
-        }
+        become(mask);
+        this.exit(true);
       } else {
         this.wait(to, mask);
       }
@@ -779,7 +982,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     if (mayFallThrough && this.fallsTo(from, to)) return;
     if (this.plan.leaves(to)) {
-      this.exit();
+      this.exit(false);
       this.branchTo(this.turnLabel);
       return;
     }
@@ -790,9 +993,13 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, kernel: { layout } } = this;
+    if (this.passes) {
+      this.emitPasses(this.passes);
+      return this.finished();
+    }
     const { stateful } = layout;
+    if (stateful || this.handovers.size) this.entryNumber = this.newLocal('i32');
     if (stateful) {
-      this.entryNumber = this.newLocal('i32');
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
       this.states = this.masks();
@@ -804,17 +1011,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Which threads there are: the last unit of a block may lack some.
-    const existing = this.masks();
-    for (const local of existing) code.v128([-1, -1, -1, -1]).set(local);
-    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
-    this.when(() => {
-      this.eachGroup(group => {
-        code.get(this.base).op('i32x4.splat');
-        this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
-        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
-      });
-    });
+    const existing = stateful ? this.masks() : this.active;
+    this.findExisting(existing);
     const turns = {};
     const { together } = this.plan;
     if (stateful) {
@@ -837,8 +1035,6 @@ export class LaneKernelEmitter extends LaneEmitter {
         });
       }
       code.i32(THREAD_SLICE).set(this.slice);
-    } else {
-      this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
@@ -846,8 +1042,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
       this.clearRegisters();
+      if (this.handovers.size) code.i32(0).set(this.entryNumber);
     }
-    this.emitRegion(this.kernel.shape.root);
+    this.emitTurn();
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
@@ -863,9 +1060,97 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     if (stateful) this.storeFuel();
     code.i32(STATUS.done).op('end');
-    const whole = new Code();
-    whole.append(this.prologueBytes()).append(code.finish());
-    return { locals: this.localTypes, code: whole.finish() };
+    return this.finished();
+  }
+
+  private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
+    const all = new Code();
+    all.append(this.prologueBytes()).append(this.code.finish());
+    return { locals: this.localTypes, code: all.finish() };
+  }
+
+  /** Which threads there are: the last unit of a block may lack some. */
+  private findExisting(masks: readonly number[]): void {
+    const { code, passes } = this;
+    for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
+    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
+    if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
+    if (this.whole >= 0) code.tee(this.whole);
+    code.op('i32.eqz');
+    this.when(() => {
+      this.eachGroup(group => {
+        code.get(this.base).op('i32x4.splat');
+        this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
+        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u');
+        if (passes) {
+          const [a, b, c, d] = [0, 1, 2, 3].map(lane => 1 << (4 * group + lane)) as [number, number, number, number];
+          code.get(passes.gone).op('i32x4.splat').v128([a, b, c, d]).op('v128.and').v128([0, 0, 0, 0]).op('i32x4.eq').op('v128.and');
+        }
+        code.set(masks[group]!);
+      });
+    });
+  }
+
+  /** The whole block, one pass over its units after the other. */
+  private emitPasses(passes: PassLocals): void {
+    const { code } = this;
+    this.entryNumber = this.newLocal('i32');
+    this.slice = this.newLocal('i32');
+    this.fuel = 1;
+    const pass = {};
+    const passed = {};
+    const skipped = {};
+    const scratch = this.contextField('scratch');
+    const frames = this.framesBase();
+    this.openLabel('loop', pass);
+    this.openLabel('block', passed);
+    this.openLabel('loop', this.unitLabel);
+    code.get(this.base).get(this.to).op('i32.ge_u');
+    this.branchTo(passed, 'br_if');
+    code.get(this.base).set(this.thread);
+    this.openLabel('block', skipped);
+    emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
+    this.findExisting(this.active);
+    code.i32(THREAD_SLICE).set(this.slice);
+    this.openLabel('block', this.turnLabel);
+    this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    this.emitTurn();
+    this.closeLabel();
+    emitEndTurn(code, passes);
+    code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
+    this.closeLabel();
+    code.get(passes.frame).i32(this.unitBytes).op('i32.add').set(passes.frame);
+    this.emitNextUnit();
+    this.branchTo(this.unitLabel);
+    this.closeLabel();
+    this.closeLabel();
+    emitEndPass(code, passes, scratch, frames);
+    code.i32(0).set(this.base);
+    for (const local of this.tids) if (local >= 0) code.i32(0).set(local);
+    this.branchTo(pass);
+    this.closeLabel();
+    code.op('unreachable').op('end');
+  }
+
+  /** A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. */
+  private emitTurn(): void {
+    const { code, kernel: { shape: { root } } } = this;
+    if (this.handovers.size) {
+      const { lanes, threads } = this.effort;
+      this.openLabel('block', this.generalLabel);
+      // A unit that is suspended while it is parted is whole again only later.
+      if (this.whole >= 0 && !this.partedBytes) code.get(this.whole);
+      else this.pushAll(this.active);
+      code.op('i32.eqz');
+      this.branchTo(this.generalLabel, 'br_if');
+      this.everyone = true;
+      this.emitRegion(root);
+      this.everyone = false;
+      this.branchTo(this.turnLabel);
+      this.closeLabel();
+      Object.assign(this.effort, { lanes, threads });
+    }
+    this.emitRegion(root);
   }
 
   /** Finds where the first thread that is ready goes on; leaves where none is. */
@@ -929,6 +1214,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!this.kernel.layout.stateful) return;
     code.get(this.fuel).i32(0).op('i32.le_s');
     this.when(() => {
+      if (this.passes) {
+        emitInterrupt(code, this.passes, this.ctx, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, this.base, () => this.call('lanes_tell'));
+        return;
+      }
       code.get(this.base).op('global.set').u32(this.around.linker.globalIndex('cursor'));
       this.storeFuel();
       code.i32(STATUS.yielded).op('return');
@@ -937,7 +1226,12 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private prologueBytes(): Uint8Array {
     const { prologue } = this;
-    if (this.kernel.layout.stateful) {
+    if (this.passes) {
+      const threads = this.contextField('threads');
+      prologue.get(threads).set(this.to);
+      emitTakeUp(prologue, this.passes, this.from, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, threads,
+        () => prologue.op('call').u32(this.around.linker.functionIndex('lanes_begin')));
+    } else if (this.kernel.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
     } else {
       prologue.i32(0).set(this.from).get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
@@ -961,4 +1255,17 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+/** Whether a cut never makes its threads wait: a warp operation of all threads of a unit, which have come to it together. */
+function passesThrough(e: LaneEmitter, plan: LanePlan, block: number, { cut, inst }: Block['ending'] & { kind: 'cut' }): boolean {
+  return cut === 'warp' && plan.together && plan.convergent(block) && goesTogether(e, inst) && meansAll(e, inst);
+}
+
+/** Whether units wait at nothing but the barrier for all threads, and are suspended whole. */
+function runsAlone(e: LaneEmitter, plan: LanePlan, { blocks, shape, barriers }: LaneKernel): boolean {
+  return plan.together && barriers !== 'general' && shape.order.every(index => {
+    const { ending } = blocks[index]!;
+    return ending.kind !== 'cut' || ending.cut !== 'warp' || passesThrough(e, plan, index, ending);
+  });
 }

@@ -114,7 +114,7 @@ const store: LaneRule = e => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
-  e.pushAll(e.guardMasks());
+  e.pushEveryone();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
     const good = e.temp('i32');

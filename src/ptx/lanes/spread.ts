@@ -96,7 +96,8 @@ function patterned(spread: Spread, pattern: Pattern | undefined): Spread {
 }
 
 /** The pattern of a register whose spread is known. */
-function registerPattern({ stride, pattern }: Spread, width: number): Pattern | undefined {
+function registerPattern({ stride, aligned, pattern }: Spread, width: number): Pattern | undefined {
+  if (aligned && stride === 1 && !pattern?.modulus) return { offsets: Array.from({ length: width }, (_, lane) => lane), modulus: width, origin: undefined };
   if (pattern || stride === undefined) return pattern;
   return { offsets: Array.from({ length: width }, (_, lane) => lane * stride), modulus: stride ? 0 : 1, origin: undefined };
 }
@@ -192,7 +193,7 @@ function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, wi
   }
 }
 
-/** The best description that covers both. */
+/** The best description that covers both; where it is aligned is another question. */
 export function meet(a: Spread, b: Spread): Spread {
   const pattern = commonPattern(a.pattern, b.pattern);
   if (a.stride !== b.stride || (a.stride === undefined && !pattern)) return VARYING;

@@ -99,7 +99,7 @@ export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: 
     for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
   });
   if (run.stores) {
-    e.pushAll(e.active);
+    e.pushEveryone();
     code.op('i32.and');
   }
   return places;
