@@ -312,6 +312,11 @@ export abstract class LaneEmitter extends Emitter {
     return this.masksFor(register)?.[this.group];
   }
 
+  /** Some threads of the unit may well not execute the current instruction. */
+  get parted(): boolean {
+    return this.predicateMask.length > 0 || (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index));
+  }
+
   /** Masks of the threads that execute the current instruction. */
   guardMasks(): readonly number[] {
     return this.predicateMask.length ? this.writeMask : this.active;

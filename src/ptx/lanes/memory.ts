@@ -114,6 +114,19 @@ const store: LaneRule = e => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
+  if (e.parted && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
+    code.op('if').byte(0x40);
+    e.nest(() => {
+      e.eachGroup(() => { e.scoped(() => { mergeGroup(e, found, place); }); });
+    });
+    code.op('else');
+    e.nest(() => {
+      write(packed);
+      oneByOne(e, found, room, 'store');
+    });
+    code.op('end');
+    return true;
+  }
   e.pushEveryone();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
@@ -135,6 +148,35 @@ const store: LaneRule = e => {
   code.op('end');
   return true;
 };
+
+/** Each group has four elements of 32 bits side by side, in whatever order. */
+function isPermuted(e: LaneEmitter, place: Place, size: number): boolean {
+  if (place.kind === 'range') return place.stride === size && size === 4;
+  let all = true;
+  e.eachGroup(() => { all &&= new Set(quadOf(e, place, size)?.lanes).size === 4; });
+  return all;
+}
+
+/**
+ * Stores for some of a group's threads, by writing back what the others have there: nobody else sees a block's shared
+ * memory meanwhile.
+ */
+function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
+  if (place.kind === 'each') return;
+  const { code } = e;
+  const value = found.values[0]!;
+  const quad = quadOf(e, place, found.size);
+  const offset = quad?.start ?? (place.kind === 'range' ? place.offset + reach(e, found.size, 0) : 0);
+  const moved = quad?.lanes.some((to, lane) => to !== lane) ? inverse(quad.lanes) : undefined;
+  code.get(place.local);
+  const mixed = e.temp('v128');
+  e.pushLanes(value, storedAs(value, found.type));
+  if (moved) code.tee(mixed).get(mixed).shuffle(moved);
+  code.get(place.local).memory('v128.load', offset);
+  code.get(e.guardMasks()[e.group]!);
+  if (moved) code.tee(mixed).get(mixed).shuffle(moved);
+  code.op('v128.bitselect').memory('v128.store', offset);
+}
 
 // ---- one by one
 
