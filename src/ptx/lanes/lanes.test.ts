@@ -12,6 +12,7 @@ const SHAPES: readonly Dimensions[] = [[32], [33], [7], [1], [4, 3], [8, 4], [16
 const R = 6;
 const F = 4;
 const D = 2;
+const PERMUTATIONS = [1, 2, 5, 8, 16];
 
 type Node =
   | { kind: 'text'; text: string }
@@ -90,8 +91,30 @@ const write = fc.oneof(
   fc.tuple(r).map(([a]) => `atom.shared.add.u32 ${a}, [%cell], ${a};`),
   fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 60; mov.u32 %y, kept; add.u32 %x, %x, %y; st.local.u32 [%x], ${a};`),
 );
+/** Values that differ between threads by literals, what is compared and addressed by them: each in registers of its own. */
+const literals = fc.constantFrom(1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 48, 64, 255, 0x80000000, 0xffffffe0, -1, 0xfffffff8);
+const bits = fc.tuple(fc.constantFrom('xor.b32', 'and.b32', 'or.b32', 'add.s32', 'sub.s32', 'shl.b32', 'shr.u32', 'shr.s32', 'mul.lo.s32', 'mad.lo.u32'), literals, fc.boolean())
+  .map(([op, by, twice]) => (from: string, to: string): string => op.startsWith('sh') ? `${op} ${to}, ${from}, ${by & 7};`
+    : op.startsWith('mad') ? `mad.lo.u32 ${to}, ${from}, ${by}, %u0_#;` : `${op} ${to}, ${from}, ${twice ? '%u0_#' : by};`);
+const patterned = fc.tuple(fc.constantFrom('%tid.x', '%laneid', '%tid.y', '%ctaid.x'), bits, bits, bits,
+  fc.constantFrom('lt.u32', 'le.s32', 'eq.s32', 'ne.u32', 'gt.s32', 'hs.u32'), fc.constantFrom('%u0_#', '%u1_#', '%u2_#', '0', '4', '16'), fc.constantFrom('%u1_#', '%u2_#', '%u3_#'))
+  .map(([from, first, second, third, comparison, other, value]) => ({
+    before: `mov.u32 %u0_#, ${from}; ${first('%u0_#', '%u1_#')} ${second('%u1_#', '%u2_#')} ${third('%u2_#', '%u3_#')} setp.${comparison} %v_#, ${value}, ${other};`, value,
+  }));
+const pattern = fc.oneof(
+  fc.tuple(patterned, r, r).map(([{ before, value }, a, b]) => `${before} selp.b32 ${a}, ${value}, ${b}, %v_#; xor.b32 ${b}, ${b}, %u3_#;`),
+  fc.tuple(patterned, r, r).map(([{ before, value }, a, b]) => `${before} @%v_# add.s32 ${a}, ${b}, ${value}; not.pred %w_#, %v_#; @%w_# xor.b32 ${b}, ${b}, 1;`),
+  fc.tuple(patterned, r).map(([{ before, value }, a]) => `${before} popc.b32 ${a}, ${value}; and.pred %q1, %q0, %v_#; brev.b32 %x, ${value}; @%v_# bfind.u32 ${a}, ${value};`),
+  fc.tuple(patterned, d).map(([{ before, value }, a]) => `${before} cvt.s64.s32 ${a}, ${value}; mul.wide.u32 %a, ${value}, 12; @!%v_# xor.b64 ${a}, ${a}, %a;`),
+  fc.tuple(patterned, r, fc.constantFrom(4, 8, 16), fc.constantFrom('u32', 'u8', 's16', 'v2.u32')).map(([{ before, value }, a, scale, type]) =>
+    `${before} and.b32 %u4_#, ${value}, 63; mad.wide.u32 %a, %u4_#, ${scale}, %in; @!%v_# ld.global.${type} ${type.startsWith('v') ? `{${a}, %y}` : a}, [%a];`),
+  // Side by side, or in another order, or apart: whoever the predicate leaves out stays as it was. Every cell is one thread's.
+  fc.tuple(patterned, r, fc.constantFrom(...PERMUTATIONS), fc.constantFrom('', '@%v_# ', '@!%v_# ', '@%q0 '), fc.boolean()).map(([{ before }, a, by, who, branches]) =>
+    `${before} mov.u32 %u4_#, %tid.x; xor.b32 %u4_#b, %u4_#, ${by}; shl.b32 %u4_#c, %u4_#b, 2; add.s32 %u4_#e, %perm, %u4_#c; ${branches
+      ? `${who === '' ? '@%q1 ' : who}bra AROUND; st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a}; AROUND:` : `${who}st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a};`} ld.shared.u32 ${a}, [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}];`),
+);
 const one = fc.oneof({ weight: 6, arbitrary: text(integer) }, { weight: 5, arbitrary: text(floating) }, { weight: 2, arbitrary: text(wide) },
-  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) },
+  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) }, { weight: 2, arbitrary: pattern.map((line): Node => ({ kind: 'text', text: line })) },
   { weight: 3, arbitrary: read.map((line): Node => ({ kind: 'text', text: line })) });
 /** Where all threads meet: barriers around an exchange through shared memory, and warp operations. */
 const meeting = fc.oneof(
@@ -131,9 +154,10 @@ const program = fc.record({
 function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]; exits: boolean; repeats: boolean }): string {
   let labels = 0;
   let loops = 0;
+  let patterns = 0;
   const emit = (nodes: readonly Node[]): string => nodes.map(node => {
     switch (node.kind) {
-      case 'text': return node.text.replaceAll('AROUND', `A${labels++}`);
+      case 'text': return node.text.replaceAll('AROUND', `A${labels++}`).replaceAll('#', `${patterns++}`);
       case 'if': {
         const [no, end] = [labels++, labels++];
         const stepping = node.condition.startsWith('setp');
@@ -148,8 +172,9 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   }).join('\n');
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
-    .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ${['', 'b', 'c', 'e'].map(part => `%u4_${index}${part}`).join(', ')}; .reg .pred %v_${index}, %w_${index};`).join(' ')}
+    .reg .b32 %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
+    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
@@ -157,7 +182,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
     ${[0, 16, 32, 48].map(at => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
-    mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
+    mov.u32 %perm, permuted; mov.u32 %x, %tid.x; sub.u32 %x, %t, %x; mov.u32 %y, %ntid.x; div.u32 %x, %x, %y; mad.lo.u32 %perm, %x, 512, %perm; mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
     cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
     setp.lt.u32 %q0, %r0, 3; setp.gt.u32 %q1, %r2, 0x70000000;
