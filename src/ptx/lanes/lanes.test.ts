@@ -107,7 +107,7 @@ const pattern = fc.oneof(
   fc.tuple(patterned, r).map(([{ before, value }, a]) => `${before} popc.b32 ${a}, ${value}; and.pred %q1, %q0, %v_#; brev.b32 %x, ${value}; @%v_# bfind.u32 ${a}, ${value};`),
   fc.tuple(patterned, d).map(([{ before, value }, a]) => `${before} cvt.s64.s32 ${a}, ${value}; mul.wide.u32 %a, ${value}, 12; @!%v_# xor.b64 ${a}, ${a}, %a;`),
   fc.tuple(patterned, r, fc.constantFrom(4, 8, 16), fc.constantFrom('u32', 'u8', 's16', 'v2.u32')).map(([{ before, value }, a, scale, type]) =>
-    `${before} and.b32 %u4_#, ${value}, 63; mad.wide.u32 %a, %u4_#, ${scale}, %in; @!%v_# ld.global.${type} ${type.startsWith('v') ? `{${a}, %y}` : a}, [%a];`),
+    `${before} and.b32 %u4_#, ${value}, 63; mad.wide.u32 %a, %u4_#, ${type.startsWith('v') ? 8 : scale}, %in; @!%v_# ld.global.${type} ${type.startsWith('v') ? `{${a}, %y}` : a}, [%a];`),
   // Side by side, or in another order, or apart: whoever the predicate leaves out stays as it was. Every cell is one thread's.
   fc.tuple(patterned, r, fc.constantFrom(...PERMUTATIONS), fc.constantFrom('', '@%v_# ', '@!%v_# ', '@%q0 '), fc.boolean()).map(([{ before }, a, by, who, branches]) =>
     `${before} mov.u32 %u4_#, %tid.x; xor.b32 %u4_#b, %u4_#, ${by}; shl.b32 %u4_#c, %u4_#b, 2; add.s32 %u4_#e, %perm, %u4_#c; ${branches
@@ -150,6 +150,14 @@ const program = fc.record({
   exits: fc.boolean(), repeats: fc.boolean(),
 });
 
+const pieces = pattern.map((line): Node => ({ kind: 'text', text: line }));
+const differing = fc.record({
+  parts: fc.array(fc.tuple(fc.array(fc.oneof({ weight: 5, arbitrary: pieces }, { weight: 1, arbitrary: text(integer) }, {
+    weight: 1, arbitrary: fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q1'), then: fc.array(pieces, { maxLength: 3 }), otherwise: fc.array(pieces, { maxLength: 2 }) }),
+  }), { minLength: 1, maxLength: 6 }), fc.option(meeting, { nil: undefined })), { minLength: 1, maxLength: 3 }),
+  exits: fc.boolean(), repeats: fc.boolean(),
+});
+
 /** The text of a kernel that runs the program and stores every register. */
 function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]; exits: boolean; repeats: boolean }): string {
   let labels = 0;
@@ -173,7 +181,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ${['', 'b', 'c', 'e'].map(part => `%u4_${index}${part}`).join(', ')}; .reg .pred %v_${index}, %w_${index};`).join(' ')}
-    .reg .b32 %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
+    .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
     .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
@@ -182,7 +190,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
     ${[0, 16, 32, 48].map(at => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
-    mov.u32 %perm, permuted; mov.u32 %x, %tid.x; sub.u32 %x, %t, %x; mov.u32 %y, %ntid.x; div.u32 %x, %x, %y; mad.lo.u32 %perm, %x, 512, %perm; mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
+    mov.u32 %row0, %tid.z; mov.u32 %row1, %ntid.y; mov.u32 %row2, %tid.y; mad.lo.u32 %row3, %row0, %row1, %row2; mov.u32 %row4, permuted; mad.lo.u32 %perm, %row3, 512, %row4; mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
     cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
     setp.lt.u32 %q0, %r0, 3; setp.gt.u32 %q1, %r2, 0x70000000;
@@ -228,6 +236,15 @@ describe('lanes', () => {
       expect(inLanes).toBeGreaterThan(RUNS / 2);
     }, 120_000);
   }
+
+  it('give them where values differ by literals from thread to thread', () => {
+    fc.assert(fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
+      const source = kernel(made as Parameters<typeof kernel>[0]);
+      const [scalar, lanes] = [false, true].map(simd => run(source, block, { simd, relaxedFma: true })) as [ReturnType<typeof run>, ReturnType<typeof run>];
+      expect(lanes.status).toBe(scalar.status);
+      expect(differences(lanes.out, scalar.out), source).toEqual([]);
+    }), { numRuns: RUNS });
+  }, 120_000);
 
   it('do the same whatever the fuel', () => {
     fc.assert(fc.property(program, fc.constantFrom(...SHAPES), fc.integer({ min: 1, max: 40 }), (made, block, fuel) => {
