@@ -12,6 +12,7 @@ import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { ScalarType } from '../scalar-types.js';
+import type { Agreed } from './agreed.js';
 import type { LanePlan } from './plan.js';
 import { argSpread, isPure } from './spread.js';
 
@@ -52,6 +53,7 @@ export abstract class LaneEmitter extends Emitter {
   protected everyone = false;
   /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
   protected readonly carried = new Set<number>();
+  protected agreed: Agreed | undefined;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -93,7 +95,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   isVarying(register: Register): boolean {
-    return this.plan.spread(register).stride === undefined;
+    return this.plan.spread(register).stride === undefined && !(this.everyone && this.agreed?.has(register));
   }
 
   stride(arg: Arg): number | undefined {
@@ -299,6 +301,10 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Pushes the truth of: all threads are in the masks. */
   pushAll(masks: readonly number[]): void {
+    if (this.everyone && masks === this.active) {
+      this.code.i32(1);
+      return;
+    }
     this.pushCombined(masks, 'and');
     this.code.op('i32x4.all_true');
   }
@@ -319,6 +325,10 @@ export abstract class LaneEmitter extends Emitter {
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
+    if (this.everyone && masks === this.active) {
+      code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
+      return;
+    }
     masks.forEach((local, group) => {
       code.get(local).op('i32x4.bitmask');
       if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
@@ -393,7 +403,7 @@ export abstract class LaneEmitter extends Emitter {
 
   private emitBare(inst: Inst, rule: Rule): void {
     const varying = inst.defs.some(register => this.isVarying(register));
-    const result = this.plan.result(inst).stride;
+    const result = inst.defs.length && inst.defs.every(register => this.everyone && this.agreed?.has(register)) ? 0 : this.plan.result(inst).stride;
     if (result !== undefined && (inst.defs.length > 0 || result === 0)) {
       this.effort.lanes += this.weight;
       this.emitOnce(inst, rule, varying ? result : undefined);
