@@ -8,10 +8,12 @@ import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import { Emitter } from '../emit/emitter.js';
 import type { Surroundings } from '../emit/emitter.js';
+import { SCRATCH } from '../emit/frame-layout.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
-import type { ScalarType } from '../scalar-types.js';
+import type { LocalType, ScalarType } from '../scalar-types.js';
+import type { Code } from '../wasm/code.js';
 import type { Agreed } from './agreed.js';
 import type { LanePlan } from './plan.js';
 import { argSpread, isPure } from './spread.js';
@@ -92,6 +94,19 @@ export abstract class LaneEmitter extends Emitter {
 
   protected isBlockLocal(register: Register): boolean {
     return this.liveness.isLocal(register) && !this.carried.has(register.id);
+  }
+
+  /**
+   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed of constants and
+   * arguments they compute again wherever it is needed.
+   */
+  keep(key: string, type: LocalType, compute: (code: Code) => void): number {
+    return this.hoist(key, type, prologue => {
+      const scratch = this.contextField('scratch');
+      prologue.get(scratch);
+      compute(prologue);
+      prologue.memory(`${type}.store`, SCRATCH.kept).get(scratch).memory(`${type}.load`, SCRATCH.kept);
+    });
   }
 
   isVarying(register: Register): boolean {

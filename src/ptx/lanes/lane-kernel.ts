@@ -200,7 +200,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   protected pushExchange(): void {
     const locals = this.localsBase();
-    this.code.get(this.hoist('exchange', 'i32', code => {
+    this.code.get(this.keep('exchange', 'i32', code => {
       code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
     }));
   }
@@ -1035,6 +1035,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     this.openLabel('block', this.turnLabel);
     if (stateful) {
+      this.forgetRegisters();
       this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     } else {
@@ -1069,7 +1070,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Which threads there are: the last unit of a block may lack some. */
   private findExisting(masks: readonly number[]): void {
     const { code, passes } = this;
-    for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
+    // Code for a whole unit knows what they are, and sets them where it hands over.
+    if (!this.startsWhole()) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
     code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
     if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
     if (this.whole >= 0) code.tee(this.whole);
@@ -1110,6 +1112,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.findExisting(this.active);
     code.i32(THREAD_SLICE).set(this.slice);
     this.openLabel('block', this.turnLabel);
+    this.forgetRegisters();
     this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
     this.emitTurn();
     this.closeLabel();
@@ -1129,14 +1132,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.op('unreachable').op('end');
   }
 
+  /** Whether a turn in which all threads of the unit are there begins with code for a whole unit. One that is suspended while it is parted goes on parted. */
+  private startsWhole(): boolean {
+    return this.handovers.size > 0 && this.whole >= 0 && !this.partedBytes;
+  }
+
   /** A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. */
   private emitTurn(): void {
     const { code, kernel: { shape: { root } } } = this;
     if (this.handovers.size) {
       const { lanes, threads } = this.effort;
       this.openLabel('block', this.generalLabel);
-      // A unit that is suspended while it is parted is whole again only later.
-      if (this.whole >= 0 && !this.partedBytes) code.get(this.whole);
+      if (this.startsWhole()) code.get(this.whole);
       else this.pushAll(this.active);
       code.op('i32.eqz');
       this.branchTo(this.generalLabel, 'br_if');
@@ -1178,8 +1185,23 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Registers that some path reads before it writes them start at zero. */
   private clearRegisters(): void {
+    this.clear(this.liveness.liveIn(0));
+  }
+
+  /**
+   * A turn knows nothing of the turn before: without being told, engines carry all registers from one to the next, since
+   * for them any entry may come after any.
+   */
+  private forgetRegisters(): void {
+    const restored = new Set<Register>();
+    for (const entry of this.live) for (const register of this.spills.needed(entry)) restored.add(register);
+    this.clear(restored);
+    for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
+  }
+
+  private clear(registers: Iterable<Register>): void {
     const { code } = this;
-    for (const register of this.liveness.liveIn(0)) {
+    for (const register of registers) {
       if (this.isVarying(register)) {
         for (const local of this.laneLocal(register)) code.v128([0, 0, 0, 0]).set(local);
         continue;
