@@ -496,7 +496,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
       if (this.isEntered(item)) {
-        if (item !== region.header) {
+        if (this.everyone) {
+          if (this.startsWhole()) {
+            code.get(this.entryNumber);
+            this.when(() => { this.restore(item); });
+          }
+        } else if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
         }
@@ -1034,15 +1039,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       code.i32(THREAD_SLICE).set(this.slice);
     }
     this.openLabel('block', this.turnLabel);
-    if (stateful) {
-      this.forgetRegisters();
-      this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    if (!stateful && this.handovers.size) code.i32(0).set(this.entryNumber);
+    this.emitTurn(() => {
+      if (!stateful) return;
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
-    } else {
-      this.clearRegisters();
-      if (this.handovers.size) code.i32(0).set(this.entryNumber);
-    }
-    this.emitTurn();
+    });
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
@@ -1112,9 +1114,9 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.findExisting(this.active);
     code.i32(THREAD_SLICE).set(this.slice);
     this.openLabel('block', this.turnLabel);
-    this.forgetRegisters();
-    this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-    this.emitTurn();
+    this.emitTurn(() => {
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
+    });
     this.closeLabel();
     emitEndTurn(code, passes);
     code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
@@ -1137,26 +1139,44 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.handovers.size > 0 && this.whole >= 0 && !this.partedBytes;
   }
 
-  /** A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. */
-  private emitTurn(): void {
+  /**
+   * A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. `restore`
+   * restores what is alive at the entry; code for a whole unit does so where it enters.
+   */
+  private emitTurn(restore: () => void): void {
     const { code, kernel: { shape: { root } } } = this;
-    if (this.handovers.size) {
-      const { lanes, threads } = this.effort;
-      this.openLabel('block', this.generalLabel);
-      if (this.startsWhole()) code.get(this.whole);
-      else this.pushAll(this.active);
-      code.op('i32.eqz');
-      this.branchTo(this.generalLabel, 'br_if');
-      this.generalActive = this.active;
-      this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
-      this.everyone = true;
+    this.forgetRegisters();
+    this.clearRegisters();
+    if (!this.handovers.size) {
+      restore();
       this.emitRegion(root);
-      this.everyone = false;
-      this.active = this.generalActive;
-      this.branchTo(this.turnLabel);
-      this.closeLabel();
-      Object.assign(this.effort, { lanes, threads });
+      return;
     }
+    const apart = {};
+    this.openLabel('block', this.generalLabel);
+    if (this.startsWhole()) {
+      this.openLabel('block', apart);
+      code.get(this.whole);
+    } else {
+      restore();
+      this.pushAll(this.active);
+    }
+    code.op('i32.eqz');
+    this.branchTo(this.startsWhole() ? apart : this.generalLabel, 'br_if');
+    const { lanes, threads } = this.effort;
+    this.generalActive = this.active;
+    this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
+    this.everyone = true;
+    this.emitRegion(root);
+    this.everyone = false;
+    this.active = this.generalActive;
+    this.branchTo(this.turnLabel);
+    Object.assign(this.effort, { lanes, threads });
+    if (this.startsWhole()) {
+      this.closeLabel();
+      restore();
+    }
+    this.closeLabel();
     this.emitRegion(root);
   }
 
