@@ -7,7 +7,7 @@ import { scalarType } from '../scalar-types.js';
 import type { LaneEmitter } from './lane-emitter.js';
 
 export interface Guard {
-  /** The comparison that decides, which nothing but the branch reads. */
+  /** The comparison that decides. */
   inst: Inst;
   /** The side that steps, and by how much. */
   stepping: Arg;
@@ -21,7 +21,7 @@ const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
 };
 
-/** The comparison behind the branch that ends a block, if it is of that kind. */
+/** The comparison behind the branch that ends a block, if it is of that kind and nothing else reads it. */
 export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard | undefined {
   const { ending, insts } = block;
   if (ending.kind !== 'branch' || !isLocal) return undefined;
@@ -30,7 +30,12 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
   const touching = insts.filter(inst => inst.defs.includes(register) || inst.uses.includes(register));
   const [inst] = touching;
   // It must stand last: its operands are read at the end of the block.
-  if (touching.length !== 1 || inst?.mnemonic !== 'setp' || inst.predicate || inst !== insts.at(-1)) return undefined;
+  return touching.length === 1 && inst && inst === insts.at(-1) ? comparisonOf(e, inst) : undefined;
+}
+
+/** The instruction as a comparison of what steps with what is the same for all threads. */
+export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
+  if (inst.mnemonic !== 'setp' || inst.predicate) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
   const row = ORDERED[comparison ?? ''];

@@ -4,49 +4,48 @@
 
 import type { Block } from '../analysis/blocks.js';
 import type { Register } from '../analysis/program.js';
-import type { Shape } from '../analysis/regions.js';
+import type { Agreed } from './agreed.js';
+import { checksFirst } from './checks-first.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { findGuard } from './guards.js';
 import type { LanePlan } from './plan.js';
-import { findUncheckedRun } from './unchecked.js';
 
-/** Numbers of a block that go on from those of the entries: the general code goes on there. */
 export interface Handover {
-  /** Before the block's unchecked run. */
-  atRun: number | undefined;
-  /** Before the branch at its end. */
-  atEnd: number | undefined;
-  /** The block's own registers that are alive there. */
+  /** By index of the instruction in the block before which the general code goes on, in ascending order: the number that says so. */
+  numbers: ReadonlyMap<number, number>;
+  /** The block's own registers that are alive at one of them. */
   carried: readonly Register[];
 }
 
 /** Instructions, times groups, of kernels that are written twice: more take engines too long. */
 const MOST_WORK = 2500;
 
-/** By block; none if the kernel is not to be written twice. */
-export function planHandovers(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], { order }: Shape, first: number, isLocal: (register: Register) => boolean): ReadonlyMap<number, Handover> {
-  const found = new Map<number, Handover>();
+/** Whether the kernel is worth writing twice. */
+export function handsOver(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], order: readonly number[]): boolean {
   let instructions = 0;
   for (const index of order) instructions += blocks[index]!.insts.length + 1;
-  if (instructions * e.groups > MOST_WORK || !order.some(index => plan.parts(index))) return found;
+  return instructions * e.groups <= MOST_WORK && order.some(index => plan.parts(index));
+}
+
+/** By block. Numbers go on from `first`. */
+export function planHandovers(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], order: readonly number[], agreed: Agreed, first: number, isLocal: (register: Register) => boolean): ReadonlyMap<number, Handover> {
+  const found = new Map<number, Handover>();
   let number = first;
   for (const index of order) {
     const block = blocks[index]!;
     const { ending, insts } = block;
-    const run = findUncheckedRun(e, block);
-    const parts = plan.parts(index);
-    if (!run && !parts) continue;
+    const places = new Set<number>();
+    if (checksFirst(e, block)) places.add(0);
+    insts.forEach((inst, at) => { if (agreed.comparison(inst)) places.add(at); });
+    if (ending.kind === 'branch' && plan.parts(index) && !agreed.has(ending.inst.predicate!.register)) places.add(insts.length);
+    if (!places.size) continue;
+    const numbers = new Map([...places].sort((a, b) => a - b).map(place => [place, number++]));
     const carried = new Set<Register>();
-    if ('inst' in ending && parts) {
-      const guard = findGuard(e, block, isLocal(ending.inst.predicate!.register));
-      for (const register of guard ? guard.inst.uses : ending.inst.uses) carried.add(register);
+    for (const place of places) {
+      const before = new Set(insts.slice(0, place).flatMap(inst => inst.defs));
+      const after = [...insts.slice(place).flatMap(inst => inst.uses), ...'inst' in ending ? ending.inst.uses : []];
+      for (const register of after) if (before.has(register) && isLocal(register)) carried.add(register);
     }
-    if (run) {
-      const before = new Set(insts.slice(0, run.from).flatMap(inst => inst.defs));
-      const after = [...insts.slice(run.from).flatMap(inst => inst.uses), ...'inst' in ending ? ending.inst.uses : []];
-      for (const register of after) if (before.has(register)) carried.add(register);
-    }
-    found.set(index, { atRun: run ? number++ : undefined, atEnd: parts ? number++ : undefined, carried: [...carried].filter(isLocal) });
+    found.set(index, { numbers, carried: [...carried] });
   }
   return found;
 }

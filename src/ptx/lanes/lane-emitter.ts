@@ -8,13 +8,16 @@ import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import { Emitter } from '../emit/emitter.js';
 import type { Surroundings } from '../emit/emitter.js';
+import { SCRATCH } from '../emit/frame-layout.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
-import type { ScalarType } from '../scalar-types.js';
+import type { LocalType, ScalarType } from '../scalar-types.js';
+import type { Code } from '../wasm/code.js';
+import type { Agreed } from './agreed.js';
 import type { LanePlan } from './plan.js';
 import { isKnown } from './pattern.js';
-import { argSpread, isPure, steps } from './spread.js';
+import { UNIFORM, argSpread, isPure, steps } from './spread.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
@@ -53,6 +56,7 @@ export abstract class LaneEmitter extends Emitter {
   protected everyone = false;
   /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
   protected readonly carried = new Set<number>();
+  protected agreed: Agreed | undefined;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -93,13 +97,31 @@ export abstract class LaneEmitter extends Emitter {
     return this.liveness.isLocal(register) && !this.carried.has(register.id);
   }
 
+  /**
+   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed of constants and
+   * arguments they compute again wherever it is needed.
+   */
+  keep(key: string, type: LocalType, compute: (code: Code) => void): number {
+    return this.hoist(key, type, prologue => {
+      const scratch = this.contextField('scratch');
+      prologue.get(scratch);
+      compute(prologue);
+      prologue.memory(`${type}.store`, SCRATCH.kept).get(scratch).memory(`${type}.load`, SCRATCH.kept);
+    });
+  }
+
   isVarying(register: Register): boolean {
     const { stride, pattern } = this.plan.spread(register);
-    return stride === undefined && !pattern;
+    return stride === undefined && !pattern && !this.agrees(register);
+  }
+
+  /** Code for a whole unit has the predicate as a scalar. */
+  private agrees(register: Register): boolean {
+    return this.everyone && this.agreed?.has(register) === true;
   }
 
   isUniform(register: Register): boolean {
-    return this.plan.spread(register).stride === 0;
+    return this.plan.spread(register).stride === 0 || this.agrees(register);
   }
 
   stride(arg: Arg): number | undefined {
@@ -338,6 +360,10 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Pushes the truth of: all threads are in the masks. */
   pushAll(masks: readonly number[]): void {
+    if (this.everyone && masks === this.active) {
+      this.code.i32(1);
+      return;
+    }
     this.pushCombined(masks, 'and');
     this.code.op('i32x4.all_true');
   }
@@ -358,6 +384,10 @@ export abstract class LaneEmitter extends Emitter {
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
+    if (this.everyone && masks === this.active) {
+      code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
+      return;
+    }
     masks.forEach((local, group) => {
       code.get(local).op('i32x4.bitmask');
       if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
@@ -432,7 +462,7 @@ export abstract class LaneEmitter extends Emitter {
 
   private emitBare(inst: Inst, rule: Rule): void {
     const varying = inst.defs.some(register => this.isVarying(register));
-    const result = this.plan.result(inst);
+    const result = inst.defs.length && inst.defs.every(register => this.agrees(register)) ? UNIFORM : this.plan.result(inst);
     const apart = steps(result, this.width);
     if (apart && (inst.defs.length > 0 || result.stride === 0)) {
       this.effort.lanes += this.weight;

@@ -28,10 +28,13 @@ import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeU
 import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { steps } from './spread.js';
+import { checksFirst } from './checks-first.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
-import { planHandovers } from './handovers.js';
+import { planAgreed } from './agreed.js';
+import { handsOver, planHandovers } from './handovers.js';
 import type { Handover } from './handovers.js';
+import { access } from './memory.js';
 import { isPure } from './spread.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -53,6 +56,12 @@ export interface LaneKernel {
   barriers: SchedulerNeeds['barriers'];
   paramBytes: number;
 }
+
+/**
+ * Times that a unit goes round a loop through memory in one turn. Units that keep step find their neighbours' cache lines
+ * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 4 ms, 1 time 12 ms, 32 times and more 20 ms.
+ */
+const BURST = 8;
 
 export class LaneKernelEmitter extends LaneEmitter {
   readonly ctx = 0;
@@ -84,6 +93,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private entryNumber = -1;
   /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
   private readonly handovers: ReadonlyMap<number, Handover>;
+  /** The masks of the general code, while code for a whole unit is written. */
+  private generalActive: readonly number[] = [];
   /** Past the code for a whole unit. */
   private readonly generalLabel = {};
   /** Vectors that have been loaded since a result was last written down. */
@@ -92,6 +103,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
+  /** The loop whose code without masks is being written, and what comes past it. */
+  private unparted: { region: Region; end: object } | undefined;
   /** The function runs the whole block by itself, and has these. */
   private readonly passes: PassLocals | undefined;
   /** Bytes between a unit's words and its registers: masks of a unit that is suspended while it is parted. */
@@ -150,8 +163,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private findHandovers(): ReadonlyMap<number, Handover> {
-    const { plan, kernel: { blocks, shape } } = this;
-    const found = planHandovers(this, plan, blocks, shape, this.entries.length + 1, register => this.isBlockLocal(register));
+    const { plan, liveness, kernel: { blocks, shape: { order } } } = this;
+    if (!handsOver(this, plan, blocks, order)) return new Map();
+    this.agreed = planAgreed(this, plan, blocks, order, liveness, this.live);
+    const found = planHandovers(this, plan, blocks, order, this.agreed, this.entries.length + 1, register => this.isBlockLocal(register));
     for (const { carried } of found.values()) for (const register of carried) this.carried.add(register.id);
     return found;
   }
@@ -191,7 +206,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   protected pushExchange(): void {
     const locals = this.localsBase();
-    this.code.get(this.hoist('exchange', 'i32', code => {
+    this.code.get(this.keep('exchange', 'i32', code => {
       code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
     }));
   }
@@ -446,9 +461,9 @@ export class LaneKernelEmitter extends LaneEmitter {
   private arrivals(region: Region): Map<number, number> {
     const found = new Map(this.innerEntries(region).map(block => [this.entryOf.get(block)!, block]));
     if (this.everyone) return found;
-    for (const [block, { atRun, atEnd }] of this.handovers) {
+    for (const [block, { numbers }] of this.handovers) {
       if (!region.members.has(block) || block === region.header) continue;
-      for (const number of [atRun, atEnd]) if (number !== undefined) found.set(number, block);
+      for (const number of numbers.values()) found.set(number, block);
     }
     return found;
   }
@@ -471,6 +486,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       // Threads that a turn resumes inside are let through.
       code.get(this.entryNumber).op('i32.eqz');
       this.when(() => { this.arriveAt(region.header, end); });
+      this.awaited.delete(region.header);
+      if (!this.handovers.size) this.emitUnparted(region, end);
+      else if (this.everyone && region.members.size === 1 && this.plan.parts(region.header) && isStreaming(this, blocks[region.header]!)) this.shortenTurn();
       const to = this.onlyExit(region);
       if (to !== undefined) {
         const entered = this.masks();
@@ -513,7 +531,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
       if (this.isEntered(item)) {
-        if (item !== region.header) {
+        if (this.everyone) {
+          if (this.startsWhole()) {
+            code.get(this.entryNumber);
+            this.when(() => { this.restore(item); });
+          }
+        } else if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
         }
@@ -538,6 +561,55 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
   }
 
+  /** A loop of one block, for as long as all threads of the unit go round in it: no masks are needed. */
+  private emitUnparted(region: Region, end: object): void {
+    const { code, kernel: { blocks } } = this;
+    const block = blocks[region.header]!;
+    const guard = this.guardOf(block);
+    if (region.members.size > 1 || !guard) return;
+    const parted = {};
+    const label = {};
+    this.openLabel('block', parted);
+    this.pushAll(this.active);
+    code.op('i32.eqz');
+    this.branchTo(parted, 'br_if');
+    if (this.live.includes(region.header)) code.i32(0).set(this.entryNumber);
+    if (isStreaming(this, block)) this.shortenTurn();
+    this.loopLabels.set(region, label);
+    this.openLabel('loop', label);
+    const { lanes, threads } = this.effort;
+    this.everyone = true;
+    this.unparted = { region, end };
+    const early = checksFirst(this, block);
+    this.emitBlock(early?.block ?? block, early && { run: early.run, otherwise: parted });
+    this.unparted = undefined;
+    this.everyone = false;
+    Object.assign(this.effort, { lanes, threads });
+    this.closeLabel();
+    this.loopLabels.delete(region);
+    this.takeWaiting(region.header);
+    this.closeLabel();
+  }
+
+  /** Threads that wait at a loop's header become the active ones. */
+  private takeWaiting(header: number): void {
+    if (!this.awaited.has(header)) return;
+    const waiting = this.waitMasks(header);
+    this.active.forEach((local, group) => { this.code.get(local).get(waiting[group]!).op('v128.or').set(local); });
+    this.clearMasks(waiting);
+  }
+
+  /** The unit goes round a few times only before it is the next one's turn, if there is another. */
+  private shortenTurn(): void {
+    const { code, slice, fuel } = this;
+    code.get(slice).i32(BURST).op('i32.gt_s').get(this.contextField('threads')).i32(this.width).op('i32.gt_u').op('i32.and');
+    this.when(() => {
+      // Fuel is reckoned from what is left of the slice.
+      code.get(fuel).get(slice).op('i32.add').i32(BURST).op('i32.sub').set(fuel);
+      code.i32(BURST).set(slice);
+    });
+  }
+
   /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
   private arriveAt(block: number, past: object): void {
     if (this.everyone) return;
@@ -559,11 +631,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
     const { code } = this;
-    if (this.awaited.has(region.header)) {
-      const waiting = this.waitMasks(region.header);
-      this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
-      this.clearMasks(waiting);
-    }
+    this.takeWaiting(region.header);
     this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
@@ -623,11 +691,19 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.save(this.entryOf.get(header)!, header);
   }
 
-  private emitBlock(block: Block): void {
+  private guardOf(block: Block): Guard | undefined {
+    const { index, ending } = block;
+    return this.plan.parts(index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+  }
+
+  /** `early`: the run whose checks are all made before it, and where to go if one fails. */
+  private emitBlock(block: Block, early?: { run: UncheckedRun; otherwise: object }): void {
     this.block = block;
-    const { plan } = this;
+    const agreeing = this.everyone && !this.unparted;
+    const first = agreeing ? checksFirst(this, block) : undefined;
+    const { insts } = first?.block ?? block;
     const lastUse = new Map<number, number>();
-    block.insts.forEach((inst, index) => {
+    insts.forEach((inst, index) => {
       for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
       for (const register of inst.defs) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
     });
@@ -635,34 +711,32 @@ export class LaneKernelEmitter extends LaneEmitter {
     if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
     const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
       for (let index = from; index < to; index++) {
-        const inst = block.insts[index]!;
-        this.emitInst(inst);
+        const inst = insts[index]!;
+        const comparison = agreeing ? this.agreed?.comparison(inst) : undefined;
+        if (comparison) this.emitAgreement(block, comparison);
+        else this.emitInst(inst);
         if (this.unchecked) this.anchor(inst);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
         }
       }
     };
-    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    const guard = agreeing ? undefined : this.guardOf(block);
     // A guard's comparison waits for the branch.
-    const count = block.insts.length - (guard ? 1 : 0);
-    const run = findUncheckedRun(this, block);
-    const handover = this.handovers.get(block.index);
-    if (this.everyone) {
-      emit(0, run?.from ?? count);
-      if (run) {
-        this.unchecked = checkRun(this, run);
-        this.code.op('i32.eqz');
-        this.when(() => { this.handOver(handover!.atRun!); });
-        emit(run.from, count);
-        this.unchecked = undefined;
-      }
+    const count = insts.length - (guard ? 1 : 0);
+    const run = first?.run ?? early?.run;
+    if (run) {
+      emit(0, run.from);
+      this.unchecked = checkRun(this, run);
+      this.code.op('i32.eqz');
+      if (early) this.branchTo(early.otherwise, 'br_if');
+      else this.when(() => { this.handOver(block, 0); });
+      emit(run.from, count);
+      this.unchecked = undefined;
+    } else if (agreeing) {
+      emit(0, count);
     } else {
-      this.passOver(handover?.atEnd, () => {
-        this.passOver(handover?.atRun, () => { emit(0, run?.from ?? count); });
-        if (run) this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
-      });
-      if (handover) this.code.i32(0).set(this.entryNumber);
+      this.emitGeneral(block, guard, count, emit);
     }
     if (guard) this.emitGuard(block, guard);
     else this.emitEnding(block);
@@ -691,63 +765,82 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.endInstruction();
   }
 
-  /** Leaves code for a whole unit: the general code goes on where the number says. */
-  private handOver(number: number): void {
-    this.code.i32(number).set(this.entryNumber);
+  /** A block's instructions, which control may enter where code for a whole unit hands over. */
+  private emitGeneral(block: Block, guard: Guard | undefined, count: number, emit: (from: number, to: number, keep?: ReadonlySet<Register>) => void): void {
+    const { code } = this;
+    const run = findUncheckedRun(this, block);
+    const write = (from: number, to: number): void => {
+      if (!run || run.from < from || run.from >= to) {
+        emit(from, to);
+        return;
+      }
+      emit(from, run.from);
+      this.emitBothWays(block, run, to, guard, keep => { emit(run.from, to, keep); });
+    };
+    const numbers = [...this.handovers.get(block.index)?.numbers ?? []];
+    const upTo = (to: number): void => {
+      const [place, number] = numbers.pop() ?? [0];
+      if (number !== undefined && place > 0) {
+        const label = {};
+        this.openLabel('block', label);
+        code.get(this.entryNumber).i32(number).op('i32.eq');
+        this.branchTo(label, 'br_if');
+        upTo(place);
+        this.closeLabel();
+      }
+      write(place, to);
+    };
+    upTo(count);
+    if (this.handovers.has(block.index)) code.i32(0).set(this.entryNumber);
+  }
+
+  /** Leaves code for a whole unit: the general code goes on before an instruction of the block. */
+  private handOver(block: Block, place: number): void {
+    const { code } = this;
+    for (const local of this.generalActive) code.v128([-1, -1, -1, -1]).set(local);
+    const known = new Set([...this.liveness.liveIn(block.index), ...block.insts.slice(0, place).flatMap(inst => inst.defs)]);
+    for (const register of known) {
+      if (!this.agreed?.has(register) || this.isBlockLocal(register)) continue;
+      for (const local of this.laneLocal(register)) code.i32(0).get(this.registerLocal(register)).op('i32.sub').op('i32x4.splat').set(local);
+    }
+    code.i32(this.handovers.get(block.index)!.numbers.get(place)!).set(this.entryNumber);
     this.branchTo(this.generalLabel);
   }
 
-  /** General code that code for a whole unit has run already if it handed over with the number. */
-  private passOver(number: number | undefined, body: () => void): void {
-    if (number === undefined) {
-      body();
-      return;
-    }
-    const label = {};
-    this.openLabel('block', label);
-    this.code.get(this.entryNumber).i32(number).op('i32.eq');
-    this.branchTo(label, 'br_if');
-    body();
-    this.closeLabel();
+  /** A comparison in code for a whole unit, on which the threads agree or the general code goes on. */
+  private emitAgreement(block: Block, comparison: Guard): void {
+    const { code } = this;
+    const [target] = comparison.inst.defs;
+    const outcome = this.newLocal('i32');
+    pushAlike(this, comparison, outcome);
+    code.op('i32.eqz');
+    this.when(() => { this.handOver(block, block.insts.indexOf(comparison.inst)); });
+    this.endInstruction();
+    code.get(outcome).set(this.registerLocal(target!));
   }
 
   /** A branch in code for a whole unit: where the threads do not agree, the general code takes it. */
-  private emitAgreed(block: Block, guard: Guard | undefined): void {
+  private emitAgreed(block: Block): void {
     const { code } = this;
     const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = inst.predicate!;
-    const part = (): void => { this.handOver(this.handovers.get(block.index)!.atEnd!); };
     if (!this.isVarying(register)) {
       // They differ by what they are.
-      part();
+      this.handOver(block, block.insts.length);
       return;
     }
     const outcome = this.newLocal('i32');
-    if (guard) {
-      pushAlike(this, guard, outcome);
-      code.op('i32.eqz');
-      this.when(part);
-      this.endInstruction();
-      code.get(outcome);
-    } else {
-      this.pushNarrowed(this.laneLocal(register));
-      code.tee(outcome).i32(this.width === 32 ? -1 : (1 << this.width) - 1).op('i32.eq');
-    }
+    this.pushNarrowed(this.laneLocal(register));
+    code.tee(outcome).i32(this.width === 32 ? -1 : (1 << this.width) - 1).op('i32.eq');
     const [all, none] = negated ? [no, yes] : [yes, no];
     this.when(() => { this.jump(block.index, all, false); });
-    if (!guard) {
-      code.get(outcome);
-      this.when(part);
-    }
+    code.get(outcome);
+    this.when(() => { this.handOver(block, block.insts.length); });
     this.jump(block.index, none);
   }
 
   /** A branch on which the threads agree nearly always. */
   private emitGuard(block: Block, guard: Guard): void {
-    if (this.everyone) {
-      this.emitAgreed(block, guard);
-      return;
-    }
     const { code } = this;
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
@@ -755,14 +848,23 @@ export class LaneKernelEmitter extends LaneEmitter {
     const outcome = this.newLocal('i32');
     pushAlike(this, guard, outcome);
     this.endInstruction();
+    const send = (to: number): void => {
+      if (this.unparted && to === block.index) {
+        this.backEdge(to, this.unparted.region);
+        this.branchTo(this.turnLabel);
+        return;
+      }
+      this.send(block.index, to);
+      if (this.unparted) this.branchTo(this.unparted.end);
+    };
     code.op('if').byte(0x40);
     this.nest(() => {
       code.get(outcome);
       if (negated) code.op('i32.eqz');
       code.op('if').byte(0x40);
-      this.nest(() => { this.send(block.index, ending.yes); });
+      this.nest(() => { send(ending.yes); });
       code.op('else');
-      this.nest(() => { this.send(block.index, ending.no); });
+      this.nest(() => { send(ending.no); });
       code.op('end').op('else');
       this.emitInst(guard.inst);
       this.inst = ending.inst;
@@ -772,12 +874,12 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
-  private emitBothWays(block: Block, run: UncheckedRun, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
+  private emitBothWays(block: Block, run: UncheckedRun, end: number, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
     const { code } = this;
-    const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
+    const inside = new Set(block.insts.slice(run.from, end).flatMap(inst => inst.defs));
     const outside = new Set<Register>();
-    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? []];
-    for (const inst of block.insts.slice(run.from)) {
+    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? [], ...block.insts.slice(end).flatMap(inst => inst.uses)];
+    for (const inst of block.insts.slice(run.from, end)) {
       for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
     }
     for (const register of block.insts.slice(0, run.from).flatMap(inst => inst.defs)) if (inside.has(register)) outside.add(register);
@@ -815,9 +917,9 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (yes === no) {
           if (soft) this.send(index, yes);
           else this.jump(index, yes);
-        } else if (plan.parts(index) && this.everyone) {
-          this.emitAgreed(block, undefined);
-        } else if (plan.parts(index)) {
+        } else if (this.everyone && this.isVarying(register)) {
+          this.emitAgreed(block);
+        } else if (plan.parts(index) && !this.everyone) {
           this.part(index, register, negated, yes, no);
         } else {
           code.get(this.registerLocal(register));
@@ -1037,14 +1139,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       code.i32(THREAD_SLICE).set(this.slice);
     }
     this.openLabel('block', this.turnLabel);
-    if (stateful) {
-      this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    if (!stateful && this.handovers.size) code.i32(0).set(this.entryNumber);
+    this.emitTurn(() => {
+      if (!stateful) return;
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
-    } else {
-      this.clearRegisters();
-      if (this.handovers.size) code.i32(0).set(this.entryNumber);
-    }
-    this.emitTurn();
+    });
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
@@ -1072,7 +1172,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Which threads there are: the last unit of a block may lack some. */
   private findExisting(masks: readonly number[]): void {
     const { code, passes } = this;
-    for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
+    // Code for a whole unit knows what they are, and sets them where it hands over.
+    if (!this.startsWhole()) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
     code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
     if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
     if (this.whole >= 0) code.tee(this.whole);
@@ -1113,8 +1214,9 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.findExisting(this.active);
     code.i32(THREAD_SLICE).set(this.slice);
     this.openLabel('block', this.turnLabel);
-    this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
-    this.emitTurn();
+    this.emitTurn(() => {
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
+    });
     this.closeLabel();
     emitEndTurn(code, passes);
     code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
@@ -1132,24 +1234,49 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.op('unreachable').op('end');
   }
 
-  /** A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. */
-  private emitTurn(): void {
+  /** Whether a turn in which all threads of the unit are there begins with code for a whole unit. One that is suspended while it is parted goes on parted. */
+  private startsWhole(): boolean {
+    return this.handovers.size > 0 && this.whole >= 0 && !this.partedBytes;
+  }
+
+  /**
+   * A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. `restore`
+   * restores what is alive at the entry; code for a whole unit does so where it enters.
+   */
+  private emitTurn(restore: () => void): void {
     const { code, kernel: { shape: { root } } } = this;
-    if (this.handovers.size) {
-      const { lanes, threads } = this.effort;
-      this.openLabel('block', this.generalLabel);
-      // A unit that is suspended while it is parted is whole again only later.
-      if (this.whole >= 0 && !this.partedBytes) code.get(this.whole);
-      else this.pushAll(this.active);
-      code.op('i32.eqz');
-      this.branchTo(this.generalLabel, 'br_if');
-      this.everyone = true;
+    this.forgetRegisters();
+    this.clearRegisters();
+    if (!this.handovers.size) {
+      restore();
       this.emitRegion(root);
-      this.everyone = false;
-      this.branchTo(this.turnLabel);
-      this.closeLabel();
-      Object.assign(this.effort, { lanes, threads });
+      return;
     }
+    const apart = {};
+    this.openLabel('block', this.generalLabel);
+    if (this.startsWhole()) {
+      this.openLabel('block', apart);
+      code.get(this.whole);
+    } else {
+      restore();
+      this.pushAll(this.active);
+    }
+    code.op('i32.eqz');
+    this.branchTo(this.startsWhole() ? apart : this.generalLabel, 'br_if');
+    const { lanes, threads } = this.effort;
+    this.generalActive = this.active;
+    this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
+    this.everyone = true;
+    this.emitRegion(root);
+    this.everyone = false;
+    this.active = this.generalActive;
+    this.branchTo(this.turnLabel);
+    Object.assign(this.effort, { lanes, threads });
+    if (this.startsWhole()) {
+      this.closeLabel();
+      restore();
+    }
+    this.closeLabel();
     this.emitRegion(root);
   }
 
@@ -1178,8 +1305,23 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Registers that some path reads before it writes them start at zero. */
   private clearRegisters(): void {
+    this.clear(this.liveness.liveIn(0));
+  }
+
+  /**
+   * A turn knows nothing of the turn before: without being told, engines carry all registers from one to the next, since
+   * for them any entry may come after any.
+   */
+  private forgetRegisters(): void {
+    const restored = new Set<Register>();
+    for (const entry of this.live) for (const register of this.spills.needed(entry)) restored.add(register);
+    this.clear(restored);
+    for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
+  }
+
+  private clear(registers: Iterable<Register>): void {
     const { code } = this;
-    for (const register of this.liveness.liveIn(0)) {
+    for (const register of registers) {
       if (this.isVarying(register)) {
         for (const local of this.laneLocal(register)) code.v128([0, 0, 0, 0]).set(local);
         continue;
@@ -1255,6 +1397,17 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+/** Whether a loop's threads go through memory side by side, to another place each time. */
+function isStreaming(e: LaneEmitter, block: Block): boolean {
+  const moved = new Set(block.insts.flatMap(inst => inst.defs));
+  return block.insts.some(inst => {
+    if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return false;
+    e.inst = inst;
+    const found = access(e, inst.args[inst.mnemonic === 'st' ? 0 : 1], inst.args[inst.mnemonic === 'st' ? 1 : 0]);
+    return found !== undefined && !found.shared && found.stride === found.size && moved.has(found.address.base!);
+  });
 }
 
 /** Whether a cut never makes its threads wait: a warp operation of all threads of a unit, which have come to it together. */

@@ -519,7 +519,7 @@ export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: b
 function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): number {
   const all = elementsOf(e, shared, log2);
   const type = wide ? 'i64' : 'i32';
-  return e.hoist(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
+  return e.keep(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
     code.get(all).i64(count - 1).op('i64.sub').i64(0).get(all).i64(count - 1).op('i64.gt_u').op('select');
     if (!wide) code.op('i32.wrap_i64');
   });
