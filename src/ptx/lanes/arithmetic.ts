@@ -129,11 +129,27 @@ const binary = (integer: string | undefined, float: string | undefined): LaneRul
 };
 
 const multiply: LaneRule = e => {
+  if (e.has('wide') && e.type().bits === 16) return shortProduct(e);
   const type = laneType(e);
   if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
   if (e.has('wide') || e.has('hi')) return only(e, 'wide', 'hi') && product(e, type, undefined);
   return binary('mul', 'mul')(e);
 };
+
+/** 16 by 16 to 32 bits: registers of 16 have zeros above. */
+function shortProduct(e: LaneEmitter): boolean {
+  const { code, inst: { args } } = e;
+  const type = e.type();
+  const result = scalarType(type.kind === 'signed' ? 's32' : 'u32');
+  if (!only(e, 'wide') || !fits(e, [result, type, type])) return false;
+  for (const index of [1, 2]) {
+    e.pushLanes(args[index]!, type);
+    if (type.kind === 'signed') code.i32(16).op('i32x4.shl').i32(16).op('i32x4.shr_s');
+  }
+  code.op('i32x4.mul');
+  e.popLanes(args[0]!);
+  return true;
+}
 
 /** 32 by 32 to 64 bits: both halves with .wide, their high words with .hi. */
 function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boolean {

@@ -571,6 +571,17 @@ export abstract class LaneEmitter extends Emitter {
     this.when(() => { code.get(local).i64(factor << 32n).op('i64.sub').set(local); });
   }
 
+  /** The current instruction thread by thread, whatever vector rules there are. */
+  emitThreads(): void {
+    this.emitEach(this.inst, this.rules.get(this.inst.mnemonic)!);
+  }
+
+  /** Something reads the register. */
+  abstract isUsed(register: Register): boolean;
+
+  /** All that an access to shared memory touches is known to be within a variable. */
+  abstract isWithin(address: Register, offset: number, size: number): boolean;
+
   /** The scalar rule, thread by thread; impure instructions only for threads that execute them. */
   private emitEach(inst: Inst, rule: Rule): void {
     const pure = isPure(inst);

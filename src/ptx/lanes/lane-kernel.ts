@@ -8,6 +8,7 @@
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
+import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
@@ -29,6 +30,8 @@ import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { steps } from './spread.js';
 import { checksFirst } from './checks-first.js';
+import { findRanges } from './ranges.js';
+import type { Ranges } from './ranges.js';
 import { findGuard, pushAlike } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
@@ -103,6 +106,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
+  private used: Set<Register> | undefined;
+  private ranges: Ranges | undefined;
   /** The loop whose code without masks is being written, and what comes past it. */
   private unparted: { region: Region; end: object } | undefined;
   /** The function runs the whole block by itself, and has these. */
@@ -160,6 +165,17 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
     this.handovers = this.findHandovers();
+  }
+
+  isUsed(register: Register): boolean {
+    this.used ??= new Set(this.kernel.shape.order.flatMap(index => instructionsOf(this.kernel.blocks[index]!).flatMap(inst => inst.uses)));
+    return this.used.has(register);
+  }
+
+  isWithin(address: Register, offset: number, size: number): boolean {
+    const { blocks, shape, liveness } = this.kernel;
+    this.ranges ??= findRanges(blocks, shape.order, liveness);
+    return this.ranges.within(address, offset, size);
   }
 
   private findHandovers(): ReadonlyMap<number, Handover> {

@@ -29,10 +29,10 @@ export interface Access {
 const PACKED = /x[24]$|^tf32$/;
 
 /** What the instruction moves, if there are vector forms for it. */
-export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined): Access | undefined {
+export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined, operands = 2): Access | undefined {
   const { inst } = e;
   const [type] = e.types();
-  if (inst.args.length !== 2 || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
+  if (inst.args.length !== operands || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
   if (e.oneOf('v8', 'async', 'bulk') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
   const { width } = vectorOf(e);
   const values = components(e, value, width);
@@ -55,11 +55,11 @@ function holds(part: Arg, type: ScalarType): boolean {
 }
 
 /** Where the group's first thread's bytes are. */
-type Place =
+export type Place =
   | { kind: 'range'; local: number; offset: number; stride: number }
   /** At known distances from the range's start, which has so many bytes. */
   | { kind: 'apart'; local: number; steps: readonly number[]; bytes: number }
-  | { kind: 'each'; addresses: readonly number[] };
+  | { kind: 'each'; addresses: readonly number[]; offset: number };
 
 const load: LaneRule = e => {
   const [target] = e.inst.args;
@@ -225,10 +225,10 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
 const reach = (e: LaneEmitter, stride: number, lane: number): number => (4 * e.group + lane) * stride;
 
 /** Pushes the address of one thread of the group; the constant that is to be added to it is returned. */
-function pushThread(e: LaneEmitter, place: Place, lane: number): number {
+export function pushThread(e: LaneEmitter, place: Place, lane: number): number {
   if (place.kind === 'each') {
     e.code.get(place.addresses[e.group]!).lane('i32x4.extract_lane', lane);
-    return 0;
+    return place.offset;
   }
   e.code.get(place.local);
   return place.kind === 'apart' ? place.steps[4 * e.group + lane]! : place.offset + reach(e, place.stride, lane);
@@ -454,13 +454,13 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
 // ---- checks
 
 /** Pushes the truth of: every thread's address is good. */
-function check(e: LaneEmitter, found: Access): Place {
+export function check(e: LaneEmitter, found: Access): Place {
   const { address, log2, shared, size, stride, steps, wide } = found;
   if (stride === undefined && steps?.every(step => step % size === 0)) return checkApart(e, found, steps);
   if (stride === undefined || stride % size !== 0) {
     const addresses = e.temps(e.groups);
     checkAll(e, found, addresses);
-    return { kind: 'each', addresses };
+    return { kind: 'each', addresses, offset: 0 };
   }
   const span = (e.width - 1) * stride;
   const local = pushStart(e, address, Math.min(span, 0), wide);
