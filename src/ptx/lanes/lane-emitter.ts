@@ -396,8 +396,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** False where there is no vector rule for the instruction. */
   private emitVectors(inst: Inst): boolean {
-    const unitRule = this.laneRules.unit.get(inst.mnemonic);
-    if (unitRule) return unitRule(this);
+    if (this.laneRules.unit.get(inst.mnemonic)?.(this)) return true;
     const rule = this.laneRules.group.get(inst.mnemonic);
     if (!rule) return false;
     for (let group = 0; group < this.groups; group++) {

@@ -41,8 +41,8 @@ const integer = fc.oneof(
 );
 const floating = fc.oneof(
   fc.tuple(fc.constantFrom('add.f32', 'sub.rn.f32', 'mul.f32', 'mul.ftz.f32', 'div.rn.f32', 'min.f32', 'max.f32', 'max.NaN.f32', 'add.rz.f32'), f, real, real).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
-  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
-  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'fma.rp.f32', 'fma.rz.f32', 'mad.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
+  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'ex2.approx.ftz.f32', 'cvt.sat.f32.f32', 'cvt.sat.ftz.f32.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rn.f32.s32', 'cvt.rn.f32.u32'), f, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
 );
@@ -234,6 +234,28 @@ describe('lanes', () => {
     }), { numRuns: RUNS });
     expect(faults).toBeGreaterThan(RUNS / 10);
   }, 120_000);
+
+  it('round in a direction and take powers of two as single threads do, at all edges', () => {
+    const edges = [0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x00800001, 0x33800000, 0x3effffff, 0x3f7fffff, 0x3f800000, 0x3f800001, 0xbf800000, 0xbf800001,
+      0x3f800fff, 0x40490fdb, 0x4b000001, 0xcb000001, 0x42fe0000, 0xc2fe0000, 0xc3150000, 0x43000000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x1f800003, 0x9f800003, 0x5f000001, 0x20000001];
+    const texts = ['fma.rm.f32 %r, %a, %b, %c', 'fma.rp.f32 %r, %a, %b, %c', 'fma.rz.f32 %r, %a, %b, %c', 'ex2.approx.f32 %r, %d', 'ex2.approx.ftz.f32 %r, %d', 'cvt.sat.f32.f32 %r, %d', 'cvt.sat.ftz.f32.f32 %r, %d'];
+    // One operand is a sum of two edges' bits: values between the edges, too.
+    const source = kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %in, %out, %at; .reg .b32 %i, %x, %y; .reg .f32 %a, %b, %c, %d, %r; .reg .pred %p;
+      ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %i, %ctaid.x; mad.lo.u32 %i, %i, 256, 0; mov.u32 %x, %tid.x; add.u32 %i, %i, %x;
+      and.b32 %x, %i, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %a, [%at]; ld.global.u32 %y, [%at];
+      shr.u32 %x, %i, 5; and.b32 %x, %x, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %b, [%at]; ld.global.u32 %x, [%at]; add.u32 %y, %y, %x; shr.u32 %x, %i, 7; add.u32 %y, %y, %x; mov.b32 %d, %y;
+      shr.u32 %x, %i, 10; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %c, [%at]; mad.wide.u32 %at, %i, ${4 * texts.length}, %out;
+      ${texts.map((line, index) => `${line}; setp.nan.f32 %p, %r, %r; selp.f32 %r, 0f7FFFFFFF, %r, %p; st.global.f32 [%at+${4 * index}], %r;`).join('\n')} ret;`);
+    const [threads, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(32 ** 3 * texts.length));
+      expect(grid.run('k', [{ i64: grid.put(Uint32Array.from(edges)).address }, { i64: out.address }], { grid: [128], block: [256] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [128], block: [256] }) > 1).toBe(simd);
+      return out.view;
+    }) as [Uint32Array, Uint32Array];
+    expect(differences(threads, lanes)).toEqual([]);
+    expect(new Set(threads).size).toBeGreaterThan(10_000);
+  });
 
   it('go on with what a loop has made of a shuffle\'s result', () => {
     const body = `.reg .b64 %o; .reg .b32 %r<9>; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %o, %r0, 4, %o;
