@@ -16,7 +16,8 @@ const D = 2;
 type Node =
   | { kind: 'text'; text: string }
   | { kind: 'if'; condition: string; then: Node[]; otherwise: Node[] }
-  | { kind: 'loop'; count: number; bound: number; body: Node[] };
+  | { kind: 'loop'; count: number; bound: number; body: Node[] }
+  | { kind: 'stride'; from: string; by: number; bound: string; comparison: string; body: Node[] };
 
 const register = (prefix: string, count: number): fc.Arbitrary<string> => fc.nat(count - 1).map(index => `%${prefix}${index}`);
 const r = register('r', R);
@@ -116,10 +117,23 @@ const meeting = fc.oneof(
 const steps = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'), fc.constantFrom('%t', '%t8', '%down'), fc.constantFrom('0', '7', '16', '31', '64', '-3', '0x7ffffffe'), fc.boolean())
   .map(([op, value, bound, swapped]) => `setp.${op} %g#, ${swapped ? `${bound}, ${value}` : `${value}, ${bound}`};`);
 
+/** Reads or writes at the place of a loop's index. */
+const streaming = fc.oneof(
+  fc.tuple(f, f).map(([a, b]) => `and.b32 %z, %step, 1023; mad.wide.u32 %a, %z, 4, %in; ld.global.f32 ${b}, [%a]; add.f32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `max.s32 %z, %step, 0; mad.wide.s32 %a, %z, 4, %in; ld.global.u32 ${b}, [%a]; add.u32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %in; ld.global.u32 ${b}, [%a+32]; add.u32 ${a}, ${a}, ${b};`),
+  // What is written follows from the place: several threads may come by.
+  fc.constant('mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %out; st.global.u32 [%a+98304], %step;'),
+  r.map(a => `mul.wide.s32 %a, %step, 4; add.s64 %o, %a, %in; add.s64 %a, %a, %out; ld.global.u32 ${a}, [%o+32]; xor.b32 %z, ${a}, %step; st.global.u32 [%a+102400], %z;`),
+).map((line): Node => ({ kind: 'text', text: line }));
+
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
     fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    // A grid-stride loop: threads side by side through memory, and more often round than a turn lasts.
+    fc.record({ kind: fc.constant('stride' as const), from: fc.constantFrom('%t', '%t', '%t8'), by: fc.constantFrom(4, 7, 32, 50, 64), bound: fc.constantFrom('7', '100', '333', '960', '%last', '%r4', '%r1'),
+      comparison: fc.constantFrom('lt.s32', 'lt.u32', 'le.s32', 'lo.u32'), body: fc.array(fc.oneof(one, streaming), { maxLength: 3 }) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
@@ -140,6 +154,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
         const condition = stepping ? `!%g${no}` : node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
         return `${stepping ? node.condition.replace('#', `${no}`) : ''} @${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
       }
+      case 'stride': {
+        const [head, counter] = [labels++, loops++];
+        const text = emit(node.body).replaceAll('%step', `%n${counter}`);
+        return `mov.u32 %n${counter}, ${node.from};\nL${head}:\n${text}\nadd.s32 %n${counter}, %n${counter}, ${node.by}; min.s32 %stop, ${node.bound}, 960; max.s32 %stop, %stop, 0; setp.${node.comparison} %g${head}, %n${counter}, %stop;\n@%g${head} bra L${head};`;
+      }
       case 'loop': {
         const [head, counter] = [labels++, loops++];
         return `and.b32 %n${counter}, %r${node.count}, ${node.bound};\nL${head}:\n${emit(node.body)}\nsub.s32 %n${counter}, %n${counter}, 1;\nsetp.ge.s32 %m, %n${counter}, 0;\n@%m bra L${head};`;
@@ -149,7 +168,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    .reg .b32 %z, %stop; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
