@@ -76,7 +76,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const define = (register: Register, spread: Spread): boolean => {
     const known = spreads[register.id];
     const next = forced.has(register.id) ? VARYING : known ? meet(known, spread) : spread;
-    if (known && known.stride === next.stride) return false;
+    if (known && known.stride === next.stride && known.low === next.low) return false;
     spreads[register.id] = next;
     return true;
   };
@@ -183,7 +183,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     const force = (register: Register): void => {
       if (forced.has(register.id)) return;
       forced.add(register.id);
-      if (spreads[register.id]?.stride === undefined) return;
+      const known = spreads[register.id];
+      if (known?.stride === undefined && known?.low === undefined) return;
       spreads[register.id] = VARYING;
       changed = true;
     };
