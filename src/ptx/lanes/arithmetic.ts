@@ -457,6 +457,14 @@ const selectByPredicate: LaneRule = e => {
   const type = laneType(e);
   const { code, inst: { args } } = e;
   if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED])) return false;
+  const known = e.knownTruth(args[3]!);
+  if (known !== undefined) {
+    for (const half of halves(type)) {
+      operand(e, args[known ? 1 : 2]!, type, half);
+      e.popLanes(args[0]!, half);
+    }
+    return true;
+  }
   const condition = e.temp('v128');
   e.pushLanes(args[3]!, PRED);
   code.set(condition);

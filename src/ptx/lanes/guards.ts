@@ -30,6 +30,8 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
   const [inst] = touching;
   // It must stand last: its operands are read at the end of the block.
   if (touching.length !== 1 || inst?.mnemonic !== 'setp' || inst.predicate || inst !== insts.at(-1)) return undefined;
+  // What is known beforehand needs no look.
+  if (e.isConstant(register)) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
   const row = ORDERED[comparison ?? ''];

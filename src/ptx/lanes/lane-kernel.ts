@@ -124,7 +124,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.live = this.entries.filter(entry => !passed.has(entry) || shape.loopHeaders.has(entry));
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
-    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id) && !plan.constants(register)) spilled.add(register);
     if (alone) {
       const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
       this.partedBytes = 16 * groups * Math.max(0, ...masks);

@@ -11,6 +11,8 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
+import { laneConstants } from './lane-constants.js';
+import type { LaneConstants } from './lane-constants.js';
 import { isIndependentLoop } from './independent-loops.js';
 import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread } from './spread.js';
 import type { Spread } from './spread.js';
@@ -21,6 +23,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** What a varying register holds in each lane, where that is always the same. */
+  constants(register: Register): LaneConstants | undefined;
   /** The value of a register that holds the same literal all the time. */
   literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
@@ -83,6 +87,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   /** Registers that step by one from a first thread of any number, where each block begins; elsewhere such a step is aligned. */
   const loose = new Map(order.map(index => [index, new Set<number>()]));
   const results = new Map<Inst, Spread>();
+  const aligned = new Set<Inst>();
   const propagate = (): void => {
     for (let changed = true; changed;) {
       changed = false;
@@ -96,6 +101,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
           const spread = resultSpread(inst, of, wraps, width);
           if (!spread) continue;
           results.set(inst, spread);
+          if (inst.mnemonic === 'and' && inst.args.slice(1).some(arg => argSpread(arg, of)?.aligned)) aligned.add(inst);
+          else aligned.delete(inst);
           for (const register of inst.defs) {
             changed = define(register, spread) || changed;
             if (!spread.aligned) here.add(register.id);
@@ -195,9 +202,11 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   }
 
   const literals = literalRegisters(reached, liveness);
+  const constants = laneConstants(reached, liveness.liveIn(0), width, inst => aligned.has(inst));
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
     literal: register => literals.get(register.id),
+    constants: register => spreads[register.id]?.stride === undefined ? constants.get(register.id) : undefined,
     result: inst => results.get(inst) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
