@@ -94,6 +94,13 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.passes !== undefined;
   }
 
+  /** A call may go on to further blocks: none waits for another, or leaves anything in scratch that the next one sees. */
+  get runsOn(): boolean {
+    const { layout, shape, blocks } = this.kernel;
+    return layout.localBytes === 0 && (!layout.stateful || (this.alone && this.plan.independent
+      && shape.order.every(index => { const { ending } = blocks[index]!; return ending.kind !== 'cut' || ending.cut !== 'sleep'; })));
+  }
+
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;

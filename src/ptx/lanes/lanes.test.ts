@@ -24,10 +24,10 @@ const r = register('r', R);
 const f = register('f', F);
 const d = register('d', D);
 const number = fc.constantFrom('0', '1', '-1', '3', '4', '7', '31', '32', '255', '0x7fffffff', '0x80000000', '12345');
-const either = fc.oneof({ weight: 3, arbitrary: r }, { weight: 1, arbitrary: number });
+const either = fc.oneof({ weight: 6, arbitrary: r }, { weight: 2, arbitrary: number }, { weight: 1, arbitrary: fc.constantFrom('%lane', '%lane3', '%high') });
 const literal = fc.constantFrom('0f3F800000', '0f00000000', '0f80000000', '0f40490FDB', '0f7F800000', '0f00000001', '0fBF000000', '0f4B800000');
 const real = fc.oneof({ weight: 4, arbitrary: f }, { weight: 1, arbitrary: literal });
-const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ') });
+const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ', '@%first ', '@!%third ') });
 const text = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Node> =>
   fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: line.indexOf(';') === line.length - 1 ? `${predicate}${line}` : line }));
 
@@ -38,7 +38,7 @@ const integer = fc.oneof(
     .map(([op, a, b, c, x, table]) => op === 'lop3.b32' ? `${op} ${a}, ${b}, ${c}, ${a}, ${table};` : op === 'bfi.b32' ? `${op} ${a}, ${b}, ${c}, ${table % 40}, ${table % 9};` : `${op} ${a}, ${b}, ${c}, ${x};`),
   fc.tuple(fc.constantFrom('neg.s32', 'abs.s32', 'not.b32', 'popc.b32', 'clz.b32', 'brev.b32', 'mov.u32', 'cvt.s32.s8', 'cvt.u32.u16'), r, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
-  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
+  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1', '%first', '%third', '%all8')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
 );
 const floating = fc.oneof(
   fc.tuple(fc.constantFrom('add.f32', 'sub.rn.f32', 'mul.f32', 'mul.ftz.f32', 'div.rn.f32', 'min.f32', 'max.f32', 'max.NaN.f32', 'add.rz.f32'), f, real, real).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
@@ -130,7 +130,7 @@ const streaming = fc.oneof(
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1', '%first', '!%third'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
     // A grid-stride loop: threads side by side through memory, and more often round than a turn lasts.
     fc.record({ kind: fc.constant('stride' as const), from: fc.constantFrom('%t', '%t', '%t8'), by: fc.constantFrom(4, 7, 32, 50, 64), bound: fc.constantFrom('7', '100', '333', '960', '%last', '%r4', '%r1'),
       comparison: fc.constantFrom('lt.s32', 'lt.u32', 'le.s32', 'lo.u32'), body: fc.array(fc.oneof(one, streaming), { maxLength: 3 }) }),
@@ -168,10 +168,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .b32 %z, %stop; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %high, %tx, 2; and.b32 %high, %high, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;

@@ -41,6 +41,8 @@ export interface LanePlan {
   keeps(block: number, register: Register): boolean;
   /** Blocks outside a loop at which threads may wait while others go round in it. */
   waitingOut(loop: Region): number[];
+  /** Every loop comes to its end, or goes round for ever, whatever other threads do. */
+  independent: boolean;
   /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
@@ -217,6 +219,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
       const { start, end } = extent(loop);
       return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
     },
+    independent: [...shape.loopHeaders].every(header => isIndependent(shape.regionOf(header))),
     together: together(),
   };
 }
