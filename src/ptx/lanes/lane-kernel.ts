@@ -111,6 +111,13 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.passes !== undefined;
   }
 
+  /** A call may go on to further blocks: none waits for another, or leaves anything in scratch that the next one sees. */
+  get runsOn(): boolean {
+    const { layout, shape, blocks } = this.kernel;
+    return layout.localBytes === 0 && (!layout.stateful || (this.alone && this.plan.independent
+      && shape.order.every(index => { const { ending } = blocks[index]!; return ending.kind !== 'cut' || ending.cut !== 'sleep'; })));
+  }
+
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
@@ -141,7 +148,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.live = this.entries.filter(entry => !passed.has(entry) || shape.loopHeaders.has(entry));
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
-    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id) && !plan.constants(register)) spilled.add(register);
     if (alone) {
       const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
       this.partedBytes = 16 * groups * Math.max(0, ...masks);
@@ -1264,7 +1271,7 @@ export class LaneKernelEmitter extends LaneEmitter {
    */
   private forgetRegisters(): void {
     const restored = new Set<Register>();
-    for (const entry of this.live) for (const register of this.spills.needed(entry)) restored.add(register);
+    for (const entry of this.live) for (const register of this.spills.needed(entry)) if (!this.isConstant(register)) restored.add(register);
     this.clear(restored);
     for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
   }

@@ -11,6 +11,8 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
+import { laneConstants } from './lane-constants.js';
+import type { LaneConstants } from './lane-constants.js';
 import { isIndependentLoop } from './independent-loops.js';
 import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread } from './spread.js';
 import type { Spread } from './spread.js';
@@ -21,6 +23,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** What a varying register holds in each lane, where that is always the same. */
+  constants(register: Register): LaneConstants | undefined;
   /** The value of a register that holds the same literal all the time. */
   literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
@@ -37,6 +41,8 @@ export interface LanePlan {
   keeps(block: number, register: Register): boolean;
   /** Blocks outside a loop at which threads may wait while others go round in it. */
   waitingOut(loop: Region): number[];
+  /** Every loop comes to its end, or goes round for ever, whatever other threads do. */
+  independent: boolean;
   /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
@@ -76,13 +82,14 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const define = (register: Register, spread: Spread): boolean => {
     const known = spreads[register.id];
     const next = forced.has(register.id) ? VARYING : known ? meet(known, spread) : spread;
-    if (known && known.stride === next.stride) return false;
+    if (known && known.stride === next.stride && known.low === next.low) return false;
     spreads[register.id] = next;
     return true;
   };
   /** Registers that step by one from a first thread of any number, where each block begins; elsewhere such a step is aligned. */
   const loose = new Map(order.map(index => [index, new Set<number>()]));
   const results = new Map<Inst, Spread>();
+  const aligned = new Set<Inst>();
   const propagate = (): void => {
     for (let changed = true; changed;) {
       changed = false;
@@ -96,6 +103,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
           const spread = resultSpread(inst, of, wraps, width);
           if (!spread) continue;
           results.set(inst, spread);
+          if (inst.mnemonic === 'and' && inst.args.slice(1).some(arg => argSpread(arg, of)?.aligned)) aligned.add(inst);
+          else aligned.delete(inst);
           for (const register of inst.defs) {
             changed = define(register, spread) || changed;
             if (!spread.aligned) here.add(register.id);
@@ -183,7 +192,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     const force = (register: Register): void => {
       if (forced.has(register.id)) return;
       forced.add(register.id);
-      if (spreads[register.id]?.stride === undefined) return;
+      const known = spreads[register.id];
+      if (known?.stride === undefined && known?.low === undefined) return;
       spreads[register.id] = VARYING;
       changed = true;
     };
@@ -194,9 +204,11 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   }
 
   const literals = literalRegisters(reached, liveness);
+  const constants = laneConstants(reached, liveness.liveIn(0), width, inst => aligned.has(inst));
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
     literal: register => literals.get(register.id),
+    constants: register => spreads[register.id]?.stride === undefined ? constants.get(register.id) : undefined,
     result: inst => results.get(inst) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
@@ -207,6 +219,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
       const { start, end } = extent(loop);
       return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
     },
+    independent: [...shape.loopHeaders].every(header => isIndependent(shape.regionOf(header))),
     together: together(),
   };
 }

@@ -10,6 +10,8 @@ export interface Spread {
   stride: number | undefined;
   /** With stride 1: the unit's first thread has a multiple of as many as it has threads. */
   aligned: boolean;
+  /** Where there is no step: how many of the lowest bits the values differ in, if not in all. */
+  low?: number;
 }
 
 export const UNIFORM: Spread = { stride: 0, aligned: false };
@@ -128,20 +130,27 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
     }
     case 'shr': {
       const count = literal(sources[1]);
-      return spreads[0]?.aligned && count !== undefined && 2 ** count >= width ? UNIFORM : VARYING;
+      const low = count === undefined ? undefined : lowBits(spreads[0], width);
+      return low === undefined ? VARYING : inLowBits(low - count!);
     }
     case 'and': {
       for (const [value, other] of [[0, 1], [1, 0]] as const) {
         const mask = literal(sources[other]);
-        if (!spreads[value]?.aligned || mask === undefined) continue;
-        if ((mask & (width - 1)) === width - 1) return make(1, true);
-        if ((mask & (width - 1)) === 0) return UNIFORM;
+        const low = lowBits(spreads[value], width);
+        if (low === undefined || mask === undefined) continue;
+        if (spreads[value]!.aligned && (mask & (width - 1)) === width - 1) return make(1, true);
+        return mask % 2 ** low === 0 ? UNIFORM : inLowBits(low);
       }
       return VARYING;
     }
     default: return VARYING;
   }
 }
+
+/** Number of lowest bits in which the values differ. */
+const lowBits = (spread: Spread | undefined, width: number): number | undefined => spread?.aligned ? Math.log2(width) : spread?.low;
+
+const inLowBits = (low: number): Spread => low > 0 ? { ...VARYING, low } : UNIFORM;
 
 /** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
 function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
@@ -157,7 +166,8 @@ function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, wi
 
 /** The best description that covers both; where it is aligned is another question. */
 export function meet(a: Spread, b: Spread): Spread {
-  return a.stride === b.stride ? a : VARYING;
+  if (a.stride !== b.stride) return VARYING;
+  return a.low === b.low ? a : a.low === undefined || b.low === undefined ? VARYING : inLowBits(Math.max(a.low, b.low));
 }
 
 /** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */
