@@ -30,7 +30,7 @@ export function planAgreed(e: LaneEmitter, plan: LanePlan, blocks: readonly Bloc
   for (const index of order) {
     const { insts } = blocks[index]!;
     insts.forEach((inst, at) => {
-      for (const register of inst.defs) if (register.type.kind === 'predicate' && e.isVarying(register)) candidates.set(register.id, register);
+      for (const register of inst.defs) if (register.type.kind === 'predicate' && e.isVarying(register) && !e.isConstant(register)) candidates.set(register.id, register);
       // Nothing can hand over within a run of accesses that are checked together.
       const guard = insts.slice(at + 1).every(({ mnemonic }) => mnemonic !== 'ld' && mnemonic !== 'st') ? comparisonOf(e, inst) : undefined;
       if (guard) comparisons.set(inst, guard);

@@ -24,11 +24,11 @@ const shapeOf = (type: ScalarType): string => ({ i32: 'i32x4', i64: 'i64x2', f32
 const isFloat = (type: ScalarType): boolean => type.kind === 'float';
 
 /** Only these modifiers besides types. */
-const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
+export const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
   e.inst.modifiers.every(word => modifiers.includes(word) || e.types().some(type => type.name === word));
 
 /** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
-function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
+export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
   return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
 }
 
@@ -81,12 +81,12 @@ function flushRounded(e: LaneEmitter, exact: () => void): void {
 /** The least normal f32. */
 const LEAST = [0x00800000, 0x00800000, 0x00800000, 0x00800000] as const;
 
-function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
+export function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
   operand(e, arg, type, half);
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
-function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
+export function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
   if (e.has('ftz') && type.wasm === 'f32') {
     if (exact) flushRounded(e, exact);
     else flush(e);
@@ -487,6 +487,14 @@ const selectByPredicate: LaneRule = e => {
   const type = laneType(e);
   const { code, inst: { args } } = e;
   if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED])) return false;
+  const known = e.knownTruth(args[3]!);
+  if (known !== undefined) {
+    for (const half of halves(type)) {
+      operand(e, args[known ? 1 : 2]!, type, half);
+      e.popLanes(args[0]!, half);
+    }
+    return true;
+  }
   const condition = e.temp('v128');
   e.pushLanes(args[3]!, PRED);
   code.set(condition);
@@ -597,6 +605,14 @@ const convert: LaneRule = e => {
       return true;
     }
     case 'f32 f32': {
+      if (e.has('sat') && only(e, 'sat', 'ftz')) {
+        const value = e.temp('v128');
+        floatOperand(e, args[1]!, from, 0);
+        // NaN and what is not above zero become zero.
+        code.set(value).f32(1).op('f32x4.splat').f32(0).op('f32x4.splat').get(value).op('f32x4.pmax').op('f32x4.pmin');
+        e.popLanes(target);
+        return true;
+      }
       const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
       if (!rounding || !only(e, rounding, 'ftz')) return false;
       floatOperand(e, args[1]!, from, 0);

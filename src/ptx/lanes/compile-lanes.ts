@@ -21,6 +21,8 @@ export interface LaneCode {
   wasm: Uint8Array;
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
   exportName: string;
+  /** As of the kernel itself: it may run on where that one cannot. */
+  runsOn: boolean;
   /** Threads that run at once. */
   width: number;
   /** bytes of scratch for one resident block, zeroed by the caller before the first run */
@@ -77,5 +79,5 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   } else {
     linker.addText(BLOCK_LOOP, { body }, name);
   }
-  return { wasm: linker.finish(), exportName: name, width: emitter.width, blockBytes: threads => emitter.scratchBytes(threads) };
+  return { wasm: linker.finish(), exportName: name, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };
 }

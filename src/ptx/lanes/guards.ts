@@ -36,6 +36,8 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
 /** The instruction as a comparison of what steps with what is the same for all threads. */
 export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   if (inst.mnemonic !== 'setp' || inst.predicate) return undefined;
+  // What is known beforehand needs no look.
+  if (inst.defs.some(register => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
   const row = ORDERED[comparison ?? ''];

@@ -158,6 +158,8 @@ export abstract class LaneEmitter extends Emitter {
 
   /** The v128 locals of a varying register: group by group, halves of wide ones side by side. */
   laneLocal(register: Register): number[] {
+    const constants = this.plan.constants(register);
+    if (constants) return this.constantLocals(register, constants);
     let locals = this.laneLocals.get(register.id);
     if (!locals) {
       const take = (): number => this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
@@ -165,6 +167,27 @@ export abstract class LaneEmitter extends Emitter {
       this.laneLocals.set(register.id, locals);
     }
     return locals;
+  }
+
+  private constantLocals({ type }: Register, values: readonly number[]): number[] {
+    return Array.from({ length: this.groups }, (_, group) => {
+      const [a, b, c, d] = values.slice(4 * group, 4 * group + 4).map(value => type.kind === 'predicate' ? -value : value) as [number, number, number, number];
+      return this.hoist(`lanes ${a} ${b} ${c} ${d}`, 'v128', code => { code.v128([a, b, c, d]); });
+    });
+  }
+
+  isConstant(register: Register): boolean {
+    return this.plan.constants(register) !== undefined;
+  }
+
+  /** The truth of a predicate that is the same for all of the group's threads, always. */
+  knownTruth(arg: Arg): boolean | undefined {
+    if (arg.kind === 'not') {
+      const truth = this.knownTruth(arg.operand);
+      return truth === undefined ? undefined : !truth;
+    }
+    const values = arg.kind === 'register' ? this.plan.constants(arg.register)?.slice(4 * this.group, 4 * this.group + 4) : undefined;
+    return values?.every(value => value === values[0]) ? values[0] === 1 : undefined;
   }
 
   /** The group's local, or one of its two. */
@@ -481,8 +504,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** False where there is no vector rule for the instruction. */
   private emitVectors(inst: Inst): boolean {
-    const unitRule = this.laneRules.unit.get(inst.mnemonic);
-    if (unitRule) return unitRule(this);
+    if (this.laneRules.unit.get(inst.mnemonic)?.(this)) return true;
     const rule = this.laneRules.group.get(inst.mnemonic);
     if (!rule) return false;
     for (let group = 0; group < this.groups; group++) {

@@ -5,8 +5,8 @@
 // the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
 // what happens does not depend on it.
 
-import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
+import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
 import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -39,6 +39,7 @@ import { handsOver, planHandovers } from './handovers.js';
 import type { Handover } from './handovers.js';
 import { access } from './memory.js';
 import { isPure } from './spread.js';
+import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
 import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
@@ -120,6 +121,13 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.passes !== undefined;
   }
 
+  /** A call may go on to further blocks: none waits for another, or leaves anything in scratch that the next one sees. */
+  get runsOn(): boolean {
+    const { layout, shape, blocks } = this.kernel;
+    return layout.localBytes === 0 && (!layout.stateful || (this.alone && this.plan.independent
+      && shape.order.every(index => { const { ending } = blocks[index]!; return ending.kind !== 'cut' || ending.cut !== 'sleep'; })));
+  }
+
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
@@ -162,7 +170,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       end += this.cellBytes(register);
     }
     this.unitBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : []);
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
     this.handovers = this.findHandovers();
   }
@@ -303,9 +311,12 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private save(state: number, target: number): void {
-    const { code, plan } = this;
     this.setState(state);
-    const saved = this.spills.saved(target);
+    this.saveRegisters(this.spills.saved(target));
+  }
+
+  private saveRegisters(saved: readonly Register[]): void {
+    const { code, plan } = this;
     if (!saved.length) return;
     const frame = this.frame();
     for (const register of saved) {
@@ -577,6 +588,48 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
   }
 
+  private straightOrder(): number[] | undefined {
+    const { blocks } = this.kernel;
+    // The first entry comes last, so that its blocks come first.
+    return straightOrder(blocks, [...this.live, 0], block => this.endsTurn(block));
+  }
+
+  /** Whether threads that come to the end of the block always wait there. */
+  private endsTurn({ ending }: Block): boolean {
+    return ending.kind === 'cut' && !goesTogether(this, ending.inst);
+  }
+
+  /** Blocks of a turn that never goes round, in an order in which control only goes ahead. */
+  private emitStraight(order: readonly number[]): void {
+    const { code, kernel: { blocks } } = this;
+    const following = new Map(this.following);
+    order.forEach((block, index) => { this.following.set(block, order[index + 1] ?? -1); });
+    const labels = order.map(() => ({}));
+    for (let index = order.length - 1; index >= 0; index--) {
+      this.blockLabels.set(order[index]!, labels[index]!);
+      this.openLabel('block', labels[index]!);
+    }
+    const label = (block: number): number => this.depthOf(this.live.includes(block) || block === 0 ? this.blockLabels.get(block)! : this.turnLabel);
+    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
+    for (const block of [0, ...this.entries]) code.u32(label(block));
+    const reached = new Set(order.flatMap(block => this.endsTurn(blocks[block]!) ? [] : successors(blocks[block]!)));
+    for (const block of order) {
+      this.closeLabel();
+      if (this.live.includes(block)) {
+        const restore = (): void => { this.restore(block); };
+        if (reached.has(block)) {
+          code.get(this.entryNumber);
+          this.when(restore);
+        } else {
+          restore();
+        }
+        code.i32(0).set(this.entryNumber);
+      }
+      this.emitBlock(blocks[block]!);
+    }
+    for (const [block, next] of following) this.following.set(block, next);
+  }
+
   /** A loop of one block, for as long as all threads of the unit go round in it: no masks are needed. */
   private emitUnparted(region: Region, end: object): void {
     const { code, kernel: { blocks } } = this;
@@ -754,6 +807,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     } else {
       this.emitGeneral(block, guard, count, emit);
     }
+    this.saveRegisters(this.spills.early(block.index));
     if (guard) this.emitGuard(block, guard);
     else this.emitEnding(block);
     this.endInstruction();
@@ -933,7 +987,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (yes === no) {
           if (soft) this.send(index, yes);
           else this.jump(index, yes);
-        } else if (this.everyone && this.isVarying(register)) {
+        } else if (this.everyone && !this.isUniform(register)) {
           this.emitAgreed(block);
         } else if (plan.parts(index) && !this.everyone) {
           this.part(index, register, negated, yes, no);
@@ -1283,7 +1337,9 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.generalActive = this.active;
     this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
     this.everyone = true;
-    this.emitRegion(root);
+    const straight = this.startsWhole() ? this.straightOrder() : undefined;
+    if (straight) this.emitStraight(straight);
+    else this.emitRegion(root);
     this.everyone = false;
     this.active = this.generalActive;
     this.branchTo(this.turnLabel);
@@ -1413,6 +1469,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+function loopsIn(region: Region): Region[] {
+  const { header, items } = region;
+  return [...header >= 0 ? [region] : [], ...items.flatMap(item => typeof item === 'number' ? [] : loopsIn(item))];
 }
 
 /** Whether a loop's threads go through memory side by side, to another place each time. */

@@ -17,17 +17,18 @@ const PERMUTATIONS = [1, 2, 5, 8, 16];
 type Node =
   | { kind: 'text'; text: string }
   | { kind: 'if'; condition: string; then: Node[]; otherwise: Node[] }
-  | { kind: 'loop'; count: number; bound: number; body: Node[] };
+  | { kind: 'loop'; count: number; bound: number; body: Node[] }
+  | { kind: 'stride'; from: string; by: number; bound: string; comparison: string; body: Node[] };
 
 const register = (prefix: string, count: number): fc.Arbitrary<string> => fc.nat(count - 1).map(index => `%${prefix}${index}`);
 const r = register('r', R);
 const f = register('f', F);
 const d = register('d', D);
 const number = fc.constantFrom('0', '1', '-1', '3', '4', '7', '31', '32', '255', '0x7fffffff', '0x80000000', '12345');
-const either = fc.oneof({ weight: 3, arbitrary: r }, { weight: 1, arbitrary: number });
+const either = fc.oneof({ weight: 6, arbitrary: r }, { weight: 2, arbitrary: number }, { weight: 1, arbitrary: fc.constantFrom('%lane', '%lane3', '%high') });
 const literal = fc.constantFrom('0f3F800000', '0f00000000', '0f80000000', '0f40490FDB', '0f7F800000', '0f00000001', '0fBF000000', '0f4B800000');
 const real = fc.oneof({ weight: 4, arbitrary: f }, { weight: 1, arbitrary: literal });
-const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ') });
+const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ', '@%first ', '@!%third ') });
 const text = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Node> =>
   fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: line.indexOf(';') === line.length - 1 ? `${predicate}${line}` : line }));
 
@@ -38,12 +39,12 @@ const integer = fc.oneof(
     .map(([op, a, b, c, x, table]) => op === 'lop3.b32' ? `${op} ${a}, ${b}, ${c}, ${a}, ${table};` : op === 'bfi.b32' ? `${op} ${a}, ${b}, ${c}, ${table % 40}, ${table % 9};` : `${op} ${a}, ${b}, ${c}, ${x};`),
   fc.tuple(fc.constantFrom('neg.s32', 'abs.s32', 'not.b32', 'popc.b32', 'clz.b32', 'brev.b32', 'mov.u32', 'cvt.s32.s8', 'cvt.u32.u16'), r, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
-  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
+  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1', '%first', '%third', '%all8')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
 );
 const floating = fc.oneof(
   fc.tuple(fc.constantFrom('add.f32', 'sub.rn.f32', 'mul.f32', 'mul.ftz.f32', 'div.rn.f32', 'min.f32', 'max.f32', 'max.NaN.f32', 'add.rz.f32'), f, real, real).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
-  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
-  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'fma.rp.f32', 'fma.rz.f32', 'mad.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
+  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'ex2.approx.ftz.f32', 'cvt.sat.f32.f32', 'cvt.sat.ftz.f32.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rn.f32.s32', 'cvt.rn.f32.u32'), f, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
 );
@@ -139,10 +140,23 @@ const meeting = fc.oneof(
 const steps = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'), fc.constantFrom('%t', '%t8', '%down'), fc.constantFrom('0', '7', '16', '31', '64', '-3', '0x7ffffffe'), fc.boolean())
   .map(([op, value, bound, swapped]) => `setp.${op} %g#, ${swapped ? `${bound}, ${value}` : `${value}, ${bound}`};`);
 
+/** Reads or writes at the place of a loop's index. */
+const streaming = fc.oneof(
+  fc.tuple(f, f).map(([a, b]) => `and.b32 %z, %step, 1023; mad.wide.u32 %a, %z, 4, %in; ld.global.f32 ${b}, [%a]; add.f32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `max.s32 %z, %step, 0; mad.wide.s32 %a, %z, 4, %in; ld.global.u32 ${b}, [%a]; add.u32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %in; ld.global.u32 ${b}, [%a+32]; add.u32 ${a}, ${a}, ${b};`),
+  // What is written follows from the place: several threads may come by.
+  fc.constant('mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %out; st.global.u32 [%a+98304], %step;'),
+  r.map(a => `mul.wide.s32 %a, %step, 4; add.s64 %o, %a, %in; add.s64 %a, %a, %out; ld.global.u32 ${a}, [%o+32]; xor.b32 %z, ${a}, %step; st.global.u32 [%a+102400], %z;`),
+).map((line): Node => ({ kind: 'text', text: line }));
+
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1', '%first', '!%third'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    // A grid-stride loop: threads side by side through memory, and more often round than a turn lasts.
+    fc.record({ kind: fc.constant('stride' as const), from: fc.constantFrom('%t', '%t', '%t8'), by: fc.constantFrom(4, 7, 32, 50, 64), bound: fc.constantFrom('7', '100', '333', '960', '%last', '%r4', '%r1'),
+      comparison: fc.constantFrom('lt.s32', 'lt.u32', 'le.s32', 'lo.u32'), body: fc.array(fc.oneof(one, streaming), { maxLength: 3 }) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
@@ -172,6 +186,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
         const condition = stepping ? `!%g${no}` : node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
         return `${stepping ? node.condition.replace('#', `${no}`) : ''} @${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
       }
+      case 'stride': {
+        const [head, counter] = [labels++, loops++];
+        const text = emit(node.body).replaceAll('%step', `%n${counter}`);
+        return `mov.u32 %n${counter}, ${node.from};\nL${head}:\n${text}\nadd.s32 %n${counter}, %n${counter}, ${node.by}; min.s32 %stop, ${node.bound}, 960; max.s32 %stop, %stop, 0; setp.${node.comparison} %g${head}, %n${counter}, %stop;\n@%g${head} bra L${head};`;
+      }
       case 'loop': {
         const [head, counter] = [labels++, loops++];
         return `and.b32 %n${counter}, %r${node.count}, ${node.bound};\nL${head}:\n${emit(node.body)}\nsub.s32 %n${counter}, %n${counter}, 1;\nsetp.ge.s32 %m, %n${counter}, 0;\n@%m bra L${head};`;
@@ -182,10 +201,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ${['', 'b', 'c', 'e'].map(part => `%u4_${index}${part}`).join(', ')}; .reg .pred %v_${index}, %w_${index};`).join(' ')}
     .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %high, %tx, 2; and.b32 %high, %high, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
@@ -276,6 +296,28 @@ describe('lanes', () => {
     }), { numRuns: RUNS });
     expect(faults).toBeGreaterThan(RUNS / 10);
   }, 120_000);
+
+  it('round in a direction and take powers of two as single threads do, at all edges', () => {
+    const edges = [0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x00800001, 0x33800000, 0x3effffff, 0x3f7fffff, 0x3f800000, 0x3f800001, 0xbf800000, 0xbf800001,
+      0x3f800fff, 0x40490fdb, 0x4b000001, 0xcb000001, 0x42fe0000, 0xc2fe0000, 0xc3150000, 0x43000000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x1f800003, 0x9f800003, 0x5f000001, 0x20000001];
+    const texts = ['fma.rm.f32 %r, %a, %b, %c', 'fma.rp.f32 %r, %a, %b, %c', 'fma.rz.f32 %r, %a, %b, %c', 'ex2.approx.f32 %r, %d', 'ex2.approx.ftz.f32 %r, %d', 'cvt.sat.f32.f32 %r, %d', 'cvt.sat.ftz.f32.f32 %r, %d'];
+    // One operand is a sum of two edges' bits: values between the edges, too.
+    const source = kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %in, %out, %at; .reg .b32 %i, %x, %y; .reg .f32 %a, %b, %c, %d, %r; .reg .pred %p;
+      ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %i, %ctaid.x; mad.lo.u32 %i, %i, 256, 0; mov.u32 %x, %tid.x; add.u32 %i, %i, %x;
+      and.b32 %x, %i, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %a, [%at]; ld.global.u32 %y, [%at];
+      shr.u32 %x, %i, 5; and.b32 %x, %x, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %b, [%at]; ld.global.u32 %x, [%at]; add.u32 %y, %y, %x; shr.u32 %x, %i, 7; add.u32 %y, %y, %x; mov.b32 %d, %y;
+      shr.u32 %x, %i, 10; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %c, [%at]; mad.wide.u32 %at, %i, ${4 * texts.length}, %out;
+      ${texts.map((line, index) => `${line}; setp.nan.f32 %p, %r, %r; selp.f32 %r, 0f7FFFFFFF, %r, %p; st.global.f32 [%at+${4 * index}], %r;`).join('\n')} ret;`);
+    const [threads, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(32 ** 3 * texts.length));
+      expect(grid.run('k', [{ i64: grid.put(Uint32Array.from(edges)).address }, { i64: out.address }], { grid: [128], block: [256] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [128], block: [256] }) > 1).toBe(simd);
+      return out.view;
+    }) as [Uint32Array, Uint32Array];
+    expect(differences(threads, lanes)).toEqual([]);
+    expect(new Set(threads).size).toBeGreaterThan(10_000);
+  });
 
   it('go on with what a loop has made of a shuffle\'s result', () => {
     const body = `.reg .b64 %o; .reg .b32 %r<9>; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %o, %r0, 4, %o;

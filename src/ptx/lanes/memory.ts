@@ -193,8 +193,10 @@ function roomOf(e: LaneEmitter, { size }: Access): number {
 /** Loads to or stores from where the unit's values stand side by side, for threads that execute the instruction, up to the first fault. */
 function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
   const { code } = e;
-  const { shared, size, log2, wide } = found;
-  e.eachGroup(group => {
+  const { address, shared, size, log2, stride, wide } = found;
+  // Addresses that step need not be written out.
+  const steps = stride !== undefined && address.base !== undefined;
+  if (!steps) e.eachGroup(group => {
     e.scoped(() => {
       const all = wide ? -1 : e.temp('v128');
       if (!wide) {
@@ -215,7 +217,14 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
   if (shared) code.get(e.contextField('shared')).op('i64.extend_i32_u');
   else code.i64(NULL_PAGE);
   code.get(elementsOf(e, shared, log2));
-  e.call(`lanes_${what}_${size}`);
+  if (steps) {
+    code.get(e.registerLocal(address.base!));
+    if (!wide) code.i32(address.offset).op('i32.add').op('i64.extend_i32_u');
+    else if (address.offset) code.i64(address.offset).op('i64.add');
+    // Addresses of 32 bits wrap.
+    code.i64(stride).i64(wide ? -1 : 0xffffffff);
+  }
+  e.call(`lanes_${what}${steps ? '_steps' : ''}_${size}`);
   e.when(() => { e.leaveFaulted(); });
 }
 
@@ -609,18 +618,18 @@ const copies: Record<number, readonly [load: string, store: string]> = {
 };
 
 /** Threads whose bits are set, in order, up to the first fault: whether there was one. */
-const oneByOneText = (what: 'load' | 'store', size: number): string => {
+const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): string => {
   const log2 = Math.log2(size);
   const [load, store] = copies[size]!;
   const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
   return `
-(func $lanes_${what}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements i64) (result i32)
+(func $lanes_${what}${steps ? '_steps' : ''}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements ${steps ? '$first $step $mask ' : ''}i64) (result i32)
   (local $lane i32) (local $address i64)
   (block $done (loop $each
     (br_if $done (i32.eqz $bits))
     (local.set $lane (i32.ctz $bits))
     (local.set $bits (i32.and $bits (i32.sub $bits 1)))
-    (local.set $address (i64.load (i32.add $room (i32.shl $lane 3))))
+    (local.set $address ${steps ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)' : '(i64.load (i32.add $room (i32.shl $lane 3)))'})
     (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
       (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
       (return 1)))
@@ -630,4 +639,4 @@ const oneByOneText = (what: 'load' | 'store', size: number): string => {
   0)`;
 };
 
-export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [oneByOneText('load', size), oneByOneText('store', size)]).join('\n');
+export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [false, true].flatMap(steps => [oneByOneText('load', size, steps), oneByOneText('store', size, steps)])).join('\n');

@@ -166,6 +166,7 @@ export function argPattern(arg: Arg | undefined, width: number, ofRegister: (arg
     case 'register': return ofRegister(arg);
     case 'integer': return known(all(Number(BigInt.asUintN(32, arg.value))));
     case 'special':
+      if (arg.name === 'laneid' && width === 32) return known(all(0).map((_, lane) => lane));
       if (arg.name === 'tid.x' || arg.name === 'laneid') return { offsets: all(0).map((_, lane) => lane), modulus: width, origin: arg.name };
       return arg.name.startsWith('lanemask') ? undefined : { offsets: all(0), modulus: 1, origin: CONSTANT.test(arg.name) ? arg.name : undefined };
     case 'symbol':

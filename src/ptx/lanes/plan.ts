@@ -13,6 +13,7 @@ import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
 import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread, sameSpread } from './spread.js';
 import { isIndependentLoop } from './independent-loops.js';
+import { isKnown } from './pattern.js';
 import type { Spread } from './spread.js';
 
 /** Larger kernels stay with the scalar back end: analysis and code would grow out of proportion. */
@@ -21,6 +22,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** What a varying register holds in each lane, where that is always the same. */
+  constants(register: Register): readonly number[] | undefined;
   /** The value of a register that holds the same literal all the time. */
   literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
@@ -37,6 +40,8 @@ export interface LanePlan {
   keeps(block: number, register: Register): boolean;
   /** Blocks outside a loop at which threads may wait while others go round in it. */
   waitingOut(loop: Region): number[];
+  /** Every loop comes to its end, or goes round for ever, whatever other threads do. */
+  independent: boolean;
   /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
@@ -184,7 +189,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
       if (forced.has(register.id)) return;
       forced.add(register.id);
       const known = spreads[register.id];
-      if (known?.stride === undefined && !known?.pattern) return;
+      if (known?.stride === undefined && !known?.pattern && known?.low === undefined) return;
       spreads[register.id] = VARYING;
       changed = true;
     };
@@ -198,6 +203,10 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
     literal: register => literals.get(register.id),
+    constants: register => {
+      const { stride, pattern } = spreads[register.id] ?? UNIFORM;
+      return stride === undefined && pattern && isKnown(pattern) ? pattern.offsets.map(value => value | 0) : undefined;
+    },
     result: inst => results.get(inst) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
@@ -208,6 +217,7 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
       const { start, end } = extent(loop);
       return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
     },
+    independent: [...shape.loopHeaders].every(header => isIndependent(shape.regionOf(header))),
     together: together(),
   };
 }

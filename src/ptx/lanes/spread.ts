@@ -14,6 +14,8 @@ export interface Spread {
   aligned: boolean;
   /** What is known of integers and predicates beyond an even step, or instead of one. */
   pattern?: Pattern;
+  /** Where there is no step: how many of the lowest bits the values differ in, if not in all. */
+  low?: number;
 }
 
 export const UNIFORM: Spread = { stride: 0, aligned: false };
@@ -90,9 +92,9 @@ export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Registe
 /** What is known of the step and of the pattern, together. */
 function patterned(spread: Spread, pattern: Pattern | undefined): Spread {
   if (!pattern) return spread;
-  const { stride = evenStep(pattern), aligned } = spread;
+  const { stride = evenStep(pattern), aligned, low } = spread;
   const starts = stride === 1 && pattern.modulus >= pattern.offsets.length && pattern.offsets[0] === 0;
-  return { stride, aligned: aligned || starts, pattern };
+  return { stride, aligned: aligned || starts, pattern, ...low ? { low } : {} };
 }
 
 /** The pattern of a register whose spread is known. */
@@ -166,20 +168,27 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
     }
     case 'shr': {
       const count = literal(sources[1]);
-      return spreads[0]?.aligned && count !== undefined && 2 ** count >= width ? UNIFORM : VARYING;
+      const low = count === undefined ? undefined : lowBits(spreads[0], width);
+      return low === undefined ? VARYING : inLowBits(low - count!);
     }
     case 'and': {
       for (const [value, other] of [[0, 1], [1, 0]] as const) {
         const mask = literal(sources[other]);
-        if (!spreads[value]?.aligned || mask === undefined) continue;
-        if ((mask & (width - 1)) === width - 1) return make(1, true);
-        if ((mask & (width - 1)) === 0) return UNIFORM;
+        const low = lowBits(spreads[value], width);
+        if (low === undefined || mask === undefined) continue;
+        if (spreads[value]!.aligned && (mask & (width - 1)) === width - 1) return make(1, true);
+        return mask % 2 ** low === 0 ? UNIFORM : inLowBits(low);
       }
       return VARYING;
     }
     default: return VARYING;
   }
 }
+
+/** Number of lowest bits in which the values differ. */
+const lowBits = (spread: Spread | undefined, width: number): number | undefined => spread?.aligned ? Math.log2(width) : spread?.low;
+
+const inLowBits = (low: number): Spread => low > 0 ? { ...VARYING, low } : UNIFORM;
 
 /** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
 function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
@@ -195,12 +204,14 @@ function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, wi
 
 /** The best description that covers both; where it is aligned is another question. */
 export function meet(a: Spread, b: Spread): Spread {
+  if (a.stride !== b.stride) return VARYING;
   const pattern = commonPattern(a.pattern, b.pattern);
-  if (a.stride !== b.stride || (a.stride === undefined && !pattern)) return VARYING;
-  return { stride: a.stride, aligned: a.aligned && b.aligned, ...pattern ? { pattern } : {} };
+  const low = a.low === undefined || b.low === undefined ? undefined : Math.max(a.low, b.low);
+  return { stride: a.stride, aligned: a.aligned && b.aligned, ...pattern ? { pattern } : {}, ...low ? { low } : {} };
 }
 
-export const sameSpread = (a: Spread, b: Spread): boolean => a.stride === b.stride && a.aligned === b.aligned && samePattern(a.pattern, b.pattern);
+export const sameSpread = (a: Spread, b: Spread): boolean =>
+  a.stride === b.stride && a.aligned === b.aligned && a.low === b.low && samePattern(a.pattern, b.pattern);
 
 /** What each thread of a unit has more than the first; absent where it may be anything. */
 export function steps({ stride, pattern }: Spread, width: number): readonly number[] | undefined {
