@@ -369,19 +369,19 @@ describe('lanes', () => {
   });
 
   // An address made of a byte, or of what a mask leaves, lies within its variable; others are checked.
-  it.each(['', '@%p ', '@!%p '].flatMap(who => ['mul.wide.u16 %b, %h, 4;', 'cvt.u32.u16 %b, %h; and.b32 %b, %b, 63; shl.b32 %b, %b, 2;', 'cvt.u32.u16 %b, %h; mul.lo.u32 %b, %b, %four;']
+  it.each(['', '@%p ', '@!%p '].flatMap(who => ['mul.wide.u16 %i, %h, 4;', 'cvt.u32.u16 %i0, %h; and.b32 %i1, %i0, 63; shl.b32 %i, %i1, 2;', 'cvt.u32.u16 %i0, %h; mul.lo.u32 %i, %i0, %four;']
     .map(index => [who, index] as const)))('count in shared memory alike: %s%s', (who, index) => {
     const operations = ['add.u32', 'min.s32', 'max.u32', 'and.b32', 'or.b32', 'xor.b32', 'exch.b32', 'inc.u32', 'dec.u32', 'add.f32'];
-    const body = `.reg .b64 %in, %o, %a; .reg .b32 %r<${operations.length}>, %f, %t, %b, %c, %s, %n, %four; .reg .b16 %h; .reg .pred %p, %q; .shared .align 4 .b8 bins[1024]; .shared .align 4 .b8 own[${4 * 128 * operations.length}];
+    const body = `.reg .b64 %in, %o, %a; .reg .b32 %r<${operations.length}>, %f, %t, %b, %c, %s, %n, %four, %i, %i0, %i1, %bins; .reg .b16 %h; .reg .pred %p, %q; .shared .align 4 .b8 bins[1024]; .shared .align 4 .b8 own[${4 * 128 * operations.length}];
       ld.param.u64 %in, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %four, %ntid.y; shl.b32 %four, %four, 2;
       shl.b32 %c, %t, 2; mov.u32 %s, bins; add.s32 %c, %s, %c; st.shared.u32 [%c], 0; st.shared.u32 [%c+512], 0;
       shl.b32 %c, %t, 2; mov.u32 %s, own; add.s32 %c, %s, %c; ${operations.map((_, at) => `mad.lo.u32 %f, %t, ${at + 3}, 1000; st.shared.u32 [%c+${512 * at}], %f;`).join(' ')} bar.sync 0;
-      mov.u32 %n, 0; cvt.u64.u32 %a, %t; add.s64 %a, %in, %a; mov.u32 %s, bins;
-      again: ld.global.nc.u8 %h, [%a]; ${index} add.s32 %b, %s, %b; and.b32 %f, %b, 32; setp.eq.u32 %p, %f, 0; ${who}red.shared.add.u32 [%b], 3;
+      mov.u32 %n, 0; cvt.u64.u32 %a, %t; add.s64 %a, %in, %a; mov.u32 %bins, bins;
+      again: ld.global.nc.u8 %h, [%a]; ${index} add.s32 %b, %bins, %i; and.b32 %f, %b, 32; setp.eq.u32 %p, %f, 0; ${who}red.shared.add.u32 [%b], 3;
       ${operations.map((operation, at) => `${who}atom.shared.${operation} %r${at}, [%c+${512 * at}], %b;`).join(' ')} ${who}atom.shared.cas.b32 %f, [%c], %r0, %t;
       add.s64 %a, %a, 7; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 40; @%q bra again; bar.sync 0;
       mad.wide.u32 %a, %t, 64, %o; ${operations.map((_, at) => `ld.shared.u32 %f, [%c+${512 * at}]; add.u32 %r${at}, %r${at}, %f; st.global.u32 [%a+${4 * at}], %r${at};`).join(' ')}
-      mad.lo.u32 %b, %t, 4, %s; ld.shared.u32 %f, [%b]; st.global.u32 [%a+48], %f; ld.shared.u32 %f, [%b+512]; st.global.u32 [%a+52], %f; ret;`;
+      mad.lo.u32 %c, %t, 4, %bins; ld.shared.u32 %f, [%c]; st.global.u32 [%a+48], %f; ld.shared.u32 %f, [%c+512]; st.global.u32 [%a+52], %f; ret;`;
     const results = [false, true].map(simd => {
       const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body), { simd });
       const [from, out] = [grid.put(Uint8Array.from({ length: 1024 }, (_, at) => Math.imul(at, 0x9e3779b1) >>> 24)), grid.put(new Uint32Array(16 * 128))];
@@ -394,9 +394,9 @@ describe('lanes', () => {
   });
 
   it('find the fault of an atomic that may pass the end of its variable', () => {
-    const body = `.reg .b64 %in; .reg .b32 %t, %b, %s; .reg .b16 %h; .shared .align 4 .b8 bins[1024];
+    const body = `.reg .b64 %in; .reg .b32 %t, %b, %i, %s; .reg .b16 %h; .shared .align 4 .b8 bins[1024];
       ld.param.u64 %in, [in]; mov.u32 %t, %tid.x; ld.param.u64 %in, [in]; mad.wide.u32 %in, %t, 1, %in; ld.global.u8 %h, [%in];
-      mul.wide.u16 %b, %h, 4; mov.u32 %s, bins; add.s32 %b, %s, %b; red.shared.add.u32 [%b+4], 1; ret;`;
+      mul.wide.u16 %i, %h, 4; mov.u32 %s, bins; add.s32 %b, %s, %i; red.shared.add.u32 [%b+4], 1; ret;`;
     const faults = [false, true].map(simd => {
       const grid = new Grid(kernelText('k', '.param .u64 in', body), { simd });
       const from = grid.put(Uint8Array.from({ length: 64 }, (_, at) => 192 + at));
