@@ -142,7 +142,7 @@ function shortProduct(e: LaneEmitter): boolean {
   const type = e.type();
   const result = scalarType(type.kind === 'signed' ? 's32' : 'u32');
   if (!only(e, 'wide') || !fits(e, [result, type, type])) return false;
-  const [factor, other] = args[2]!.kind === 'integer' ? [args[2]!, args[1]!] : [args[1]!, args[2]!];
+  const [factor, other] = args[2]!.kind === 'integer' ? [args[2], args[1]!] : [args[1]!, args[2]!];
   const count = factor.kind === 'integer' ? Math.log2(Number(factor.value)) : NaN;
   if (Number.isInteger(count) && count < 16 && type.kind !== 'signed') {
     e.pushLanes(other, type);
