@@ -224,6 +224,56 @@ describe('lanes', () => {
     }, 120_000);
   }
 
+  it('give them where units mostly stay together: tiles between barriers, with guards at the edge', () => {
+    const text = (nodes: readonly string[]): string => nodes.join('\n');
+    const edge = fc.constantFrom(4, 8, 13, 16, 20, 32, 50, 64, 1000);
+    const guarded = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'hi.u32'), fc.constantFrom('lt.u32', 'ne.s32', 'ge.s32'), fc.constantFrom('and', 'or', 'xor'), edge, edge);
+    const tile = fc.record({
+      rounds: fc.constantFrom(1, 2, 5), steps: fc.constantFrom(2, 8), guards: fc.array(guarded, { minLength: 1, maxLength: 3 }),
+      inside: fc.array(fc.oneof(integer, floating), { maxLength: 3 }), last: edge, leave: fc.option(edge, { nil: undefined }), inner: fc.boolean(),
+    });
+    let faults = 0;
+    let inLanes = 0;
+    fc.assert(fc.property(tile, fc.constantFrom<Dimensions>([16, 4], [32, 2], [8, 4], [64], [40], [16, 2, 2], [128]), fc.boolean(), fc.integer({ min: 1, max: 60 }), (made, block, far, fuel) => {
+      const guards = made.guards.map(([first, second, logic, a, b], index) => `
+        setp.${first} %p, %k, ${a}; setp.${second} %q, %y, ${b}; ${logic}.pred %p, %p, %q; mov.f32 %f1, 0f3F800000; @%p bra G${index};
+        ld.global.f32 %f1, [%src+${64 * index}]; G${index}: st.shared.f32 [%own], %f1; add.f32 %f2, %f2, %f1;`);
+      const source = kernelText('k', '.param .u64 in, .param .u64 out', `
+        .reg .pred %p, %q, %e, %q0, %q1, %first, %third, %all8; .reg .b32 %r<${R}>, %t, %x, %y, %k, %n, %own, %row, %col, %base, %j, %all, %z, %stop, %tx, %lane, %lane3, %high; .reg .f32 %f<${F}>, %a, %b, %acc; .reg .b64 %in, %out, %src, %o; .shared .align 4 .b8 cells[1024];
+        ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %all, -1;
+        mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %k, %tid.x; mad.lo.u32 %t, %t, %x, %k;
+        mov.u32 %base, cells; mad.lo.u32 %own, %t, 4, %base; mad.lo.u32 %row, %y, 16, %base; mad.lo.u32 %col, %k, 4, %base;
+        mad.wide.u32 %src, %t, 4, %in; mov.f32 %acc, 0f00000000; mov.f32 %f2, 0f40000000; mov.f32 %f0, 0f3F000000; mov.f32 %f3, 0f40400000; mov.u32 %n, 0; setp.lt.u32 %q0, %t, 2; setp.gt.u32 %q1, %k, 500; setp.eq.u32 %first, %k, 0; setp.eq.u32 %third, %k, 2; setp.lt.u32 %all8, %k, 8; mov.u32 %z, 0; mov.u32 %stop, 9; mov.u32 %tx, %k; and.b32 %lane, %k, 31; and.b32 %lane3, %k, 3; shr.u32 %high, %k, 2;
+        mov.u32 %r0, %t; mov.u32 %r1, 3; mov.u32 %r2, %k; mov.u32 %r3, %y; mov.u32 %r4, 77; mov.u32 %r5, %t;
+        ${made.leave === undefined ? '' : `setp.ge.u32 %e, %t, ${made.leave}; @%e bra DONE;`}
+      AGAIN:
+        ${text(guards)}
+        bar.sync 0;
+        ${made.inner ? 'mov.u32 %j, 0; INNER:' : ''}
+        ${text(Array.from({ length: made.steps }, (_, step) => `ld.shared.f32 %a, [%row+${4 * step}]; ld.shared.f32 %b, [%col+${16 * step}]; fma.rn.f32 %acc, %a, %b, %acc;`))}
+        ${made.inner ? 'add.u32 %j, %j, 1; setp.lt.u32 %e, %j, 3; @%e bra INNER;' : ''}
+        ${text(made.inside)}
+        bar.sync 0;
+        add.u32 %k, %k, 16; add.s64 %src, %src, ${far && made.rounds === 5 ? 1 << 22 : 64}; add.u32 %n, %n, 1; setp.lt.u32 %e, %n, ${made.rounds}; @%e bra AGAIN;
+      DONE:
+        setp.ge.u32 %p, %t, ${made.last}; @%p bra OUT;
+        mad.wide.u32 %o, %t, 16, %out; setp.nan.f32 %e, %acc, %acc; selp.f32 %acc, 0f7FFFFFFF, %acc, %e; setp.nan.f32 %e, %f2, %f2; selp.f32 %f2, 0f7FFFFFFF, %f2, %e;
+        st.global.v4.b32 [%o], {%acc, %f2, %r0, %r2};
+      OUT: ret;`);
+      const scalar = run(source, block, { simd: false, relaxedFma: true });
+      for (const each of [1 << 22, fuel]) {
+        const lanes = run(source, block, { simd: true, relaxedFma: true }, each);
+        if (lanes.lanes > 1) inLanes++;
+        expect(lanes.status, source).toBe(scalar.status);
+        expect(lanes.fault, source).toEqual(scalar.fault);
+        if (scalar.fault) faults++;
+        else expect(differences(lanes.out, scalar.out), source).toEqual([]);
+      }
+    }), { numRuns: RUNS });
+    expect(faults).toBeGreaterThan(0);
+    expect(inLanes).toBeGreaterThan(RUNS);
+  }, 120_000);
+
   it('do the same whatever the fuel', () => {
     fc.assert(fc.property(program, fc.constantFrom(...SHAPES), fc.integer({ min: 1, max: 40 }), (made, block, fuel) => {
       const source = kernel(made as Parameters<typeof kernel>[0]);
