@@ -168,11 +168,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
-    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %high, %tx, 2; and.b32 %high, %high, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
@@ -188,7 +188,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
     ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
     ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; ret;`);
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`);
 }
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
