@@ -326,6 +326,39 @@ describe('lanes', () => {
     expect(lanes).toEqual(threads);
   });
 
+  // Whole blocks of several warps, which exchange values in registers and through shared memory, with and without a rest.
+  it.each([[256, 1024], [256, 1000], [96, 77], [100, 200], [64, 4099]])('normalise rows as single threads do: %i threads, %i columns', (threads, columns) => {
+    const rows = 5;
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(sample('k05_softmax'), { simd });
+      const floats = (count: number, of: (index: number) => number): number => grid.put(Float32Array.from({ length: count }, (_, index) => of(index))).address;
+      const [x, w] = [floats(rows * columns, index => Math.sin(index * 0.7) * 3), floats(columns, index => 1 + index / 7)];
+      const [y, z] = [grid.put(new Float32Array(rows * columns)), grid.put(new Float32Array(rows * columns))];
+      const launch = { grid: [rows], block: [threads], fuel: 3000 } as const;
+      expect(grid.run('rms_norm', [{ i64: x }, { i64: w }, { i64: y.address }, { i32: columns }, { f32: 1e-6 }], launch).status).toBe(STATUS.done);
+      expect(grid.run('softmax', [{ i64: x }, { i64: z.address }, { i32: columns }], launch).status).toBe(STATUS.done);
+      expect(grid.width('softmax', launch) > 1).toBe(simd);
+      return [...y.view, ...z.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(new Set(lanes).size).toBeGreaterThan(columns);
+  });
+
+  it.each([[256, 5000], [96, 1000], [40, 333]])('scan and add as single threads do: %i threads, %i values', (threads, count) => {
+    const blocks = Math.ceil(count / threads);
+    const [one, lanes] = [false, true].map(simd => {
+      const [scan, reduce] = [new Grid(sample('k07_scan'), { simd }), new Grid(sample('k03_reduce'), { simd })];
+      const values = Int32Array.from({ length: count }, (_, index) => Math.imul(index, 2654435761) >> 20);
+      const [out, sums] = [scan.put(new Int32Array(count)), scan.put(new Int32Array(blocks))];
+      expect(scan.run('scan_block', [{ i64: scan.put(values).address }, { i64: out.address }, { i64: sums.address }, { i32: count }], { grid: [blocks], block: [threads], fuel: 500 }).status).toBe(STATUS.done);
+      const sum = reduce.put(new Float32Array(1));
+      expect(reduce.run('reduce_sum', [{ i64: reduce.put(Float32Array.from(values)).address }, { i64: sum.address }, { i32: count }], { grid: [3], block: [threads], fuel: 100 }).status).toBe(STATUS.done);
+      return [...out.view, ...sums.view, ...sum.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.at(-1)).not.toBe(0);
+  });
+
   it('say why a kernel has none', () => {
     const lanes = (source: string, name: string, block: readonly [number, number, number] = [32, 1, 1]): number | string => {
       const found = new Grid(source).kernel(name).inLanes(block);
