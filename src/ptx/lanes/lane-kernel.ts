@@ -547,7 +547,6 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
-    const { code } = this;
     this.takeWaiting(region.header);
     this.pushAny(this.active);
     this.when(() => {
