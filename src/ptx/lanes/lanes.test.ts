@@ -359,6 +359,23 @@ describe('lanes', () => {
     expect(lanes!.at(-1)).not.toBe(0);
   });
 
+  it.each([0, 1, 5, 0x80000000, 0x00010000, 0xffffffff])('leave the last thread\'s value where several store to one place: mask %i', mask => {
+    const sizes = ['u8', 'u16', 'u32', 'u64', 'v2.u32', 'v4.u32', 'v2.u64'];
+    const value = (type: string): string => type === 'u64' ? '%d' : type === 'v2.u64' ? '{%d, %e}' : type === 'v2.u32' ? '{%x, %t}' : type === 'v4.u32' ? '{%x, %t, %t, %x}' : '%x';
+    const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %d, %e; .reg .b32 %t, %x, %m; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.lo.u32 %x, %t, 2654435761;
+      mul.wide.u32 %d, %x, %x; not.b64 %e, %d; mov.u32 %m, ${mask}; shr.u32 %m, %m, %t; and.b32 %m, %m, 1; setp.ne.u32 %p, %m, 0;
+      ${sizes.map((type, index) => `@%p st.global.${type} [%o+${16 * index}], ${value(type)};`).join(' ')} @!%p bra end; st.global.u32 [%o+${16 * sizes.length}], %t; end: ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(64));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [32] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [32] }) > 1).toBe(simd);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.some(word => word !== 0)).toBe(mask !== 0);
+  });
+
   it('say why a kernel has none', () => {
     const lanes = (source: string, name: string, block: readonly [number, number, number] = [32, 1, 1]): number | string => {
       const found = new Grid(source).kernel(name).inLanes(block);
