@@ -38,7 +38,8 @@ const everyBuild = {
   target: 'node20.19',
   // The one native dependency; found at run time, and only where a real GPU is opened.
   external: ['koffi'],
-  charset: 'utf8',
+  // Where every character is ASCII the engine keeps the source as bytes, half as large, and reads it sooner.
+  charset: 'ascii',
   logLevel: 'warning',
   write: false,
 };

@@ -127,7 +127,8 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
    * {@link DeviceBuffer.copyFrom}. cuMemcpy3DAsync, cuMemcpy3DPeerAsync
    *
    * @param stream of this box's device
-   * @throws CudaArgumentError for another size or dtype, or where the two may overlap
+   * @throws CudaArgumentError for another size or dtype, or where the two may overlap; CudaError (ERR_CUDA_CAPTURE) as
+   * {@link DeviceBuffer.copyFrom}
    */
   copyFrom(stream: Stream, source: DeviceBox<D>): Pending {
     this.check(stream);
@@ -260,7 +261,7 @@ export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox, ac
   if (target.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
   const from = memoryFor(source.memory, target.device.shared);
   if (from === undefined) return copyThroughHost(stream, target, source);
-  if (from instanceof ForeignMemory) from.checkCapture(stream, 'source');
+  if (from instanceof ForeignMemory) from.checkSource(stream, 'source');
   if (
     target.memory === source.memory && source.byteOffset < target.byteOffset + target.extent &&
     target.byteOffset < source.byteOffset + source.extent

@@ -187,11 +187,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /**
    * Copies from another buffer of the same dtype and length, which may be of another device. In the order of `stream`,
    * and behind the work of other streams, of both devices, that it conflicts with. On one device: cuMemcpyDtoDAsync.
-   * Between two of a kind: cuMemcpyPeerAsync. Between a GPU and a CPU device: through the host, on the source's
+   * Between two of a kind: cuMemcpyPeerAsync, in a capture cuMemcpyDtoDAsync. Between a GPU and a CPU device: through the host, on the source's
    * `device.stream` and then on `stream`.
    *
    * @param stream of this buffer's device
-   * @throws CudaArgumentError for another dtype or length, or where the two overlap
+   * @throws CudaArgumentError for another dtype or length, or where the two overlap; CudaError (ERR_CUDA_CAPTURE) in a
+   * capture, where the source is on another GPU that this one has no peer access to
    */
   copyFrom(stream: Stream, source: DeviceBuffer<D>): Pending {
     this.check(stream);
@@ -204,7 +205,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (this.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
     const from = memoryFor(source.memory, this.device.shared);
     if (from === undefined) return copyThroughHost(stream, this, source);
-    if (from instanceof ForeignMemory) from.checkCapture(stream, 'source');
+    if (from instanceof ForeignMemory) from.checkSource(stream, 'source');
     if (source.memory === this.memory && this.length > 0 && Math.abs(source.byteOffset - this.byteOffset) < this.byteLength) {
       throw new CudaArgumentError('source', 'source: overlaps this buffer. Copy through a third one.');
     }

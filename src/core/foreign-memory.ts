@@ -14,7 +14,7 @@ export class ForeignMemory extends Resource {
   readonly memory: Allocation;
   /** The device whose commands name it. */
   private readonly user: SharedDevice;
-  /** Whether a kernel in a graph uses it: such a graph needs peer access at each launch. */
+  /** Whether a kernel or copy in a graph uses it: such a graph needs peer access at each launch. */
   private inGraph = false;
 
   constructor(memory: Allocation, user: SharedDevice) {
@@ -40,8 +40,24 @@ export class ForeignMemory extends Resource {
     this.inGraph = true;
   }
 
+  /**
+   * Called for what a copy reads. Outside a capture the driver finds a way; a copy that is recorded goes the way of kernels.
+   */
+  checkSource(stream: Stream, argument: string): void {
+    if (stream.captureScope === undefined) return;
+    this.checkCapture(stream, argument);
+    if (this.user.runtime.config.provider !== 'libcuda') return;
+    if (!this.user.reaches.has(this.memory.device.runtime)) {
+      throw captureError(
+        `${argument}: copying from ${this.memory.device.name} without peer access`,
+        'await device.enablePeerAccess(source.device) before the capture, or copy before it or behind the graph',
+      );
+    }
+    this.inGraph = true;
+  }
+
   /** A graph holds addresses, and nothing in a capture waits for an allocation of another device. */
-  checkCapture(stream: Stream, argument: string): void {
+  private checkCapture(stream: Stream, argument: string): void {
     if (stream.captureScope === undefined) return;
     const { status } = this.memory.device.runtime.shared;
     if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;

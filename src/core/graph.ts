@@ -8,7 +8,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, FLAG_SHORT, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
@@ -57,13 +57,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private readonly events: number[];
   private graph: number;
   private readonly exec: number;
+  private readonly short: boolean;
   /** Whether one of its kernels prints. */
   private prints: boolean;
   private closed = false;
   private updating = false;
   private lastUse: { stream: Stream; mark: number } | undefined;
 
-  private constructor(device: Device, output: T, scope: CaptureScope, graph: number, exec: number) {
+  private constructor(device: Device, output: T, scope: CaptureScope, graph: number, { exec, short }: { exec: number; short: boolean }) {
     this.device = device;
     this.runtime = device.runtime;
     this.output = output;
@@ -71,6 +72,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.events = scope.events;
     this.prints = scope.prints;
     this.graph = graph;
+    this.short = short;
     this.exec = this.runtime.handles.adopt(exec);
     device.own(this);
   }
@@ -138,8 +140,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
-    const exec = await runtime.call('instantiate', graph);
-    return new Graph<T>(device, output, scope, graph, exec);
+    return new Graph<T>(device, output, scope, graph, await runtime.call('instantiate', graph));
   }
 
   /**
@@ -161,7 +162,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
     if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
     const root = stream.nextRoot();
-    const body = stream.begin(OP.graphLaunch, 6 + uses.length, root);
+    const flags = this.short && stream.hasPassed(stream.mark) ? FLAG_SHORT : 0;
+    const body = stream.begin(OP.graphLaunch, 6 + uses.length, root, flags);
     const { memory } = this.runtime.ring;
     memory[body] = this.exec;
     memory[body + 1] = uses.length;

@@ -94,7 +94,9 @@ export class Staging {
       this.current = undefined;
     }
     if (this.current === undefined) {
-      if (this.free.length <= 2) this.reclaim();
+      // What was used last may still be in the processor's caches.
+      this.reclaim();
+      if (this.free.length <= 2) this.fenceFull();
       // Small copies may be queued behind a large one: were all segments theirs, it would wait for them, and they for it.
       if (this.free.length <= 2) return undefined;
       this.current = this.free.pop()!;
@@ -108,7 +110,10 @@ export class Staging {
   /** A whole segment for part of a large copy. To be given back. */
   acquire(): Promise<Segment> | Segment {
     if (this.waiting.length === 0) {
-      if (this.free.length === 0) this.reclaim();
+      if (this.free.length === 0) {
+        this.reclaim();
+        this.fenceFull();
+      }
       // One segment is kept for small copies, so that a large one does not hold them up.
       if (this.free.length > 1) return this.free.pop()!;
     }
@@ -138,7 +143,10 @@ export class Staging {
       segment.uses.clear();
       this.free.push(segment);
     }
-    // Nothing would ever be seen to be over if nobody else awaited these streams.
+  }
+
+  /** Nothing would ever be seen to be over if nobody else awaited these streams. */
+  private fenceFull(): void {
     for (const segment of this.full) {
       for (const [stream, mark] of segment.uses) {
         if (!stream.isClosed && stream.capturing === undefined && !stream.hasPassed(mark)) stream.fenceAt(mark);
@@ -157,6 +165,7 @@ export class Staging {
 
   private serve(): void {
     this.reclaim();
+    this.fenceFull();
     while (this.waiting.length > 0 && this.free.length > 1) this.waiting.shift()!(this.free.pop()!);
   }
 }

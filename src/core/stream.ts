@@ -339,30 +339,31 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    const event = this.shared.multi && this.capturing === undefined && flags === 0 ? this.nextEvent() : 0;
+    const event = this.shared.multi && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 ? this.nextEvent() : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
+    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
     this.runtime.ring.commit();
     if (this.mark === 0) this.shared.streamStarted();
     const mark = ++this.mark;
-    if (this.foresees) this.fenceAhead(mark);
+    // The last one was not awaited.
+    if (this.foresees) {
+      this.foresees = false;
+      this.awaitedInRow = -FORESIGHT_PAUSE;
+      this.aheadMark = 0;
+    }
     return mark;
   }
 
   /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
-  private fenceAhead(mark: number): void {
-    if (this.aheadMark === 0 && this.capturing === undefined) {
-      this.aheadSeq = this.runtime.fence(this.slot, this.slot.index, 0, true);
-      this.aheadMark = mark;
-      return;
-    }
-    // The last one was not awaited.
-    this.foresees = false;
-    this.awaitedInRow = -FORESIGHT_PAUSE;
-    this.aheadMark = 0;
+  private commitAhead(): number {
+    const mark = ++this.mark;
+    this.aheadSeq = this.runtime.commitWithFence(this.slot);
+    this.aheadMark = mark;
+    return mark;
   }
 
   /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */

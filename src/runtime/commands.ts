@@ -21,6 +21,8 @@ export const RECORD_BODY = 4;
 export const FLAG_BYPASS = 1;
 /** A fence for one of many short awaits in a row: what comes next is best carried out by whoever awaits. */
 export const FLAG_HOT = 2;
+/** A graph of few nodes for a stream that is idle: launching it takes no longer than launching a few kernels. */
+export const FLAG_SHORT = 4;
 
 /** Access of one operand, in bits 24 and up of the word that names its handle. */
 export const ACCESS_READ = 1;

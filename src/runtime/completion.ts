@@ -10,6 +10,7 @@ import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 
 import { SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
+import { peek } from './shared-words.js';
 
 /** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
 const SPIN_MS = 0.02;
@@ -92,6 +93,7 @@ export class Completion {
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
   private readonly tickBound = (): void => this.tick();
+  private readonly lookBound = (): void => this.lookNear();
   private scheduled = false;
   private lastMove = 0;
   private posted = 0;
@@ -101,6 +103,8 @@ export class Completion {
   private spinPause = 0;
   /** How long the last {@link spin} looked in vain, milliseconds. */
   private spun = 0;
+  /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
+  private nearEnd = 0;
   private turnMarked = false;
   private turnStart = 0;
   private turnWaits = 0;
@@ -145,7 +149,7 @@ export class Completion {
   /** Whether the device has passed fence `seq`. */
   passed(slot: CompletionSlot, seq: number): boolean {
     if (((slot.seen - seq) | 0) >= 0) return true;
-    slot.seen = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
+    slot.seen = peek(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     return ((slot.seen - seq) | 0) >= 0;
   }
 
@@ -180,19 +184,21 @@ export class Completion {
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
     let passed = false;
     for (let i = 0; i < SPIN_LOOKS && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
-    const start = performance.now();
-    let now = start;
-    while (!passed && now - start < SPIN_MS) {
-      for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
-      now = performance.now();
+    if (!passed) {
+      const start = performance.now();
+      let now = start;
+      while (!passed && now - start < SPIN_MS) {
+        for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
+        now = performance.now();
+      }
+      this.spun = now - start;
     }
     if (!passed) {
       this.spinPause = SPIN_PAUSE;
-      this.spun = now - start;
       this.owner = undefined;
       return false;
     }
-    slot.seen = Atomics.load(slots, at);
+    slot.seen = peek(slots, at);
     this.owner = slot;
     this.ownerSeen = true;
     return true;
@@ -203,9 +209,13 @@ export class Completion {
     return this.turnMarked;
   }
 
-  /** Whether, besides, nothing else is waited for. */
+  /** Whether one await ends after the other while this thread looks for it, and nothing else is waited for. */
   get isOnlyOneHot(): boolean {
-    return this.turnMarked && this.active.size === 0 && this.conditions.length === 0;
+    return (this.turnMarked || this.endedNear) && this.active.size === 0 && this.conditions.length === 0;
+  }
+
+  private get endedNear(): boolean {
+    return this.nearEnd !== 0 && performance.now() - this.nearEnd < NEAR_AFTER_MS;
   }
 
   /** Whether an await may still end within this turn of the event loop. */
@@ -253,7 +263,7 @@ export class Completion {
     const { slots } = this.shared;
     const base = slot.index * SLOT_WORDS;
     slots[base + SLOT_STREAM] = stream;
-    if (((seq - Atomics.load(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
+    if (((seq - peek(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
     let resolve!: () => void;
     let reject!: (reason: unknown) => void;
     const promise = new Promise<void>((yes, no) => {
@@ -346,22 +356,41 @@ export class Completion {
     return false;
   }
 
-  /** Waits some microseconds for what is expected to end within them. */
-  private lookNear(slot: CompletionSlot): void {
-    const first = slot.waiters[0];
-    if (first === undefined || slot.took > HOT_MS || this.passed(slot, first.seq)) return;
-    const due = first.start + slot.took;
-    let now = performance.now();
-    if (now < due - NEAR_BEFORE_MS) return;
-    while (now < due + NEAR_AFTER_MS) {
-      for (let i = 0; i < 32; i++) if (this.passed(slot, first.seq)) return;
-      now = performance.now();
+  /** Whether the only wait there is is expected to end within some microseconds. */
+  private isNear(): boolean {
+    if (this.active.size !== 1 || this.host.turn !== undefined) return false;
+    for (const slot of this.active) {
+      const first = slot.waiters[0];
+      if (first === undefined || slot.took > HOT_MS) return false;
+      const late = performance.now() - first.start - slot.took;
+      return late >= -NEAR_BEFORE_MS && late < NEAR_AFTER_MS;
     }
+    return false;
+  }
+
+  /**
+   * Waits those microseconds, and sees to what has ended. A microtask behind the tick: whoever waited goes on from there,
+   * with nothing of the event loop between.
+   */
+  private lookNear(): void {
+    for (const slot of this.active) {
+      const first = slot.waiters[0];
+      if (this.active.size !== 1 || first === undefined) break;
+      const { slots } = this.shared;
+      const at = slot.index * SLOT_WORDS + SLOT_FENCE;
+      const until = first.start + slot.took + NEAR_AFTER_MS;
+      let passed = false;
+      do {
+        for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - first.seq) | 0) >= 0;
+      } while (!passed && performance.now() < until);
+      this.nearEnd = passed ? performance.now() : 0;
+    }
+    this.look();
   }
 
   private settle(slot: CompletionSlot): boolean {
     const { waiters } = slot;
-    const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
+    const value = peek(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     slot.seen = value;
     if (waiters.length === 0 || ((value - waiters[0]!.seq) | 0) < 0) return false;
     // What was posted before the fence was written: failures, and what kernels have printed.
@@ -375,7 +404,7 @@ export class Completion {
   }
 
   private readMessages(): void {
-    const posted = Atomics.load(this.shared.control, WORD.posted);
+    const posted = peek(this.shared.control, WORD.posted);
     if (posted === this.posted) return;
     this.posted = posted;
     this.host.messages();
@@ -384,13 +413,20 @@ export class Completion {
   private tick(): void {
     this.scheduled = false;
     if (!this.turnMarked) this.renewOwner();
+    if (this.isNear()) queueMicrotask(this.lookBound);
+    else {
+      this.nearEnd = 0;
+      this.look();
+    }
+  }
+
+  private look(): void {
     let busy = false;
     if (this.host.turn !== undefined && !this.pumping) busy = this.host.turn();
     this.readMessages();
     const flushed = this.host.flush();
     let moved = false;
     for (const slot of this.active) {
-      if (this.active.size === 1 && this.host.turn === undefined) this.lookNear(slot);
       if (this.settle(slot)) moved = true;
       if (slot.waiters.length === 0) this.active.delete(slot);
     }

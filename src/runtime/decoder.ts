@@ -13,7 +13,7 @@ import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../driver/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, FLAG_HOT,
+  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, FLAG_HOT, FLAG_SHORT,
   GRID_PACKED, HANDLE_MASK, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC,
   LINE_ACCESS_SHIFT, LINE_HANDLE_MASK, LINE_PACKED, LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
   RECORD_ROOT, RECORD_STREAM,
@@ -32,7 +32,7 @@ import type { NativeOutput } from './native-output.js';
 import { Peers } from './peers.js';
 import { PrintedText } from './printed-text.js';
 import { RecordQueue } from './record-queue.js';
-import { STORES_IN_ORDER } from './ring-writer.js';
+import { peek, release } from './shared-words.js';
 
 /**
  * Launches between two markers, and markers that may be outstanding: a stream may have 639 unfinished launches (four
@@ -175,9 +175,9 @@ export class Decoder {
    */
   drain(): boolean {
     const { control, ring } = this.shared;
-    let tail = Atomics.load(control, WORD.tail);
+    let tail = peek(control, WORD.tail);
     let at = tail & RING_MASK;
-    let header = Atomics.load(ring, at);
+    let header = peek(ring, at);
     if (header === 0) return false;
     let stored = tail;
     for (let left = DRAIN_LIMIT; ; left--) {
@@ -190,15 +190,15 @@ export class Decoder {
         tail = (tail + (header >>> 16)) | 0;
       }
       at = tail & RING_MASK;
-      header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
+      header = peek(ring, at);
       if (header === 0 || left === 0) break;
       // The JS thread reads it only when it runs out of room.
       if (((tail - stored) | 0) > TAIL_WORDS) {
         stored = tail;
-        Atomics.store(control, WORD.tail, tail);
+        release(control, WORD.tail, tail);
       }
     }
-    Atomics.store(control, WORD.tail, tail);
+    release(control, WORD.tail, tail);
     return true;
   }
 
@@ -315,7 +315,7 @@ export class Decoder {
       // A marker goes behind the last of a batch.
       if (due) marked = stream;
       if (due || count === capacity) break;
-      header = STORES_IN_ORDER ? ring[at]! : Atomics.load(ring, at);
+      header = peek(ring, at);
     } while (isLine(header));
 
     for (let i = 0; i < count; i++) {
@@ -380,7 +380,7 @@ export class Decoder {
   }
 
   private get isLost(): boolean {
-    return Atomics.load(this.shared.control, WORD.lost) !== 0;
+    return peek(this.shared.control, WORD.lost) !== 0;
   }
 
   /** Streams that wait for something, or owe text. */
@@ -390,7 +390,7 @@ export class Decoder {
 
   /** Whether the JS thread may run the next command itself. */
   get runsNext(): boolean {
-    return this.mayRunHere(this.ring, Atomics.load(this.shared.control, WORD.tail) & RING_MASK);
+    return this.mayRunHere(this.ring, peek(this.shared.control, WORD.tail) & RING_MASK);
   }
 
   /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
@@ -399,6 +399,7 @@ export class Decoder {
     if (op === OP.launchLine || op === OP.launchGrid || op === OP.launch) {
       return this.markersOutstanding(memory[at + RECORD_STREAM]!) < MARKERS_OUTSTANDING;
     }
+    if (op === OP.graphLaunch) return (memory[at]! & (FLAG_SHORT << 8)) !== 0;
     return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
   }
 
@@ -418,12 +419,12 @@ export class Decoder {
   }
 
   private held(slot: number, value: number): number {
-    return (value - Atomics.load(this.shared.slots, slot * SLOT_WORDS + SLOT_HOLD)) | 0;
+    return (value - peek(this.shared.slots, slot * SLOT_WORDS + SLOT_HOLD)) | 0;
   }
 
   private markersOutstanding(stream: number): number {
     const { issued, slots } = this.shared;
-    return (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! - Atomics.load(slots, stream * SLOT_WORDS + SLOT_MARKER)) | 0;
+    return (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! - peek(slots, stream * SLOT_WORDS + SLOT_MARKER)) | 0;
   }
 
   private eventOf(memory: Int32Array, at: number): number {
@@ -759,8 +760,8 @@ export class Decoder {
         else if (kind === COPY_PEER) {
           const to = this.context(memory[body]!);
           const from = this.context(memory[body + 3]!);
-          // Two threads may drive one device: then the two have one context.
-          if (to === from) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+          // Two threads may drive one device: then the two have one context. A capture takes no copy that names contexts.
+          if (to === from || this.isCapturing(stream)) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
           else this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!));
         }
         else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
@@ -879,7 +880,8 @@ export class Decoder {
         const from = memory[body + 5]!;
         const box = copy3D(memory, body, this.address(to), this.address(from));
         const between = { ...box, dstContext: this.context(to), srcContext: this.context(from) };
-        if (between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER) {
+        const apart = between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER;
+        if (apart && !this.isCapturing(stream)) {
           this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpy3DPeerAsync(between, streams[stream]!));
         } else driver.cuMemcpy3DAsync(box, streams[stream]!);
         return;

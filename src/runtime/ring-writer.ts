@@ -10,15 +10,9 @@ import { OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './com
 import { RING_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 import { RecordQueue } from './record-queue.js';
+import { peek, release } from './shared-words.js';
 
 const MASK = RING_WORDS - 1;
-/**
- * x86 shows a thread's stores to the others in their order, so the header needs no atomic store, which would wait until
- * the other core has given up the cache line (measured: 15 to 30 ns of 110 for a launch). What is lost with it is that the
- * store shows before the thread's state is read: see `ThreadLoop.sleep`. Nor are loads put off, so the decoder needs none
- * either; Atomics.load is a function call of 10 ns where it is not in a loop of its own.
- */
-export const STORES_IN_ORDER = process.arch === 'x64';
 /** Records moved in one go. */
 const FLUSH_LIMIT = 2000;
 /** The length of a record is 16 bits. */
@@ -101,9 +95,12 @@ export class RingWriter {
   /** Makes the record visible to the decoder, and sees to it that somebody decodes it. */
   commit(): void {
     this.show();
-    // Where it may be a plain load, it need not be a call.
-    const state = STORES_IN_ORDER ? this.control[WORD.state] : Atomics.load(this.control, WORD.state);
-    if (state === STATE.sleeping) this.onSleeping();
+    this.announce();
+  }
+
+  /** Sees to it that somebody decodes what {@link show} has made visible. */
+  announce(): void {
+    if (peek(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 
   /** Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the thread. */
@@ -155,12 +152,12 @@ export class RingWriter {
 
   /** Whether everything written so far has been decoded. */
   get drained(): boolean {
-    return this.overflow.length === 0 && Atomics.load(this.control, WORD.tail) === this.head;
+    return this.overflow.length === 0 && peek(this.control, WORD.tail) === this.head;
   }
 
   /** Words that are written and not decoded. */
   get pendingWords(): number {
-    return (this.head - Atomics.load(this.control, WORD.tail)) >>> 0;
+    return (this.head - peek(this.control, WORD.tail)) >>> 0;
   }
 
   /** Fills the end of the ring, so that the next record begins at its start. */
@@ -168,12 +165,14 @@ export class RingWriter {
     this.publish(start, OP.pad | (room << 16), room);
   }
 
-  /** The place of the next header is cleared before this one shows. */
+  /**
+   * The place of the next header is cleared before this one shows. An atomic store would wait until the other core has
+   * given up the cache line (15 to 30 ns of 110 for a launch, measured).
+   */
   private publish(at: number, header: number, words: number): void {
     this.ring[(at + words) & MASK] = 0;
     this.head = (this.head + words) | 0;
-    if (STORES_IN_ORDER) this.ring[at] = header;
-    else Atomics.store(this.ring, at, header);
+    release(this.ring, at, header);
   }
 
   /** One word more than the record, for the cleared header behind it. */

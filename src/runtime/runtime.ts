@@ -33,6 +33,7 @@ import type { ProcedureArguments, ProcedureName, ProcedureResult } from './proce
 import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
+import { peek } from './shared-words.js';
 import { ThreadLoop } from './thread/loop.js';
 import { openDevice, openDriver } from './thread/open-driver.js';
 import { ThreadWorker } from './workers.js';
@@ -294,6 +295,30 @@ export class Runtime {
     if (waitedFor) this.ring.show();
     else this.ring.commit();
     return slot.issued;
+  }
+
+  /** Ends the command at hand, of the slot's stream, and writes a fence behind it that will be waited for at once. Returns its value. */
+  commitWithFence(slot: CompletionSlot): number {
+    const { ring, inline } = this;
+    ring.show();
+    if (inline === undefined || !inline.runsNext || !this.mayTakeOver(INLINE_WORDS)) {
+      ring.announce();
+      return this.fence(slot, slot.index, 0, true);
+    }
+    this.cold = this.isCold();
+    let fenced = false;
+    try {
+      this.makeCurrent(inline.driver);
+      inline.drain();
+      fenced = ring.drained;
+      if (fenced) {
+        slot.issued = (slot.issued + 1) | 0;
+        inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
+      }
+    } finally {
+      this.giveBack();
+    }
+    return fenced ? slot.issued : this.fence(slot, slot.index, 0, true);
   }
 
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
@@ -693,7 +718,7 @@ export class Runtime {
   }
 
   private wakeNow(): void {
-    if (Atomics.load(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
+    if (peek(this.shared.control, WORD.state) === STATE.sleeping) this.wake();
   }
 
   /**
@@ -707,7 +732,7 @@ export class Runtime {
     }
     if (!this.visited) this.cold = this.isCold();
     // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done sooner there.
-    if (Atomics.load(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
+    if (peek(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
       this.wake();
       return;
     }
@@ -742,16 +767,12 @@ export class Runtime {
       return;
     }
     const { control } = this.shared;
-    if (Atomics.load(control, WORD.state) !== STATE.sleeping) return;
+    if (peek(control, WORD.state) !== STATE.sleeping) return;
     const { inline } = this;
-    if (
-      inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS * 2 ||
-      Atomics.load(control, WORD.parked) !== 0
-    ) {
+    if (inline === undefined || !this.mayTakeOver(INLINE_WORDS * 2)) {
       this.wake();
       return;
     }
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return;
     try {
       this.makeCurrent(inline.driver);
       inline.drain();
@@ -762,6 +783,13 @@ export class Runtime {
     if (!this.ring.drained) this.wakeNow();
   }
 
+  /** Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` wait. */
+  private mayTakeOver(words: number): boolean {
+    const { control } = this.shared;
+    return this.ring.waiting === 0 && this.ring.pendingWords <= words && peek(control, WORD.parked) === 0 &&
+      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) === STATE.sleeping;
+  }
+
   /** Passes on at once what is queued, where the thread sleeps: more is to come, and the device can begin. */
   hurry(): void {
     if (this.local === undefined) this.takeOver();
@@ -770,16 +798,13 @@ export class Runtime {
   private giveBack(): void {
     const { control } = this.shared;
     Atomics.store(control, WORD.state, STATE.sleeping);
-    if (Atomics.load(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
+    if (peek(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
   }
 
   /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
   private fenceHere(slot: CompletionSlot, stream: number): boolean {
     const { inline } = this;
-    if (inline === undefined || !this.ring.drained) return false;
-    const { control } = this.shared;
-    if (Atomics.load(control, WORD.parked) !== 0) return false;
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) !== STATE.sleeping) return false;
+    if (inline === undefined || !this.mayTakeOver(0)) return false;
     try {
       this.makeCurrent(inline.driver);
       inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot || !this.cold);

@@ -387,12 +387,24 @@ onPairs('Copies between devices', (pair) => {
       using source = await a.alloc(i32, 4).allocated();
       using target = await b.alloc(i32, 4).allocated();
       using stream = b.createStream();
-      await using graph = await stream.capture(() => void target.copyFrom(stream, source));
-      for (let i = 0; i < 10; i++) {
-        source.fill(a.stream, i);
-        graph.launch(stream);
-        expect([...(await target.read(b.stream))]).toEqual([i, i, i, i]);
+      const record = () => stream.capture(() => {
+        target.copyFrom(stream, source);
+        target.box({ width: 2, height: 1, depth: 1 }).copyFrom(stream, source.slice(2).box({ width: 2, height: 1, depth: 1 }));
+      });
+      if (a.kind === 'cuda') {
+        expect(await failure(record)).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('enablePeerAccess') as string });
+        if (!(await b.canAccessPeer(a))) return;
+        await b.enablePeerAccess(a);
       }
+      await using graph = await record();
+      for (let i = 0; i < 10; i++) {
+        source.write(a.stream, Int32Array.of(1, 2, 3, i));
+        graph.launch(stream);
+        expect([...(await target.read(b.stream))]).toEqual([3, i, 3, i]);
+      }
+      if (a.kind !== 'cuda') return;
+      await b.disablePeerAccess(a);
+      expect(await failure(() => graph.launch(stream))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'graph' });
     });
   });
 

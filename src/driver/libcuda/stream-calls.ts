@@ -3,7 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
-import { KeptPointer } from './node-ffi.js';
+import { FreshPointer, KeptPointer } from './node-ffi.js';
 
 type StreamCalls = Pick<Driver,
   | 'cuStreamCreateWithPriority' | 'cuStreamDestroy' | 'cuStreamQuery' | 'cuStreamSynchronize' | 'cuStreamWaitEvent'
@@ -22,8 +22,11 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
     cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2,
     cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
   } = calls;
-  const { cuStreamQuery: queryPointer } = pointerCalls;
+  const { cuStreamQuery: queryPointer, cuStreamWriteValue32: writePointer } = pointerCalls;
   const queried = new KeptPointer();
+  const writing = new KeptPointer();
+  const written = new KeptPointer();
+  const word = new FreshPointer();
 
   return {
     cuStreamCreateWithPriority(flags, priority) {
@@ -57,7 +60,9 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
       return scratch.u32[0]!;
     },
     cuStreamWriteValue32(stream, addr, value, flags) {
-      const r = cuStreamWriteValue32.run(stream, addr, value, flags);
+      const r = writePointer === undefined || flags !== 0
+        ? cuStreamWriteValue32.run(stream, addr, value, flags)
+        : writePointer(writing.of(stream), written.of(addr), word.of(value), 0n);
       if (r !== 0) throw cuStreamWriteValue32.failure(r);
     },
     cuStreamWaitValue32(stream, addr, value, flags) {

@@ -28,7 +28,7 @@ import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeU
 import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { checksFirst } from './checks-first.js';
-import { findGuard, pushAlike } from './guards.js';
+import { findGuard, pushAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
 import { handsOver, planHandovers } from './handovers.js';
@@ -813,17 +813,19 @@ export class LaneKernelEmitter extends LaneEmitter {
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
     this.laneLocal(register);
+    const { unparted } = this;
+    if (unparted) {
+      whenAll(this, guard, negated !== (ending.no === block.index), () => {
+        this.backEdge(block.index, unparted.region);
+        this.branchTo(this.turnLabel);
+      });
+    }
     const outcome = this.newLocal('i32');
     pushAlike(this, guard, outcome);
     this.endInstruction();
     const send = (to: number): void => {
-      if (this.unparted && to === block.index) {
-        this.backEdge(to, this.unparted.region);
-        this.branchTo(this.turnLabel);
-        return;
-      }
       this.send(block.index, to);
-      if (this.unparted) this.branchTo(this.unparted.end);
+      if (unparted && to !== block.index) this.branchTo(unparted.end);
     };
     code.op('if').byte(0x40);
     this.nest(() => {

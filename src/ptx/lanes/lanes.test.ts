@@ -168,11 +168,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
-    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %high, %tx, 2; and.b32 %high, %high, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
@@ -188,7 +188,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
     ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
     ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; ret;`);
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`);
 }
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
@@ -374,6 +374,56 @@ describe('lanes', () => {
       return [...out.view];
     });
     expect(lanes).toEqual(threads);
+  });
+
+  // Whole blocks of several warps, which exchange values in registers and through shared memory, with and without a rest.
+  it.each([[256, 1024], [256, 1000], [96, 77], [100, 200], [64, 4099]])('normalise rows as single threads do: %i threads, %i columns', (threads, columns) => {
+    const rows = 5;
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(sample('k05_softmax'), { simd });
+      const floats = (count: number, of: (index: number) => number): number => grid.put(Float32Array.from({ length: count }, (_, index) => of(index))).address;
+      const [x, w] = [floats(rows * columns, index => Math.sin(index * 0.7) * 3), floats(columns, index => 1 + index / 7)];
+      const [y, z] = [grid.put(new Float32Array(rows * columns)), grid.put(new Float32Array(rows * columns))];
+      const launch = { grid: [rows], block: [threads], fuel: 3000 } as const;
+      expect(grid.run('rms_norm', [{ i64: x }, { i64: w }, { i64: y.address }, { i32: columns }, { f32: 1e-6 }], launch).status).toBe(STATUS.done);
+      expect(grid.run('softmax', [{ i64: x }, { i64: z.address }, { i32: columns }], launch).status).toBe(STATUS.done);
+      expect(grid.width('softmax', launch) > 1).toBe(simd);
+      return [...y.view, ...z.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(new Set(lanes).size).toBeGreaterThan(columns);
+  });
+
+  it.each([[256, 5000], [96, 1000], [40, 333]])('scan and add as single threads do: %i threads, %i values', (threads, count) => {
+    const blocks = Math.ceil(count / threads);
+    const [one, lanes] = [false, true].map(simd => {
+      const [scan, reduce] = [new Grid(sample('k07_scan'), { simd }), new Grid(sample('k03_reduce'), { simd })];
+      const values = Int32Array.from({ length: count }, (_, index) => Math.imul(index, 2654435761) >> 20);
+      const [out, sums] = [scan.put(new Int32Array(count)), scan.put(new Int32Array(blocks))];
+      expect(scan.run('scan_block', [{ i64: scan.put(values).address }, { i64: out.address }, { i64: sums.address }, { i32: count }], { grid: [blocks], block: [threads], fuel: 500 }).status).toBe(STATUS.done);
+      const sum = reduce.put(new Float32Array(1));
+      expect(reduce.run('reduce_sum', [{ i64: reduce.put(Float32Array.from(values)).address }, { i64: sum.address }, { i32: count }], { grid: [3], block: [threads], fuel: 100 }).status).toBe(STATUS.done);
+      return [...out.view, ...sums.view, ...sum.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.at(-1)).not.toBe(0);
+  });
+
+  it.each([0, 1, 5, 0x80000000, 0x00010000, 0xffffffff])('leave the last thread\'s value where several store to one place: mask %i', mask => {
+    const sizes = ['u8', 'u16', 'u32', 'u64', 'v2.u32', 'v4.u32', 'v2.u64'];
+    const value = (type: string): string => type === 'u64' ? '%d' : type === 'v2.u64' ? '{%d, %e}' : type === 'v2.u32' ? '{%x, %t}' : type === 'v4.u32' ? '{%x, %t, %t, %x}' : '%x';
+    const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %d, %e; .reg .b32 %t, %x, %m; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.lo.u32 %x, %t, 2654435761;
+      mul.wide.u32 %d, %x, %x; not.b64 %e, %d; mov.u32 %m, ${mask}; shr.u32 %m, %m, %t; and.b32 %m, %m, 1; setp.ne.u32 %p, %m, 0;
+      ${sizes.map((type, index) => `@%p st.global.${type} [%o+${16 * index}], ${value(type)};`).join(' ')} @!%p bra end; st.global.u32 [%o+${16 * sizes.length}], %t; end: ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(64));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [32] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [32] }) > 1).toBe(simd);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.some(word => word !== 0)).toBe(mask !== 0);
   });
 
   it('say why a kernel has none', () => {

@@ -110,6 +110,10 @@ const store: LaneRule = e => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
+  if (place.kind === 'range' && place.stride === 0) {
+    storeLast(e, found, room, place.local, () => { write(packed); });
+    return true;
+  }
   e.pushEveryone();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
@@ -131,6 +135,28 @@ const store: LaneRule = e => {
   code.op('end');
   return true;
 };
+
+/** Threads that store to the same place one after the other: the last one's value stays. Expects the truth of: the place is good. */
+function storeLast(e: LaneEmitter, found: Access, room: number, place: number, write: () => void): void {
+  const { code } = e;
+  const { size, log2 } = found;
+  const [load, store] = copies[size]!;
+  const good = e.temp('i32');
+  const bits = e.temp('i32');
+  code.set(good);
+  write();
+  code.get(good).op('if').byte(0x40);
+  e.nest(() => {
+    e.pushBits(e.guardMasks());
+    code.tee(bits);
+    e.when(() => {
+      code.get(place).get(room).i32(31).get(bits).op('i32.clz').op('i32.sub').i32(log2).op('i32.shl').op('i32.add').memory(load, ADDRESSES).memory(store);
+    });
+  });
+  code.op('else');
+  e.nest(() => { oneByOne(e, found, room, 'store'); });
+  code.op('end');
+}
 
 // ---- one by one
 

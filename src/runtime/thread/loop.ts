@@ -14,6 +14,7 @@ import {
   ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
+import { peek } from '../shared-words.js';
 import type { MendedDriver } from './fallbacks.js';
 
 /** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
@@ -78,7 +79,7 @@ export class ThreadLoop {
     let busy = this.decoder.drain();
     if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
     if (this.decoder.announcements.waiting) this.decoder.announcements.poll();
-    if (this.polled !== undefined && Atomics.load(this.shared.control, WORD.lost) === 0) {
+    if (this.polled !== undefined && peek(this.shared.control, WORD.lost) === 0) {
       try {
         if (this.polled.poll(POLL_BUDGET_US)) busy = true;
       } catch (error) {
@@ -95,7 +96,7 @@ export class ThreadLoop {
       const busy = this.turn();
       const now = performance.now();
       if (busy) this.lastWork = now;
-      const watch = Atomics.load(control, WORD.watch) === 1;
+      const watch = peek(control, WORD.watch) === 1;
       if (watch) this.look(now);
       else this.watching = false;
       // Who awaits one launch after the other makes them sooner himself.

@@ -4,7 +4,9 @@ import type { CudaError, DeviceName } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
 
-const [lostName, keptName, lostMode, keptMode] = process.argv.slice(2) as [DeviceName, DeviceName, 'worker', 'worker'];
+/** `apart`: nothing of the second device is in flight that needs the first. */
+type Ties = 'tied' | 'apart';
+const [lostName, keptName, lostMode, keptMode, ties] = process.argv.slice(2) as [DeviceName, DeviceName, 'worker', 'worker', Ties];
 const unhandled: string[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push((reason as CudaError).code));
 
@@ -43,11 +45,12 @@ const began = performance.now();
 const inFlight = await Promise.all([
   outcome(() => faulting),
   outcome(() => {
+    if (ties === 'apart') return undefined;
     waiting.wait(event);
     waiting.wait(a.stream);
     return waiting.sync();
   }),
-  outcome(() => target.copyFrom(b.stream, source)),
+  outcome(() => (ties === 'apart' ? undefined : target.copyFrom(b.stream, source))),
   outcome(() => back.copyFrom(a.stream, other)),
   outcome(() => {
     other.fill(free, 3);
