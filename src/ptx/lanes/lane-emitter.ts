@@ -535,7 +535,16 @@ export abstract class LaneEmitter extends Emitter {
     } else if (memory) {
       findFirst();
     }
+    // Of values that differ where it does not matter the first thread's will do.
+    const differing = [...new Set(inst.uses)].filter(register => this.isVarying(register));
+    for (const register of differing) {
+      const local = this.temp(register.type.wasm);
+      const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' }[register.type.wasm];
+      code.get(this.laneLocal(register)[0]!).lane(`${shape}.extract_lane`, 0).set(local);
+      this.bindRegister(register, local);
+    }
     const temporaries = targets.map(register => {
+      if (differing.includes(register)) return this.registerLocal(register);
       const local = this.temp(register.type.wasm);
       this.bindRegister(register, local);
       return local;
@@ -548,8 +557,8 @@ export abstract class LaneEmitter extends Emitter {
       this.apply(rule, inst);
       this.mendWrap(inst, apart && temporaries[0]);
     }
+    for (const register of [...differing, ...targets]) this.registerLocals.delete(register.id);
     targets.forEach((register, index) => {
-      this.registerLocals.delete(register.id);
       const arg: Arg = { kind: 'register', register, at: inst.source.start };
       const splat = this.temp('v128');
       code.get(temporaries[index]!);

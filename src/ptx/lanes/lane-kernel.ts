@@ -32,7 +32,7 @@ import { steps } from './spread.js';
 import { checksFirst } from './checks-first.js';
 import { findRanges } from './ranges.js';
 import type { Ranges } from './ranges.js';
-import { findGuard, pushAlike } from './guards.js';
+import { findGuard, pushAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
 import { handsOver, planHandovers } from './handovers.js';
@@ -915,17 +915,19 @@ export class LaneKernelEmitter extends LaneEmitter {
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
     this.laneLocal(register);
+    const { unparted } = this;
+    if (unparted) {
+      whenAll(this, guard, negated !== (ending.no === block.index), () => {
+        this.backEdge(block.index, unparted.region);
+        this.branchTo(this.turnLabel);
+      });
+    }
     const outcome = this.newLocal('i32');
     pushAlike(this, guard, outcome);
     this.endInstruction();
     const send = (to: number): void => {
-      if (this.unparted && to === block.index) {
-        this.backEdge(to, this.unparted.region);
-        this.branchTo(this.turnLabel);
-        return;
-      }
       this.send(block.index, to);
-      if (this.unparted) this.branchTo(this.unparted.end);
+      if (unparted && to !== block.index) this.branchTo(unparted.end);
     };
     code.op('if').byte(0x40);
     this.nest(() => {
@@ -1242,23 +1244,31 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Which threads there are: the last unit of a block may lack some. */
   private findExisting(masks: readonly number[]): void {
     const { code, passes } = this;
-    // Code for a whole unit knows what they are, and sets them where it hands over.
     if (!this.startsWhole()) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
     code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
     if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
+    // Code for a whole unit needs no masks, and sets them where it hands over.
+    if (this.startsWhole()) {
+      code.set(this.whole);
+      return;
+    }
     if (this.whole >= 0) code.tee(this.whole);
     code.op('i32.eqz');
-    this.when(() => {
-      this.eachGroup(group => {
-        code.get(this.base).op('i32x4.splat');
-        this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
-        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u');
-        if (passes) {
-          const [a, b, c, d] = [0, 1, 2, 3].map(lane => 1 << (4 * group + lane)) as [number, number, number, number];
-          code.get(passes.gone).op('i32x4.splat').v128([a, b, c, d]).op('v128.and').v128([0, 0, 0, 0]).op('i32x4.eq').op('v128.and');
-        }
-        code.set(masks[group]!);
-      });
+    this.when(() => { this.findMissing(masks); });
+  }
+
+  /** Which threads there are of a unit that lacks some. */
+  private findMissing(masks: readonly number[]): void {
+    const { code, passes } = this;
+    this.eachGroup(group => {
+      code.get(this.base).op('i32x4.splat');
+      this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
+      code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u');
+      if (passes) {
+        const [a, b, c, d] = [0, 1, 2, 3].map(lane => 1 << (4 * group + lane)) as [number, number, number, number];
+        code.get(passes.gone).op('i32x4.splat').v128([a, b, c, d]).op('v128.and').v128([0, 0, 0, 0]).op('i32x4.eq').op('v128.and');
+      }
+      code.set(masks[group]!);
     });
   }
 
@@ -1346,6 +1356,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     Object.assign(this.effort, { lanes, threads });
     if (this.startsWhole()) {
       this.closeLabel();
+      this.findMissing(this.active);
       restore();
     }
     this.closeLabel();
@@ -1386,7 +1397,8 @@ export class LaneKernelEmitter extends LaneEmitter {
    */
   private forgetRegisters(): void {
     const restored = new Set<Register>();
-    for (const entry of this.live) for (const register of this.spills.needed(entry)) restored.add(register);
+    for (const entry of this.live) this.spills.needed(entry).forEach(register => restored.add(register));
+    for (const [block, { carried }] of this.handovers) for (const register of [...this.liveness.liveIn(block), ...carried]) restored.add(register);
     this.clear(restored);
     for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
   }

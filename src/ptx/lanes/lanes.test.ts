@@ -201,11 +201,11 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   return kernelText('k', '.param .u64 in, .param .u64 out', `
     ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ${['', 'b', 'c', 'e'].map(part => `%u4_${index}${part}`).join(', ')}; .reg .pred %v_${index}, %w_${index};`).join(' ')}
     .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
-    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %high, %tx, 2; and.b32 %high, %high, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
@@ -221,7 +221,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
     ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
     ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; ret;`);
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`);
 }
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
@@ -264,6 +264,56 @@ describe('lanes', () => {
       expect(lanes.status).toBe(scalar.status);
       expect(differences(lanes.out, scalar.out), source).toEqual([]);
     }), { numRuns: RUNS });
+  }, 120_000);
+
+  it('give them where units mostly stay together: tiles between barriers, with guards at the edge', () => {
+    const text = (nodes: readonly string[]): string => nodes.join('\n');
+    const edge = fc.constantFrom(4, 8, 13, 16, 20, 32, 50, 64, 1000);
+    const guarded = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'hi.u32'), fc.constantFrom('lt.u32', 'ne.s32', 'ge.s32'), fc.constantFrom('and', 'or', 'xor'), edge, edge);
+    const tile = fc.record({
+      rounds: fc.constantFrom(1, 2, 5), steps: fc.constantFrom(2, 8), guards: fc.array(guarded, { minLength: 1, maxLength: 3 }),
+      inside: fc.array(fc.oneof(integer, floating), { maxLength: 3 }), last: edge, leave: fc.option(edge, { nil: undefined }), inner: fc.boolean(),
+    });
+    let faults = 0;
+    let inLanes = 0;
+    fc.assert(fc.property(tile, fc.constantFrom<Dimensions>([16, 4], [32, 2], [8, 4], [64], [40], [16, 2, 2], [128]), fc.boolean(), fc.integer({ min: 1, max: 60 }), (made, block, far, fuel) => {
+      const guards = made.guards.map(([first, second, logic, a, b], index) => `
+        setp.${first} %p, %k, ${a}; setp.${second} %q, %y, ${b}; ${logic}.pred %p, %p, %q; mov.f32 %f1, 0f3F800000; @%p bra G${index};
+        ld.global.f32 %f1, [%src+${64 * index}]; G${index}: st.shared.f32 [%own], %f1; add.f32 %f2, %f2, %f1;`);
+      const source = kernelText('k', '.param .u64 in, .param .u64 out', `
+        .reg .pred %p, %q, %e, %q0, %q1, %first, %third, %all8; .reg .b32 %r<${R}>, %t, %x, %y, %k, %n, %own, %row, %col, %base, %j, %all, %z, %stop, %tx, %lane, %lane3, %high; .reg .f32 %f<${F}>, %a, %b, %acc; .reg .b64 %in, %out, %src, %o; .shared .align 4 .b8 cells[1024];
+        ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %all, -1;
+        mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %k, %tid.x; mad.lo.u32 %t, %t, %x, %k;
+        mov.u32 %base, cells; mad.lo.u32 %own, %t, 4, %base; mad.lo.u32 %row, %y, 16, %base; mad.lo.u32 %col, %k, 4, %base;
+        mad.wide.u32 %src, %t, 4, %in; mov.f32 %acc, 0f00000000; mov.f32 %f2, 0f40000000; mov.f32 %f0, 0f3F000000; mov.f32 %f3, 0f40400000; mov.u32 %n, 0; setp.lt.u32 %q0, %t, 2; setp.gt.u32 %q1, %k, 500; setp.eq.u32 %first, %k, 0; setp.eq.u32 %third, %k, 2; setp.lt.u32 %all8, %k, 8; mov.u32 %z, 0; mov.u32 %stop, 9; mov.u32 %tx, %k; and.b32 %lane, %k, 31; and.b32 %lane3, %k, 3; shr.u32 %high, %k, 2;
+        mov.u32 %r0, %t; mov.u32 %r1, 3; mov.u32 %r2, %k; mov.u32 %r3, %y; mov.u32 %r4, 77; mov.u32 %r5, %t;
+        ${made.leave === undefined ? '' : `setp.ge.u32 %e, %t, ${made.leave}; @%e bra DONE;`}
+      AGAIN:
+        ${text(guards)}
+        bar.sync 0;
+        ${made.inner ? 'mov.u32 %j, 0; INNER:' : ''}
+        ${text(Array.from({ length: made.steps }, (_, step) => `ld.shared.f32 %a, [%row+${4 * step}]; ld.shared.f32 %b, [%col+${16 * step}]; fma.rn.f32 %acc, %a, %b, %acc;`))}
+        ${made.inner ? 'add.u32 %j, %j, 1; setp.lt.u32 %e, %j, 3; @%e bra INNER;' : ''}
+        ${text(made.inside)}
+        bar.sync 0;
+        add.u32 %k, %k, 16; add.s64 %src, %src, ${far && made.rounds === 5 ? 1 << 22 : 64}; add.u32 %n, %n, 1; setp.lt.u32 %e, %n, ${made.rounds}; @%e bra AGAIN;
+      DONE:
+        setp.ge.u32 %p, %t, ${made.last}; @%p bra OUT;
+        mad.wide.u32 %o, %t, 16, %out; setp.nan.f32 %e, %acc, %acc; selp.f32 %acc, 0f7FFFFFFF, %acc, %e; setp.nan.f32 %e, %f2, %f2; selp.f32 %f2, 0f7FFFFFFF, %f2, %e;
+        st.global.v4.b32 [%o], {%acc, %f2, %r0, %r2};
+      OUT: ret;`);
+      const scalar = run(source, block, { simd: false, relaxedFma: true });
+      for (const each of [1 << 22, fuel]) {
+        const lanes = run(source, block, { simd: true, relaxedFma: true }, each);
+        if (lanes.lanes > 1) inLanes++;
+        expect(lanes.status, source).toBe(scalar.status);
+        expect(lanes.fault, source).toEqual(scalar.fault);
+        if (scalar.fault) faults++;
+        else expect(differences(lanes.out, scalar.out), source).toEqual([]);
+      }
+    }), { numRuns: RUNS });
+    expect(faults).toBeGreaterThan(0);
+    expect(inLanes).toBeGreaterThan(RUNS);
   }, 120_000);
 
   it('do the same whatever the fuel', () => {
@@ -407,6 +457,56 @@ describe('lanes', () => {
     });
     expect(faults[0]?.thread).toBe(63);
     expect(faults[1]).toEqual(faults[0]);
+  });
+
+  // Whole blocks of several warps, which exchange values in registers and through shared memory, with and without a rest.
+  it.each([[256, 1024], [256, 1000], [96, 77], [100, 200], [64, 4099]])('normalise rows as single threads do: %i threads, %i columns', (threads, columns) => {
+    const rows = 5;
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(sample('k05_softmax'), { simd });
+      const floats = (count: number, of: (index: number) => number): number => grid.put(Float32Array.from({ length: count }, (_, index) => of(index))).address;
+      const [x, w] = [floats(rows * columns, index => Math.sin(index * 0.7) * 3), floats(columns, index => 1 + index / 7)];
+      const [y, z] = [grid.put(new Float32Array(rows * columns)), grid.put(new Float32Array(rows * columns))];
+      const launch = { grid: [rows], block: [threads], fuel: 3000 } as const;
+      expect(grid.run('rms_norm', [{ i64: x }, { i64: w }, { i64: y.address }, { i32: columns }, { f32: 1e-6 }], launch).status).toBe(STATUS.done);
+      expect(grid.run('softmax', [{ i64: x }, { i64: z.address }, { i32: columns }], launch).status).toBe(STATUS.done);
+      expect(grid.width('softmax', launch) > 1).toBe(simd);
+      return [...y.view, ...z.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(new Set(lanes).size).toBeGreaterThan(columns);
+  });
+
+  it.each([[256, 5000], [96, 1000], [40, 333]])('scan and add as single threads do: %i threads, %i values', (threads, count) => {
+    const blocks = Math.ceil(count / threads);
+    const [one, lanes] = [false, true].map(simd => {
+      const [scan, reduce] = [new Grid(sample('k07_scan'), { simd }), new Grid(sample('k03_reduce'), { simd })];
+      const values = Int32Array.from({ length: count }, (_, index) => Math.imul(index, 2654435761) >> 20);
+      const [out, sums] = [scan.put(new Int32Array(count)), scan.put(new Int32Array(blocks))];
+      expect(scan.run('scan_block', [{ i64: scan.put(values).address }, { i64: out.address }, { i64: sums.address }, { i32: count }], { grid: [blocks], block: [threads], fuel: 500 }).status).toBe(STATUS.done);
+      const sum = reduce.put(new Float32Array(1));
+      expect(reduce.run('reduce_sum', [{ i64: reduce.put(Float32Array.from(values)).address }, { i64: sum.address }, { i32: count }], { grid: [3], block: [threads], fuel: 100 }).status).toBe(STATUS.done);
+      return [...out.view, ...sums.view, ...sum.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.at(-1)).not.toBe(0);
+  });
+
+  it.each([0, 1, 5, 0x80000000, 0x00010000, 0xffffffff])('leave the last thread\'s value where several store to one place: mask %i', mask => {
+    const sizes = ['u8', 'u16', 'u32', 'u64', 'v2.u32', 'v4.u32', 'v2.u64'];
+    const value = (type: string): string => type === 'u64' ? '%d' : type === 'v2.u64' ? '{%d, %e}' : type === 'v2.u32' ? '{%x, %t}' : type === 'v4.u32' ? '{%x, %t, %t, %x}' : '%x';
+    const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %d, %e; .reg .b32 %t, %x, %m; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.lo.u32 %x, %t, 2654435761;
+      mul.wide.u32 %d, %x, %x; not.b64 %e, %d; mov.u32 %m, ${mask}; shr.u32 %m, %m, %t; and.b32 %m, %m, 1; setp.ne.u32 %p, %m, 0;
+      ${sizes.map((type, index) => `@%p st.global.${type} [%o+${16 * index}], ${value(type)};`).join(' ')} @!%p bra end; st.global.u32 [%o+${16 * sizes.length}], %t; end: ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(64));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [32] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [32] }) > 1).toBe(simd);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.some(word => word !== 0)).toBe(mask !== 0);
   });
 
   it('say why a kernel has none', () => {

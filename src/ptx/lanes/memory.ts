@@ -127,6 +127,10 @@ const store: LaneRule = e => {
     code.op('end');
     return true;
   }
+  if (place.kind === 'range' && place.stride === 0) {
+    storeLast(e, found, room, place.local, () => { write(packed); });
+    return true;
+  }
   e.pushEveryone();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
@@ -176,6 +180,28 @@ function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
   code.get(e.guardMasks()[e.group]!);
   if (moved) code.tee(mixed).get(mixed).shuffle(moved);
   code.op('v128.bitselect').memory('v128.store', offset);
+}
+
+/** Threads that store to the same place one after the other: the last one's value stays. Expects the truth of: the place is good. */
+function storeLast(e: LaneEmitter, found: Access, room: number, place: number, write: () => void): void {
+  const { code } = e;
+  const { size, log2 } = found;
+  const [load, store] = copies[size]!;
+  const good = e.temp('i32');
+  const bits = e.temp('i32');
+  code.set(good);
+  write();
+  code.get(good).op('if').byte(0x40);
+  e.nest(() => {
+    e.pushBits(e.guardMasks());
+    code.tee(bits);
+    e.when(() => {
+      code.get(place).get(room).i32(31).get(bits).op('i32.clz').op('i32.sub').i32(log2).op('i32.shl').op('i32.add').memory(load, ADDRESSES).memory(store);
+    });
+  });
+  code.op('else');
+  e.nest(() => { oneByOne(e, found, room, 'store'); });
+  code.op('end');
 }
 
 // ---- one by one
