@@ -47,11 +47,6 @@ export interface CompileOptions {
   fileName?: string;
   /** Kernels can be had in vector lanes, too: see {@link CompiledKernel.inLanes}. On by default. */
   simd?: boolean;
-  /**
-   * @internal Loops and waits that a kernel in lanes may have: each is a place where all registers come together, and
-   * engines of 2023 and before give up allocating registers well where there are many.
-   */
-  mostEntries?: number;
   /** The code tells of what it does through the functions that check.ts names, and stops where they say so. */
   check?: boolean;
   /** In each pass the warps of a block take their turns in an order that is drawn from the word at ORDER_SEED in scratch. Without lanes. */
@@ -247,7 +242,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       linker.addText(BLOCK_LOOP, links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
-    const inLanes = lanesOf(options, places.length, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
+    const inLanes = lanesOf(options, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
       own => surroundings(shared, staticBytes, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
@@ -314,12 +309,11 @@ function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, n
 }
 
 /** Compiles a kernel in lanes once for each number of groups that block shapes ask for. */
-function lanesOf(options: CompileOptions, entries: number, compile: (groups: number) => LaneCode | string): CompiledKernel['inLanes'] {
+function lanesOf(options: CompileOptions, compile: (groups: number) => LaneCode | string): CompiledKernel['inLanes'] {
   const known = new Map<number, LaneCode | string>();
   return block => {
     if (options.simd === false || options.check === true || options.ordered === true) return 'it was compiled without';
     if (options.canonicalNaN) return 'vector forms give the machine\'s NaNs';
-    if (entries > (options.mostEntries ?? Infinity)) return 'it has many loops and waits';
     const groups = groupsFor(block);
     if (!groups) return 'the block\'s rows do not divide by four';
     let code = known.get(groups);

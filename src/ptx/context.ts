@@ -30,7 +30,7 @@ export const CTX = {
   flags: 92,
   /** Address of a zeroed grid-wide barrier word pair for cooperative launches (%envreg1/2), else 0. */
   workspace: 96,
-  /** Blocks to run in the same call after this one, along x: for kernels that take that. Counts down, as `ctaid` counts up. */
+  /** Blocks to run in the same call after this one, along x: for code that takes that (`runsOn`). Counts down, as `ctaid` counts up. */
   further: 100,
 } as const;
 

@@ -117,7 +117,7 @@ export class Grid {
     return typeof lanes === 'string' ? 1 : lanes.width;
   }
 
-  /** Runs a grid whose blocks do not yield, with as little as possible between them: for timing. */
+  /** Runs a grid whose blocks do not yield, with as little as possible between them, a row of blocks in one call where that may be: for timing. */
   repeat(name: string, args: readonly Argument[], launch: Launch): number {
     const first = this.run(name, args, { ...launch, grid: [1, 1, 1] });
     if (first.status !== STATUS.done) return first.status;
@@ -127,12 +127,15 @@ export class Grid {
     const words = new Uint32Array(this.memory.buffer);
     const [gx, gy = 1] = launch.grid;
     words.set([gx, gy, 1], (ctx + CTX.gridDim) >> 2);
+    const lanes = this.simd ? kernel.inLanes([launch.block[0], launch.block[1] ?? 1, launch.block[2] ?? 1]) : 'not asked for';
+    const { runsOn } = typeof lanes === 'string' ? kernel : lanes;
     const scratch = words[(ctx + CTX.scratch) >> 2]! >> 2;
     const stateful = kernel.yields ? scratch + 36 + words[(ctx + CTX.threads) >> 2]! : scratch;
     for (let y = 0; y < gy; y++) {
       words[(ctx + CTX.ctaid + 4) >> 2] = y;
-      for (let x = 0; x < gx; x++) {
+      for (let x = 0; x < gx; x += runsOn ? gx : 1) {
         words[(ctx + CTX.ctaid) >> 2] = x;
+        if (runsOn) words[(ctx + CTX.further) >> 2] = gx - 1;
         words.fill(0, scratch, stateful);
         const status = call(ctx, 0x7fffffff);
         if (status !== STATUS.done) return status;

@@ -6,28 +6,29 @@ import { compilePtx } from '../../ptx/index.js';
 import type { PolledDriver } from '../driver.js';
 import { createCpuDriver } from './cpu-driver.js';
 import type { CpuOptions } from './cpu-driver.js';
-import type { Compile } from './kernels/compile.js';
 
 export type { CpuOptions } from './cpu-driver.js';
 
 const IS_NODE_20 = Number(process.versions.node.split('.')[0]) < 21;
 
-/** Node 20 has relaxed SIMD, which fuses multiply-add, but behind a flag that can be set while it runs. */
-function enableRelaxedSimd(): void {
-  if (IS_NODE_20) setFlagsFromString('--experimental-wasm-relaxed-simd');
+/**
+ * What later engines do by themselves, behind flags that can be set while Node 20 runs. It has relaxed SIMD, which fuses
+ * multiply-add; and it gives functions of more than 8192 values to a register allocator that keeps hardly anything in
+ * registers, with which a kernel of 55 barriers ran fifteen times slower than with the usual one.
+ */
+function bringUpToDate(): void {
+  if (!IS_NODE_20) return;
+  setFlagsFromString('--experimental-wasm-relaxed-simd');
+  setFlagsFromString('--no-turbo-use-mid-tier-regalloc-for-huge-functions');
 }
-
-/** A kernel of 55 barriers ran four times slower in lanes than without on Node 20, and five times faster on Node 26. */
-const MOST_ENTRIES = 32;
-const compile: Compile = IS_NODE_20 ? (source, options) => compilePtx(source, { ...options, mostEntries: MOST_ENTRIES }) : compilePtx;
 
 const LANES: readonly (string | undefined)[] = ['many', 'all', 'none'] satisfies CpuOptions['lanes'][];
 
 export function openCpu(options: CpuOptions = {}): PolledDriver {
-  enableRelaxedSimd();
+  bringUpToDate();
   const lanes = options.lanes ?? process.env['ASYNC_CUDA_CPU_LANES'];
   if (lanes !== undefined && lanes !== '' && !LANES.includes(lanes)) {
     throw new RangeError(`${options.lanes === undefined ? 'ASYNC_CUDA_CPU_LANES' : 'lanes'} is '${lanes}'; it must be many, all or none`);
   }
-  return createCpuDriver({ compile, ...options, lanes: (lanes || 'many') as NonNullable<CpuOptions['lanes']> });
+  return createCpuDriver({ compile: compilePtx, ...options, lanes: (lanes || 'many') as NonNullable<CpuOptions['lanes']> });
 }

@@ -12,6 +12,10 @@ export const SCRATCH = {
   position: 12,
   order: 16,
   orderSeed: 20,
+  /** In lanes whose function runs the whole block: how far its pass over the units has come. */
+  pass: 24,
+  /** In lanes: 8 bytes through which values pass that are to be computed once for a call. */
+  kept: 32,
   /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
   arrivals: 64,
   states: 144,

@@ -24,11 +24,11 @@ const shapeOf = (type: ScalarType): string => ({ i32: 'i32x4', i64: 'i64x2', f32
 const isFloat = (type: ScalarType): boolean => type.kind === 'float';
 
 /** Only these modifiers besides types. */
-const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
+export const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
   e.inst.modifiers.every(word => modifiers.includes(word) || e.types().some(type => type.name === word));
 
 /** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
-function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
+export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
   return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
 }
 
@@ -81,12 +81,12 @@ function flushRounded(e: LaneEmitter, exact: () => void): void {
 /** The least normal f32. */
 const LEAST = [0x00800000, 0x00800000, 0x00800000, 0x00800000] as const;
 
-function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
+export function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
   operand(e, arg, type, half);
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
-function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
+export function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
   if (e.has('ftz') && type.wasm === 'f32') {
     if (exact) flushRounded(e, exact);
     else flush(e);
@@ -94,11 +94,25 @@ function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () 
   e.popLanes(e.inst.args[0]!, half);
 }
 
+/** `add r, r, x` where some threads must keep their r: what those add is zero. */
+function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
+  const [target, left, right] = e.inst.args;
+  if (isFloat(type) || type.bits !== 32 || (operation !== 'add' && operation !== 'sub')) return false;
+  if (target?.kind !== 'register' || left?.kind !== 'register' || left.register !== target.register) return false;
+  const mask = e.mergeMask(target.register);
+  if (mask === undefined) return false;
+  e.pushLanes(left, type);
+  e.pushLanes(right!, type);
+  e.code.get(mask).op('v128.and').op(`i32x4.${operation}`).set(e.laneOf(target.register));
+  return true;
+}
+
 const binary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
   const type = laneType(e);
   if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
   const operation = isFloat(type) ? float : integer;
   if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
+  if (accumulates(e, type, operation)) return true;
   for (const half of halves(type)) {
     for (const index of [1, 2]) {
       if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
@@ -115,11 +129,35 @@ const binary = (integer: string | undefined, float: string | undefined): LaneRul
 };
 
 const multiply: LaneRule = e => {
+  if (e.has('wide') && e.type().bits === 16) return shortProduct(e);
   const type = laneType(e);
   if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
   if (e.has('wide') || e.has('hi')) return only(e, 'wide', 'hi') && product(e, type, undefined);
   return binary('mul', 'mul')(e);
 };
+
+/** 16 by 16 to 32 bits: registers of 16 have zeros above. */
+function shortProduct(e: LaneEmitter): boolean {
+  const { code, inst: { args } } = e;
+  const type = e.type();
+  const result = scalarType(type.kind === 'signed' ? 's32' : 'u32');
+  if (!only(e, 'wide') || !fits(e, [result, type, type])) return false;
+  const [factor, other] = args[2]!.kind === 'integer' ? [args[2], args[1]!] : [args[1]!, args[2]!];
+  const count = factor.kind === 'integer' ? Math.log2(Number(factor.value)) : NaN;
+  if (Number.isInteger(count) && count < 16 && type.kind !== 'signed') {
+    e.pushLanes(other, type);
+    code.i32(count).op('i32x4.shl');
+    e.popLanes(args[0]!);
+    return true;
+  }
+  for (const index of [1, 2]) {
+    e.pushLanes(args[index]!, type);
+    if (type.kind === 'signed') code.i32(16).op('i32x4.shl').i32(16).op('i32x4.shr_s');
+  }
+  code.op('i32x4.mul');
+  e.popLanes(args[0]!);
+  return true;
+}
 
 /** 32 by 32 to 64 bits: both halves with .wide, their high words with .hi. */
 function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boolean {
@@ -457,6 +495,14 @@ const selectByPredicate: LaneRule = e => {
   const type = laneType(e);
   const { code, inst: { args } } = e;
   if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED])) return false;
+  const known = e.knownTruth(args[3]!);
+  if (known !== undefined) {
+    for (const half of halves(type)) {
+      operand(e, args[known ? 1 : 2]!, type, half);
+      e.popLanes(args[0]!, half);
+    }
+    return true;
+  }
   const condition = e.temp('v128');
   e.pushLanes(args[3]!, PRED);
   code.set(condition);
@@ -567,6 +613,14 @@ const convert: LaneRule = e => {
       return true;
     }
     case 'f32 f32': {
+      if (e.has('sat') && only(e, 'sat', 'ftz')) {
+        const value = e.temp('v128');
+        floatOperand(e, args[1]!, from, 0);
+        // NaN and what is not above zero become zero.
+        code.set(value).f32(1).op('f32x4.splat').f32(0).op('f32x4.splat').get(value).op('f32x4.pmax').op('f32x4.pmin');
+        e.popLanes(target);
+        return true;
+      }
       const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
       if (!rounding || !only(e, rounding, 'ftz')) return false;
       floatOperand(e, args[1]!, from, 0);

@@ -4,12 +4,15 @@
 
 import type { Surroundings } from '../emit/emitter.js';
 import { Linker } from '../emit/linker.js';
+import type { Register } from '../analysis/program.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
 import { BLOCK_LOOP, schedulerText } from '../runtime/scheduler.js';
 import { LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
+import type { LanePlan } from './plan.js';
+import { vectorPressure } from './vector-pressure.js';
 import { LANE_RULES } from './rules.js';
 
 /** What WebAssembly engines take in one function, with room to spare: v128 locals cost more than others. */
@@ -21,6 +24,8 @@ export interface LaneCode {
   wasm: Uint8Array;
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
   exportName: string;
+  /** As of the kernel itself: it may run on where that one cannot. */
+  runsOn: boolean;
   /** Threads that run at once. */
   width: number;
   /** bytes of scratch for one resident block, zeroed by the caller before the first run */
@@ -36,11 +41,13 @@ export function groupsFor([x, y, z]: readonly [number, number, number]): number 
 
 /** Instructions, times groups, that engines still compile in good time. */
 const MOST_WORK = 6000;
-/** Instructions of a kernel of which eight groups still pay: larger ones have too few vector registers for them. */
+/** Instructions of a kernel of which eight groups always pay: larger ones may have too few vector registers for them. */
 const SMALL = 60;
+/** Vectors at once with which they pay in larger ones, too. */
+const FEW_VECTORS = 24;
 
 /** No more groups than pay. A warp that exchanges values is best a unit. */
-function worthwhile({ blocks, shape }: LaneKernel, most: number): number {
+function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, most: number): number {
   let instructions = 0;
   let warps = false;
   for (const index of shape.order) {
@@ -48,7 +55,9 @@ function worthwhile({ blocks, shape }: LaneKernel, most: number): number {
     instructions += insts.length + 1;
     warps ||= ending.kind === 'cut' && ending.cut === 'warp';
   }
-  let groups = warps || instructions <= SMALL ? most : Math.min(most, 4);
+  const isVarying = (register: Register): boolean => plan.spread(register).stride === undefined;
+  const fit = warps || instructions <= SMALL || most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
+  let groups = fit ? most : Math.min(most, 4);
   while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
   return groups;
 }
@@ -56,19 +65,21 @@ function worthwhile({ blocks, shape }: LaneKernel, most: number): number {
 /** The kernel in lanes for blocks whose rows divide into so many groups, or why not. */
 export function compileLanes(name: string, kernel: LaneKernel, most: number, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
   const { blocks, shape, liveness, lowered, layout } = kernel;
-  const groups = worthwhile(kernel, most);
-  const plan = planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
+  const widest = planLanes(blocks, shape, liveness, lowered.registers, 4 * most);
+  if (typeof widest === 'string') return widest;
+  const groups = worthwhile(kernel, widest, most);
+  const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
   const linker = new Linker(runtimeLibrary(false), [], {});
   const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel);
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
-  const { stateful } = layout;
-  const params = stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+  const scheduled = layout.stateful && !emitter.alone;
+  const params = scheduled ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
   const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
   linker.define(body, locals, code);
-  if (stateful) {
+  if (scheduled) {
     const warps = shape.order.some(index => {
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';
@@ -77,5 +88,5 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   } else {
     linker.addText(BLOCK_LOOP, { body }, name);
   }
-  return { wasm: linker.finish(), exportName: name, width: emitter.width, blockBytes: threads => emitter.scratchBytes(threads) };
+  return { wasm: linker.finish(), exportName: name, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };
 }

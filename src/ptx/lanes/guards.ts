@@ -7,7 +7,7 @@ import { scalarType } from '../scalar-types.js';
 import type { LaneEmitter } from './lane-emitter.js';
 
 export interface Guard {
-  /** The comparison that decides, which nothing but the branch reads. */
+  /** The comparison that decides. */
   inst: Inst;
   /** The side that steps, and by how much. */
   stepping: Arg;
@@ -21,15 +21,23 @@ const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
 };
 
-/** The comparison behind the branch that ends a block, if it is of that kind. */
+/** The comparison behind the branch that ends a block, if it is of that kind and nothing else reads it. */
 export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard | undefined {
   const { ending, insts } = block;
   if (ending.kind !== 'branch' || !isLocal) return undefined;
   const { register } = ending.inst.predicate!;
+  if (!e.isVarying(register)) return undefined;
   const touching = insts.filter(inst => inst.defs.includes(register) || inst.uses.includes(register));
   const [inst] = touching;
   // It must stand last: its operands are read at the end of the block.
-  if (touching.length !== 1 || inst?.mnemonic !== 'setp' || inst.predicate || inst !== insts.at(-1)) return undefined;
+  return touching.length === 1 && inst && inst === insts.at(-1) ? comparisonOf(e, inst) : undefined;
+}
+
+/** The instruction as a comparison of what steps with what is the same for all threads. */
+export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
+  if (inst.mnemonic !== 'setp' || inst.predicate) return undefined;
+  // What is known beforehand needs no look.
+  if (inst.defs.some(register => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
   const row = ORDERED[comparison ?? ''];
@@ -40,6 +48,35 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
   const stride = b === 0 ? a : b;
   if (!stepping || !stride || stepping.kind === 'not') return undefined;
   return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
+}
+
+const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' };
+
+/**
+ * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is nearest to the bound tells.
+ * Costs less than `pushAlike`, and says nothing where it does not run the code.
+ */
+export function whenAll(e: LaneEmitter, { inst, stepping, stride, signed, operation }: Guard, negated: boolean, body: () => void): void {
+  const { code } = e;
+  const suffix = signed ? '_s' : '_u';
+  const type = scalarType(signed ? 's32' : 'u32');
+  e.inst = inst;
+  const first = e.temp('i32');
+  const last = e.temp('i32');
+  e.push(stepping, type);
+  code.tee(first).i32(stride * (e.width - 1)).op('i32.add').set(last);
+  const wanted = negated ? OPPOSITE[operation]! : operation;
+  // Whether the greatest of the stepping values decides.
+  const greatest = (wanted === 'lt' || wanted === 'le') === (stepping === inst.args[1]);
+  for (const arg of [inst.args[1]!, inst.args[2]!]) {
+    if (arg === stepping) code.get(greatest === (stride > 0) ? last : first);
+    else e.push(arg, type);
+  }
+  code.op(`i32.${wanted}${suffix}`);
+  e.when(() => {
+    code.get(first).get(last).op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`);
+    e.when(body);
+  });
 }
 
 /**

@@ -8,12 +8,16 @@ import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import { Emitter } from '../emit/emitter.js';
 import type { Surroundings } from '../emit/emitter.js';
+import { SCRATCH } from '../emit/frame-layout.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
-import type { ScalarType } from '../scalar-types.js';
+import type { LocalType, ScalarType } from '../scalar-types.js';
+import type { Code } from '../wasm/code.js';
+import type { Agreed } from './agreed.js';
 import type { LanePlan } from './plan.js';
-import { argSpread, isPure } from './spread.js';
+import { isKnown } from './pattern.js';
+import { UNIFORM, argSpread, isPure, steps } from './spread.js';
 
 /** A vector rule; false when it does not take this form, having written nothing. */
 export type LaneRule = (e: LaneEmitter) => boolean;
@@ -46,6 +50,13 @@ export abstract class LaneEmitter extends Emitter {
   active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
+  /** Local that is true while all threads of a unit are there, where that is known: then all run whatever none waits out. */
+  protected whole = -1;
+  /** Code is being written that only runs where all threads of the unit do. */
+  protected everyone = false;
+  /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
+  protected readonly carried = new Set<number>();
+  protected agreed: Agreed | undefined;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -83,15 +94,44 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   protected isBlockLocal(register: Register): boolean {
-    return this.liveness.isLocal(register);
+    return this.liveness.isLocal(register) && !this.carried.has(register.id);
+  }
+
+  /**
+   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed of constants and
+   * arguments they compute again wherever it is needed.
+   */
+  keep(key: string, type: LocalType, compute: (code: Code) => void): number {
+    return this.hoist(key, type, prologue => {
+      const scratch = this.contextField('scratch');
+      prologue.get(scratch);
+      compute(prologue);
+      prologue.memory(`${type}.store`, SCRATCH.kept).get(scratch).memory(`${type}.load`, SCRATCH.kept);
+    });
   }
 
   isVarying(register: Register): boolean {
-    return this.plan.spread(register).stride === undefined;
+    const { stride, pattern } = this.plan.spread(register);
+    return stride === undefined && !pattern && !this.agrees(register);
+  }
+
+  /** Code for a whole unit has the predicate as a scalar. */
+  private agrees(register: Register): boolean {
+    return this.everyone && this.agreed?.has(register) === true;
+  }
+
+  isUniform(register: Register): boolean {
+    return this.plan.spread(register).stride === 0 || this.agrees(register);
   }
 
   stride(arg: Arg): number | undefined {
     return argSpread(arg, register => this.plan.spread(register))?.stride;
+  }
+
+  /** What each thread's operand has more than the first one's, if that is known. */
+  steps(arg: Arg): readonly number[] | undefined {
+    const spread = argSpread(arg, register => this.plan.spread(register));
+    return spread && steps(spread, this.width);
   }
 
   /** The value of an operand of 32 bits that is known here. */
@@ -118,6 +158,8 @@ export abstract class LaneEmitter extends Emitter {
 
   /** The v128 locals of a varying register: group by group, halves of wide ones side by side. */
   laneLocal(register: Register): number[] {
+    const constants = this.plan.constants(register);
+    if (constants) return this.constantLocals(register, constants);
     let locals = this.laneLocals.get(register.id);
     if (!locals) {
       const take = (): number => this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
@@ -125,6 +167,27 @@ export abstract class LaneEmitter extends Emitter {
       this.laneLocals.set(register.id, locals);
     }
     return locals;
+  }
+
+  private constantLocals({ type }: Register, values: readonly number[]): number[] {
+    return Array.from({ length: this.groups }, (_, group) => {
+      const [a, b, c, d] = values.slice(4 * group, 4 * group + 4).map(value => type.kind === 'predicate' ? -value : value) as [number, number, number, number];
+      return this.hoist(`lanes ${a} ${b} ${c} ${d}`, 'v128', code => { code.v128([a, b, c, d]); });
+    });
+  }
+
+  isConstant(register: Register): boolean {
+    return this.plan.constants(register) !== undefined;
+  }
+
+  /** The truth of a predicate that is the same for all of the group's threads, always. */
+  knownTruth(arg: Arg): boolean | undefined {
+    if (arg.kind === 'not') {
+      const truth = this.knownTruth(arg.operand);
+      return truth === undefined ? undefined : !truth;
+    }
+    const values = arg.kind === 'register' ? this.plan.constants(arg.register)?.slice(4 * this.group, 4 * this.group + 4) : undefined;
+    return values?.every(value => value === values[0]) ? values[0] === 1 : undefined;
   }
 
   /** The group's local, or one of its two. */
@@ -197,20 +260,23 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** Adds the group's steps to the four equal i32 on the stack. */
-  addSteps32(stride: number): void {
-    if (!stride) return;
-    const first = 4 * this.group * stride;
-    const lanes: [number, number, number, number] = [first, first + stride, first + 2 * stride, first + 3 * stride];
-    this.code.get(this.hoist(`steps ${stride} ${this.group}`, 'v128', code => { code.v128(lanes); })).op('i32x4.add');
+  addSteps32(steps: readonly number[]): void {
+    const lanes = steps.slice(4 * this.group, 4 * this.group + 4).map(step => step | 0) as [number, number, number, number];
+    if (lanes.every(step => step === 0)) return;
+    this.pushConstant(lanes);
+    this.code.op('i32x4.add');
+  }
+
+  private pushConstant(lanes: readonly [number, number, number, number]): void {
+    this.code.get(this.hoist(`lanes ${lanes.join(' ')}`, 'v128', code => { code.v128(lanes); }));
   }
 
   /** Adds the steps of half a group to the two equal i64 on the stack. */
-  addSteps(stride: number, half: number): void {
-    if (!stride) return;
-    const first = (4 * this.group + 2 * half) * stride;
-    const second = first + stride;
-    const lanes: [number, number, number, number] = [first | 0, first < 0 ? -1 : 0, second | 0, second < 0 ? -1 : 0];
-    this.code.get(this.hoist(`wide steps ${stride} ${this.group} ${half}`, 'v128', code => { code.v128(lanes); })).op('i64x2.add');
+  addSteps(steps: readonly number[], half: number): void {
+    const lanes = steps.slice(4 * this.group + 2 * half, 4 * this.group + 2 * half + 2).flatMap(step => [step | 0, Math.floor(step / 2 ** 32) | 0]);
+    if (lanes.every(word => word === 0)) return;
+    this.pushConstant(lanes as [number, number, number, number]);
+    this.code.op('i64x2.add');
   }
 
   /** Pushes the group's four 32-bit values, or its mask for a predicate. */
@@ -226,8 +292,15 @@ export abstract class LaneEmitter extends Emitter {
       code.get(this.laneOf(arg.register));
       return;
     }
+    const values = arg.kind === 'register' ? this.plan.spread(arg.register).pattern : undefined;
+    if (arg.kind === 'register' && values && isKnown(values) && this.stride(arg) !== 0) {
+      this.checkFit(arg.register, type, 'exact', arg.at);
+      const lanes = values.offsets.slice(4 * this.group, 4 * this.group + 4);
+      this.pushConstant(lanes.map(value => type.kind === 'predicate' ? -value : value | 0) as [number, number, number, number]);
+      return;
+    }
     this.pushSplat(arg, type);
-    this.addSteps32(this.stride(arg) ?? 0);
+    this.addSteps32(this.steps(arg) ?? []);
   }
 
   /** Pushes two of the group's four 64-bit values: half 0 is threads 0 and 1. */
@@ -239,7 +312,14 @@ export abstract class LaneEmitter extends Emitter {
       return;
     }
     this.pushSplat(arg, type);
-    this.addSteps(this.stride(arg) ?? 0, half);
+    this.addSteps(this.steps(arg) ?? [], half);
+  }
+
+  /** Pushes a register's values in the group, or in half of it where they are wide. */
+  pushPart(register: Register, half: number): void {
+    const arg: Arg = { kind: 'register', register, at: 0 };
+    if (isWide(register)) this.pushHalf(arg, register.type, half);
+    else this.pushLanes(arg, register.type);
   }
 
   /** Pops the group's vector into a varying register, leaving threads that must not see it alone. */
@@ -268,8 +348,18 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Masks under which the current instruction may write a register; none where it may everywhere. */
   private masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && this.plan.keeps(this.block.index, register)) return this.guardMasks();
+    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register)) return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
+  }
+
+  /** The group's mask of the threads whose value the current instruction may change, unless all are. */
+  mergeMask(register: Register): number | undefined {
+    return this.masksFor(register)?.[this.group];
+  }
+
+  /** Some threads of the unit may well not execute the current instruction. */
+  get parted(): boolean {
+    return this.predicateMask.length > 0 || (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index));
   }
 
   /** Masks of the threads that execute the current instruction. */
@@ -293,17 +383,51 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Pushes the truth of: all threads are in the masks. */
   pushAll(masks: readonly number[]): void {
+    if (this.everyone && masks === this.active) {
+      this.code.i32(1);
+      return;
+    }
     this.pushCombined(masks, 'and');
     this.code.op('i32x4.all_true');
+  }
+
+  /** Pushes the truth of: all threads of the unit execute the current instruction. */
+  pushEveryone(): void {
+    if (this.predicateMask.length) this.pushAll(this.writeMask);
+    else if (this.everyone) this.code.i32(1);
+    else if (this.runsWhole()) this.code.get(this.whole);
+    else this.pushAll(this.active);
+  }
+
+  /** Whether all threads that are there run the current block. */
+  private runsWhole(): boolean {
+    return this.whole >= 0 && this.block !== undefined && this.plan.convergent(this.block.index);
   }
 
   /** Pushes the masks as bits, the first thread's lowest. */
   pushBits(masks: readonly number[]): void {
     const { code } = this;
+    if (this.everyone && masks === this.active) {
+      code.i32(this.width === 32 ? -1 : (1 << this.width) - 1);
+      return;
+    }
     masks.forEach((local, group) => {
       code.get(local).op('i32x4.bitmask');
       if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
     });
+  }
+
+  /** Pushes the masks as bits, the first thread's lowest, by narrowing them. */
+  pushNarrowed(masks: readonly number[]): void {
+    const { code } = this;
+    for (let group = 0; group < masks.length; group += 4) {
+      const [a, b, c, d] = masks.slice(group);
+      code.get(a!);
+      if (b === undefined) code.op('i32x4.bitmask');
+      else if (c === undefined) code.get(b).op('i16x8.narrow_i32x4_s').op('i16x8.bitmask');
+      else code.get(b).op('i16x8.narrow_i32x4_s').get(c).get(d!).op('i16x8.narrow_i32x4_s').op('i8x16.narrow_i16x8_s').op('i8x16.bitmask');
+      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+    }
   }
 
   clearMasks(masks: readonly number[]): void {
@@ -331,11 +455,11 @@ export abstract class LaneEmitter extends Emitter {
     this.predicateMask = [];
     this.writeMask = [];
     const { predicate } = inst;
-    if (predicate && this.isVarying(predicate.register)) {
+    if (predicate && !this.isUniform(predicate.register)) {
       const holds = this.temps(this.groups);
       const runs = this.temps(this.groups);
-      this.laneLocal(predicate.register).forEach((local, group) => {
-        code.get(local);
+      this.eachGroup(group => {
+        this.pushPart(predicate.register, 0);
         if (predicate.negated) code.op('v128.not');
         code.tee(holds[group]!).get(this.active[group]!).op('v128.and').set(runs[group]!);
       });
@@ -361,10 +485,11 @@ export abstract class LaneEmitter extends Emitter {
 
   private emitBare(inst: Inst, rule: Rule): void {
     const varying = inst.defs.some(register => this.isVarying(register));
-    const result = this.plan.result(inst).stride;
-    if (result !== undefined && (inst.defs.length > 0 || result === 0)) {
+    const result = inst.defs.length && inst.defs.every(register => this.agrees(register)) ? UNIFORM : this.plan.result(inst);
+    const apart = steps(result, this.width);
+    if (apart && (inst.defs.length > 0 || result.stride === 0)) {
       this.effort.lanes += this.weight;
-      this.emitOnce(inst, rule, varying ? result : undefined);
+      this.emitOnce(inst, rule, varying ? apart : undefined);
       return;
     }
     const mark = this.code.length;
@@ -379,8 +504,7 @@ export abstract class LaneEmitter extends Emitter {
 
   /** False where there is no vector rule for the instruction. */
   private emitVectors(inst: Inst): boolean {
-    const unitRule = this.laneRules.unit.get(inst.mnemonic);
-    if (unitRule) return unitRule(this);
+    if (this.laneRules.unit.get(inst.mnemonic)?.(this)) return true;
     const rule = this.laneRules.group.get(inst.mnemonic);
     if (!rule) return false;
     for (let group = 0; group < this.groups; group++) {
@@ -394,18 +518,33 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** The scalar rule, once for all threads; the result goes to varying registers by its step. */
-  private emitOnce(inst: Inst, rule: Rule, spread: number | undefined): void {
+  private emitOnce(inst: Inst, rule: Rule, apart: readonly number[] | undefined): void {
     const { code } = this;
-    const targets = spread === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
+    const targets = apart === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
-    const memory = !known && !isPure(inst) && !inst.modifiers.includes('param');
-    if (memory) {
+    const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
+    const findFirst = (): void => {
       code.get(this.base);
       this.pushBits(this.active);
       code.op('i32.ctz').op('i32.add').set(this.thread);
+    };
+    if (memory && this.runsWhole()) {
+      code.get(this.whole).op('i32.eqz');
+      this.when(findFirst);
+    } else if (memory) {
+      findFirst();
+    }
+    // Of values that differ where it does not matter the first thread's will do.
+    const differing = [...new Set(inst.uses)].filter(register => this.isVarying(register));
+    for (const register of differing) {
+      const local = this.temp(register.type.wasm);
+      const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' }[register.type.wasm];
+      code.get(this.laneLocal(register)[0]!).lane(`${shape}.extract_lane`, 0).set(local);
+      this.bindRegister(register, local);
     }
     const temporaries = targets.map(register => {
+      if (differing.includes(register)) return this.registerLocal(register);
       const local = this.temp(register.type.wasm);
       this.bindRegister(register, local);
       return local;
@@ -416,21 +555,27 @@ export abstract class LaneEmitter extends Emitter {
       this.pop(inst.args[0]!, type, 'wide');
     } else {
       this.apply(rule, inst);
-      this.mendWrap(inst, spread === undefined ? undefined : temporaries[0]);
+      this.mendWrap(inst, apart && temporaries[0]);
     }
+    for (const register of [...differing, ...targets]) this.registerLocals.delete(register.id);
     targets.forEach((register, index) => {
-      this.registerLocals.delete(register.id);
       const arg: Arg = { kind: 'register', register, at: inst.source.start };
       const splat = this.temp('v128');
       code.get(temporaries[index]!);
       if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
       this.splat(register.type);
       code.set(splat);
-      this.eachGroup(() => {
+      const values = this.plan.result(inst).pattern;
+      this.eachGroup(group => {
         for (const half of isWide(register) ? [0, 1] : [0]) {
+          if (register.type.kind === 'predicate' && values && isKnown(values)) {
+            this.pushConstant(values.offsets.slice(4 * group, 4 * group + 4).map(value => -value) as [number, number, number, number]);
+            this.popLanes(arg);
+            continue;
+          }
           code.get(splat);
-          if (isWide(register)) this.addSteps(spread!, half);
-          else this.addSteps32(spread!);
+          if (isWide(register)) this.addSteps(apart!, half);
+          else this.addSteps32(apart!);
           this.popLanes(arg, half);
         }
       });
@@ -456,6 +601,17 @@ export abstract class LaneEmitter extends Emitter {
     code.get(first).i32(step * (this.width - 1)).op('i32.add').get(first).op('i32.lt_u');
     this.when(() => { code.get(local).i64(factor << 32n).op('i64.sub').set(local); });
   }
+
+  /** The current instruction thread by thread, whatever vector rules there are. */
+  emitThreads(): void {
+    this.emitEach(this.inst, this.rules.get(this.inst.mnemonic)!);
+  }
+
+  /** Something reads the register. */
+  abstract isUsed(register: Register): boolean;
+
+  /** All that an access to shared memory touches is known to be within a variable. */
+  abstract isWithin(address: Register, offset: number, size: number): boolean;
 
   /** The scalar rule, thread by thread; impure instructions only for threads that execute them. */
   private emitEach(inst: Inst, rule: Rule): void {
@@ -488,14 +644,18 @@ export abstract class LaneEmitter extends Emitter {
     for (const register of writes) this.laneLocal(register);
     const scalars = new Map<Register, number>();
     for (const register of new Set([...reads, ...writes])) scalars.set(register, this.temp(register.type.wasm));
-    const stepping = reads.filter(register => !this.isVarying(register));
+    const isStepping = (register: Register): boolean => this.plan.spread(register).stride !== undefined;
+    const stepping = reads.filter(isStepping);
     const firsts = stepping.map(register => this.registerLocal(register));
-    const kept = [...scalars.keys()].filter(register => this.isVarying(register));
+    const kept = [...scalars.keys()].filter(register => !isStepping(register));
+    // Those whose steps are uneven are shown to the threads under names of their own.
+    const patterned = kept.filter(register => !this.isVarying(register));
+    const scalarBefore = patterned.map(register => this.registerLocal(register));
     const places = new Map<Register, number>();
     let bytes = 0;
     for (const register of kept) {
       places.set(register, bytes);
-      bytes += this.laneLocal(register).length * 16;
+      bytes += (isWide(register) ? 32 : 16) * this.groups;
     }
     const room = this.temp('i32');
     const lane = this.temp('i32');
@@ -505,7 +665,13 @@ export abstract class LaneEmitter extends Emitter {
       code.set(room);
     }
     for (const register of kept) {
-      this.laneLocal(register).forEach((local, index) => { code.get(room).get(local).memory('v128.store', places.get(register)! + 16 * index); });
+      this.eachGroup(group => {
+        for (const half of isWide(register) ? [0, 1] : [0]) {
+          code.get(room);
+          this.pushPart(register, half);
+          code.memory('v128.store', places.get(register)! + 16 * (isWide(register) ? 2 * group + half : group));
+        }
+      });
     }
     const done = {};
     const again = {};
@@ -524,7 +690,7 @@ export abstract class LaneEmitter extends Emitter {
       code.get(room).get(lane).i32(isWide(register) ? 3 : 2).op('i32.shl').op('i32.add');
     };
     for (const register of reads) {
-      if (!this.isVarying(register)) continue;
+      if (isStepping(register)) continue;
       pushPlace(register);
       code.memory(`${register.type.wasm}.load`, places.get(register));
       if (register.type.kind === 'predicate') code.i32(1).op('i32.and');
@@ -551,6 +717,7 @@ export abstract class LaneEmitter extends Emitter {
     this.lane = -1;
     for (const register of scalars.keys()) this.registerLocals.delete(register.id);
     stepping.forEach((register, index) => { this.bindRegister(register, firsts[index]!); });
+    patterned.forEach((register, index) => { this.bindRegister(register, scalarBefore[index]!); });
     for (const register of writes) {
       pushPlace(register);
       if (register.type.kind === 'predicate') code.i32(0).get(scalars.get(register)!).op('i32.sub').memory('i32.store', places.get(register));

@@ -5,8 +5,10 @@
 // the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
 // what happens does not depend on it.
 
+import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
+import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
@@ -23,14 +25,29 @@ import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
+import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
+import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
-import { findGuard, pushAlike } from './guards.js';
+import { steps } from './spread.js';
+import { checksFirst } from './checks-first.js';
+import { findRanges } from './ranges.js';
+import type { Ranges } from './ranges.js';
+import { findGuard, pushAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
+import { planAgreed } from './agreed.js';
+import { handsOver, planHandovers } from './handovers.js';
+import type { Handover } from './handovers.js';
+import { access } from './memory.js';
+import { isPure } from './spread.js';
+import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
 import { emitTogether, goesTogether, meansAll, pushTogether } from './warp.js';
 import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
+
+/** Vectors that are loaded before a result is written down. */
+const LOADS_AHEAD = 10;
 
 export interface LaneKernel {
   lowered: LoweredFunction;
@@ -43,6 +60,12 @@ export interface LaneKernel {
   barriers: SchedulerNeeds['barriers'];
   paramBytes: number;
 }
+
+/**
+ * Times that a unit goes round a loop through memory in one turn. Units that keep step find their neighbours' cache lines
+ * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 4 ms, 1 time 12 ms, 32 times and more 20 ms.
+ */
+const BURST = 8;
 
 export class LaneKernelEmitter extends LaneEmitter {
   readonly ctx = 0;
@@ -62,24 +85,63 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly entryOf = new Map<number, number>();
   private readonly tids: [number, number, number] = [-1, -1, -1];
   private readonly waiting = new Map<number, readonly number[]>();
+  /** Blocks at which threads may wait by now, of the code that has been written. */
+  private readonly awaited = new Set<number>();
+  /** Loops that all of their threads leave for the same block: it, and masks of the threads that have come in. */
+  private readonly leaving = new Map<Region, { to: number; entered: readonly number[] }>();
   private readonly following = new Map<number, number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
   private readonly turnLabel = {};
   private readonly unitLabel = {};
   private entryNumber = -1;
+  /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
+  private readonly handovers: ReadonlyMap<number, Handover>;
+  /** The masks of the general code, while code for a whole unit is written. */
+  private generalActive: readonly number[] = [];
+  /** Past the code for a whole unit. */
+  private readonly generalLabel = {};
+  /** Vectors that have been loaded since a result was last written down. */
+  private loadsAhead = 0;
   private slice = -1;
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
+  private used: Set<Register> | undefined;
+  private ranges: Ranges | undefined;
+  /** The loop whose code without masks is being written, and what comes past it. */
+  private unparted: { region: Region; end: object } | undefined;
+  /** The function runs the whole block by itself, and has these. */
+  private readonly passes: PassLocals | undefined;
+  /** Bytes between a unit's words and its registers: masks of a unit that is suspended while it is parted. */
+  private readonly partedBytes: number = 0;
+
+  /** The function takes the context and the fuel, and runs a block to its end. */
+  get alone(): boolean {
+    return this.passes !== undefined;
+  }
+
+  /** A call may go on to further blocks: none waits for another, or leaves anything in scratch that the next one sees. */
+  get runsOn(): boolean {
+    const { layout, shape, blocks } = this.kernel;
+    return layout.localBytes === 0 && (!layout.stateful || (this.alone && this.plan.independent
+      && shape.order.every(index => { const { ending } = blocks[index]!; return ending.kind !== 'cut' || ending.cut !== 'sleep'; })));
+  }
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
-    this.paramCount = layout.stateful ? 3 : 2;
-    this.from = layout.stateful ? 1 : this.newLocal('i32');
-    this.to = layout.stateful ? 2 : this.newLocal('i32');
+    const alone = layout.stateful && runsAlone(this, plan, kernel);
+    const scheduled = layout.stateful && !alone;
+    this.paramCount = scheduled ? 3 : 2;
+    this.from = scheduled ? 1 : this.newLocal('i32');
+    this.to = scheduled ? 2 : this.newLocal('i32');
+    if (alone) {
+      const local = (): number => this.newLocal('i32');
+      this.passes = { frame: local(), next: local(), gone: local(), release: local(), ready: local(), left: local() };
+    }
+    if (!scheduled) this.whole = this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
     this.active = this.masks();
@@ -89,7 +151,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         const { ending } = blocks[index]!;
         if (ending.kind !== 'cut') continue;
         this.addEntry(ending.to);
-        if (ending.cut === 'warp' && plan.together && plan.convergent(index) && goesTogether(this, ending.inst) && meansAll(this, ending.inst)) this.passing.add(index);
+        if (passesThrough(this, plan, index, ending)) this.passing.add(index);
       }
     }
     const passed = new Set([...this.passing].map(index => (blocks[index]!.ending as { to: number }).to));
@@ -97,15 +159,40 @@ export class LaneKernelEmitter extends LaneEmitter {
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
     for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
-    let end = 0;
+    if (alone) {
+      const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
+      this.partedBytes = 16 * groups * Math.max(0, ...masks);
+    }
+    let end = alone ? UNIT.bytes + this.partedBytes : 0;
     // The widest cells first, so that each is aligned.
     for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
       this.slots.set(register.id, end);
       end += this.cellBytes(register);
     }
     this.unitBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst));
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : []);
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
+    this.handovers = this.findHandovers();
+  }
+
+  isUsed(register: Register): boolean {
+    this.used ??= new Set(this.kernel.shape.order.flatMap(index => instructionsOf(this.kernel.blocks[index]!).flatMap(inst => inst.uses)));
+    return this.used.has(register);
+  }
+
+  isWithin(address: Register, offset: number, size: number): boolean {
+    const { blocks, shape, liveness } = this.kernel;
+    this.ranges ??= findRanges(blocks, shape.order, liveness);
+    return this.ranges.within(address, offset, size);
+  }
+
+  private findHandovers(): ReadonlyMap<number, Handover> {
+    const { plan, liveness, kernel: { blocks, shape: { order } } } = this;
+    if (!handsOver(this, plan, blocks, order)) return new Map();
+    this.agreed = planAgreed(this, plan, blocks, order, liveness, this.live);
+    const found = planHandovers(this, plan, blocks, order, this.agreed, this.entries.length + 1, register => this.isBlockLocal(register));
+    for (const { carried } of found.values()) for (const register of carried) this.carried.add(register.id);
+    return found;
   }
 
   private cellBytes(register: Register): number {
@@ -143,7 +230,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   protected pushExchange(): void {
     const locals = this.localsBase();
-    this.code.get(this.hoist('exchange', 'i32', code => {
+    this.code.get(this.keep('exchange', 'i32', code => {
       code.get(locals).get(this.contextField('threads')).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
     }));
   }
@@ -204,6 +291,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Writes a state for the active threads. */
   private setState(state: number): void {
     const { code, states, active } = this;
+    if (this.passes) {
+      code.i32(state).set(this.passes.next);
+      return;
+    }
     const at = this.newLocal('i32');
     this.pushStatesAddress();
     code.set(at);
@@ -213,15 +304,19 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private frame(): number {
+    if (this.passes) return this.passes.frame;
     const frame = this.newLocal('i32');
     this.code.get(this.framesBase()).get(this.base).i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add').set(frame);
     return frame;
   }
 
   private save(state: number, target: number): void {
-    const { code, plan } = this;
     this.setState(state);
-    const saved = this.spills.saved(target);
+    this.saveRegisters(this.spills.saved(target));
+  }
+
+  private saveRegisters(saved: readonly Register[]): void {
+    const { code, plan } = this;
     if (!saved.length) return;
     const frame = this.frame();
     for (const register of saved) {
@@ -235,7 +330,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         for (const half of isWide(register) ? [0, 1] : [0]) {
           const offset = slot + 16 * (isWide(register) ? 2 * group + half : group);
           code.get(frame);
-          this.pushPart(register, half);
+          this.pushCell(register, half);
           if (!plan.together) {
             code.get(frame).memory('v128.load', offset);
             this.pushMaskHalf(this.active[group]!, isWide(register) ? half : -1);
@@ -247,19 +342,43 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
-  /** Pushes the group's values of any register. */
-  private pushPart(register: Register, half: number): void {
+  /** The unit is suspended at the end of a loop that some of its threads have left. */
+  private saveMasks(region: Region): void {
     const { code } = this;
-    if (this.isVarying(register)) {
-      code.get(this.laneOf(register, half));
+    const frame = this.frame();
+    [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+      masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', UNIT.bytes + 16 * (this.groups * index + group)); });
+      this.clearMasks(masks);
+    });
+    code.get(frame).i32(1).memory('i32.store', UNIT.parted);
+  }
+
+  private restoreMasks(region: Region): void {
+    const { code } = this;
+    const frame = this.frame();
+    code.get(frame).memory('i32.load', UNIT.parted);
+    this.when(() => {
+      code.get(frame).i32(0).memory('i32.store', UNIT.parted);
+      [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
+        masks.forEach((local, group) => { code.get(frame).memory('v128.load', UNIT.bytes + 16 * (this.groups * index + group)).set(local); });
+      });
+    });
+  }
+
+  /** Pushes the group's values of any register, made anew. */
+  private pushCell(register: Register, half: number): void {
+    const { code } = this;
+    const { stride } = this.plan.spread(register);
+    if (this.isVarying(register) || (stride === undefined && register.type.kind === 'predicate')) {
+      this.pushPart(register, half);
       return;
     }
     code.get(this.registerLocal(register));
     if (register.type.kind === 'predicate') code.i32(-1).op('i32.mul');
     this.splat(register.type);
-    const stride = this.plan.spread(register).stride!;
-    if (isWide(register)) this.addSteps(stride, half);
-    else this.addSteps32(stride);
+    const apart = steps(this.plan.spread(register), this.width)!;
+    if (isWide(register)) this.addSteps(apart, half);
+    else this.addSteps32(apart);
   }
 
   private restore(entry: number): void {
@@ -267,8 +386,9 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.code.op('unreachable');
       return;
     }
-    const { blocks, remade } = this.kernel;
+    const { blocks, remade, shape } = this.kernel;
     this.block = undefined;
+    if (this.passes && shape.loopHeaders.has(entry) && !this.plan.convergent(entry)) this.restoreMasks(shape.regionOf(entry));
     this.restoreEntry(entry, this.spills.needed(entry), blocks, remade, register => this.slots.has(register.id), registers => {
       const frame = this.frame();
       const first = { lane: -1 };
@@ -300,10 +420,14 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.pushBits(this.active);
       code.op('i32.ctz').set(first.lane);
     }
-    const stride = this.plan.spread(register).stride!;
+    const { stride } = this.plan.spread(register);
     const local = this.registerLocal(register);
     code.get(frame).get(first.lane).i32(wide ? 3 : 2).op('i32.shl').op('i32.add').memory(`${wasm}.load`, slot);
-    if (stride) {
+    if (stride === undefined) {
+      this.pushStepOf(register, first.lane);
+      if (wide) code.op('i64.extend_i32_s');
+      code.op(`${wasm}.sub`);
+    } else if (stride) {
       code.get(first.lane).i32(stride).op('i32.mul');
       if (wide) code.op('i64.extend_i32_s');
       code.op(`${wasm}.sub`);
@@ -313,12 +437,27 @@ export class LaneKernelEmitter extends LaneEmitter {
     const shape = wide ? 'i64x2' : 'i32x4';
     this.eachGroup(group => {
       for (const half of wide ? [0, 1] : [0]) {
-        this.pushPart(register, half);
+        this.pushCell(register, half);
         code.get(frame).memory('v128.load', slot + 16 * (wide ? 2 * group + half : group)).op(`${shape}.eq`);
       }
       if (wide) code.shuffle([0, 2, 4, 6]);
       const active = this.active[group]!;
       code.get(active).op('v128.and').set(active);
+    });
+  }
+
+  /** Pushes what a thread's value has more than the first one's, where the steps are uneven. */
+  private pushStepOf(register: Register, lane: number): void {
+    const { code } = this;
+    const apart = steps(this.plan.spread(register), this.width)!;
+    this.scoped(() => {
+      const room = this.temp('i32');
+      this.pushRoom(4 * this.width);
+      code.set(room);
+      this.eachGroup(group => {
+        code.get(room).v128(apart.slice(4 * group, 4 * group + 4) as [number, number, number, number]).memory('v128.store', 16 * group);
+      });
+      code.get(room).get(lane).i32(2).op('i32.shl').op('i32.add').memory('i32.load');
     });
   }
 
@@ -337,6 +476,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Adds threads to those that wait at a block. */
   private wait(block: number, threads: readonly number[]): void {
     const { code } = this;
+    this.awaited.add(block);
     this.waitMasks(block).forEach((local, group) => { code.get(local).get(threads[group]!).op('v128.or').set(local); });
   }
 
@@ -344,9 +484,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     return this.live.filter(block => region.members.has(block) && block !== region.header);
   }
 
+  /** Blocks at which control can come in from outside the flow, with the numbers that say so. */
+  private arrivals(region: Region): Map<number, number> {
+    const found = new Map(this.innerEntries(region).map(block => [this.entryOf.get(block)!, block]));
+    if (this.everyone) return found;
+    for (const [block, { numbers }] of this.handovers) {
+      if (!region.members.has(block) || block === region.header) continue;
+      for (const number of numbers.values()) found.set(number, block);
+    }
+    return found;
+  }
+
+  /** Whether control can come to the block from outside the flow. */
+  private isEntered(block: number): boolean {
+    return this.live.includes(block) || (!this.everyone && this.handovers.has(block));
+  }
+
   private emitRegion(region: Region): void {
     const { code, kernel: { blocks } } = this;
-    const inner = this.innerEntries(region);
+    const inner = this.arrivals(region);
     const { items } = region;
     const isLoop = region.header >= 0;
     const end = {};
@@ -357,6 +513,16 @@ export class LaneKernelEmitter extends LaneEmitter {
       // Threads that a turn resumes inside are let through.
       code.get(this.entryNumber).op('i32.eqz');
       this.when(() => { this.arriveAt(region.header, end); });
+      this.awaited.delete(region.header);
+      if (!this.handovers.size) this.emitUnparted(region, end);
+      else if (this.everyone && region.members.size === 1 && this.plan.parts(region.header) && isStreaming(this, blocks[region.header]!)) this.shortenTurn();
+      const to = this.onlyExit(region);
+      if (to !== undefined) {
+        const entered = this.masks();
+        this.active.forEach((local, group) => { code.get(local).set(entered[group]!); });
+        this.leaving.set(region, { to, entered });
+      }
+      this.awaited.delete(region.header);
       const label = {};
       this.loopLabels.set(region, label);
       this.openLabel('loop', label);
@@ -370,15 +536,15 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.openLabel('block', label);
     }
     const bottom = {};
-    if (inner.length) {
+    if (inner.size) {
       this.openLabel('block', bottom);
-      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
-      const target = (block: number): number => {
-        const index = inner.includes(block) ? items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block)) : 0;
-        return this.depthOf(index > 0 ? after[index]! : bottom);
-      };
-      code.u32(this.depthOf(bottom));
-      for (const block of this.entries) code.u32(target(block));
+      const numbers = Math.max(...inner.keys()) + 1;
+      code.get(this.entryNumber).op('br_table').u32(numbers);
+      for (let number = 0; number < numbers; number++) {
+        const block = inner.get(number);
+        const index = block === undefined ? 0 : items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block));
+        code.u32(this.depthOf(index > 0 ? after[index]! : bottom));
+      }
       code.u32(this.depthOf(bottom));
       this.closeLabel();
     }
@@ -391,12 +557,17 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       const next = after[index + 1] ?? (isLoop ? tail : end);
-      if (this.live.includes(item)) {
-        if (item !== region.header) {
+      if (this.isEntered(item)) {
+        if (this.everyone) {
+          if (this.startsWhole()) {
+            code.get(this.entryNumber);
+            this.when(() => { this.restore(item); });
+          }
+        } else if (item !== region.header) {
           code.get(this.entryNumber).op('i32.eqz');
           this.when(() => { this.arriveAt(item, next); });
         }
-        code.i32(0).set(this.entryNumber);
+        if (this.everyone || !this.handovers.has(item)) code.i32(0).set(this.entryNumber);
       } else if (item !== region.header) {
         this.arriveAt(item, next);
       }
@@ -404,17 +575,115 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     if (isLoop) {
       this.closeLabel();
-      if (this.plan.waitsAt(region.header)) this.repeat(region);
+      if (!this.everyone && this.plan.waitsAt(region.header)) this.repeat(region);
       this.closeLabel();
       this.loopLabels.delete(region);
+      const left = this.leaving.get(region);
+      if (left) {
+        this.leaving.delete(region);
+        this.active.forEach((local, group) => { code.get(left.entered[group]!).set(local); });
+        this.send(this.lastBlock(region), left.to);
+      }
     }
     this.closeLabel();
   }
 
+  private straightOrder(): number[] | undefined {
+    const { blocks } = this.kernel;
+    // The first entry comes last, so that its blocks come first.
+    return straightOrder(blocks, [...this.live, 0], block => this.endsTurn(block));
+  }
+
+  /** Whether threads that come to the end of the block always wait there. */
+  private endsTurn({ ending }: Block): boolean {
+    return ending.kind === 'cut' && !goesTogether(this, ending.inst);
+  }
+
+  /** Blocks of a turn that never goes round, in an order in which control only goes ahead. */
+  private emitStraight(order: readonly number[]): void {
+    const { code, kernel: { blocks } } = this;
+    const following = new Map(this.following);
+    order.forEach((block, index) => { this.following.set(block, order[index + 1] ?? -1); });
+    const labels = order.map(() => ({}));
+    for (let index = order.length - 1; index >= 0; index--) {
+      this.blockLabels.set(order[index]!, labels[index]!);
+      this.openLabel('block', labels[index]!);
+    }
+    const label = (block: number): number => this.depthOf(this.live.includes(block) || block === 0 ? this.blockLabels.get(block)! : this.turnLabel);
+    code.get(this.entryNumber).op('br_table').u32(this.entries.length);
+    for (const block of [0, ...this.entries]) code.u32(label(block));
+    const reached = new Set(order.flatMap(block => this.endsTurn(blocks[block]!) ? [] : successors(blocks[block]!)));
+    for (const block of order) {
+      this.closeLabel();
+      if (this.live.includes(block)) {
+        const restore = (): void => { this.restore(block); };
+        if (reached.has(block)) {
+          code.get(this.entryNumber);
+          this.when(restore);
+        } else {
+          restore();
+        }
+        code.i32(0).set(this.entryNumber);
+      }
+      this.emitBlock(blocks[block]!);
+    }
+    for (const [block, next] of following) this.following.set(block, next);
+  }
+
+  /** A loop of one block, for as long as all threads of the unit go round in it: no masks are needed. */
+  private emitUnparted(region: Region, end: object): void {
+    const { code, kernel: { blocks } } = this;
+    const block = blocks[region.header]!;
+    const guard = this.guardOf(block);
+    if (region.members.size > 1 || !guard) return;
+    const parted = {};
+    const label = {};
+    this.openLabel('block', parted);
+    this.pushAll(this.active);
+    code.op('i32.eqz');
+    this.branchTo(parted, 'br_if');
+    if (this.live.includes(region.header)) code.i32(0).set(this.entryNumber);
+    if (isStreaming(this, block)) this.shortenTurn();
+    this.loopLabels.set(region, label);
+    this.openLabel('loop', label);
+    const { lanes, threads } = this.effort;
+    this.everyone = true;
+    this.unparted = { region, end };
+    const early = checksFirst(this, block);
+    this.emitBlock(early?.block ?? block, early && { run: early.run, otherwise: parted });
+    this.unparted = undefined;
+    this.everyone = false;
+    Object.assign(this.effort, { lanes, threads });
+    this.closeLabel();
+    this.loopLabels.delete(region);
+    this.takeWaiting(region.header);
+    this.closeLabel();
+  }
+
+  /** Threads that wait at a loop's header become the active ones. */
+  private takeWaiting(header: number): void {
+    if (!this.awaited.has(header)) return;
+    const waiting = this.waitMasks(header);
+    this.active.forEach((local, group) => { this.code.get(local).get(waiting[group]!).op('v128.or').set(local); });
+    this.clearMasks(waiting);
+  }
+
+  /** The unit goes round a few times only before it is the next one's turn, if there is another. */
+  private shortenTurn(): void {
+    const { code, slice, fuel } = this;
+    code.get(slice).i32(BURST).op('i32.gt_s').get(this.contextField('threads')).i32(this.width).op('i32.gt_u').op('i32.and');
+    this.when(() => {
+      // Fuel is reckoned from what is left of the slice.
+      code.get(fuel).get(slice).op('i32.add').i32(BURST).op('i32.sub').set(fuel);
+      code.i32(BURST).set(slice);
+    });
+  }
+
   /** Control comes to a block: waiting threads join in, and without any thread it is passed over. */
   private arriveAt(block: number, past: object): void {
+    if (this.everyone) return;
     const { code, plan } = this;
-    if (plan.waitsAt(block)) {
+    if (this.awaited.has(block)) {
       const waiting = this.waitMasks(block);
       this.active.forEach((local, group) => { code.get(local).get(waiting[group]!).op('v128.or').set(local); });
       this.clearMasks(waiting);
@@ -431,14 +700,56 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** The end of a loop at whose header threads wait. */
   private repeat(region: Region): void {
     const { code } = this;
-    const waiting = this.waitMasks(region.header);
-    this.active.forEach((local, group) => { code.get(waiting[group]!).set(local); });
-    this.clearMasks(waiting);
+    this.takeWaiting(region.header);
     this.pushAny(this.active);
     this.when(() => {
       this.backEdge(region.header, region);
-      this.clearActive();
+      const left = this.leaving.get(region);
+      if (this.passes && left) this.waitAfter(left);
+      if (this.passes) {
+        this.saveMasks(region);
+        this.branchTo(this.turnLabel);
+      } else {
+        for (const { entered } of this.leaving.values()) this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(entered[group]!); });
+        this.clearActive();
+      }
     });
+  }
+
+  /** The block to which every thread that leaves a loop goes, if nothing else ends its stay there and some stay longer than others. */
+  private onlyExit(region: Region): number | undefined {
+    const { kernel: { blocks }, plan } = this;
+    if (this.everyone || plan.convergent(region.header)) return undefined;
+    // A unit that is suspended whole takes along who waits where, which must be known by then.
+    if (this.passes && region.items.some(item => typeof item !== 'number')) return undefined;
+    const exits = new Set<number>();
+    for (const member of region.members) {
+      const { ending } = blocks[member]!;
+      if (ending.kind === 'cut' || ending.kind === 'return' || ending.kind === 'exit') return undefined;
+      for (const to of successors(blocks[member]!)) if (!region.members.has(to)) exits.add(to);
+    }
+    const [to, ...others] = exits;
+    return others.length || to === undefined || (this.passes && plan.leaves(to)) ? undefined : to;
+  }
+
+  /** The block of a region that stands last. */
+  private lastBlock(region: Region): number {
+    const item = region.items.at(-1)!;
+    return typeof item === 'number' ? item : this.lastBlock(item);
+  }
+
+  /** Threads that go to a block are known to, once a loop that they leave has ended. */
+  private leavesFor(from: number, to: number): boolean {
+    for (const [region, exit] of this.leaving) if (exit.to === to && region.members.has(from) && !region.members.has(to)) return true;
+    return false;
+  }
+
+  /** Threads that have left a loop wait for those that are suspended in it. */
+  private waitAfter({ to, entered }: { to: number; entered: readonly number[] }): void {
+    const { code } = this;
+    const left = this.temps(this.groups);
+    this.active.forEach((local, group) => { code.get(entered[group]!).get(local).op('v128.andnot').set(left[group]!); });
+    this.wait(to, left);
   }
 
   /** Takes a back edge with the active threads while the turn lasts; past that they are suspended. */
@@ -449,11 +760,19 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.save(this.entryOf.get(header)!, header);
   }
 
-  private emitBlock(block: Block): void {
+  private guardOf(block: Block): Guard | undefined {
+    const { index, ending } = block;
+    return this.plan.parts(index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+  }
+
+  /** `early`: the run whose checks are all made before it, and where to go if one fails. */
+  private emitBlock(block: Block, early?: { run: UncheckedRun; otherwise: object }): void {
     this.block = block;
-    const { plan } = this;
+    const agreeing = this.everyone && !this.unparted;
+    const first = agreeing ? checksFirst(this, block) : undefined;
+    const { insts } = first?.block ?? block;
     const lastUse = new Map<number, number>();
-    block.insts.forEach((inst, index) => {
+    insts.forEach((inst, index) => {
       for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
       for (const register of inst.defs) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
     });
@@ -461,27 +780,133 @@ export class LaneKernelEmitter extends LaneEmitter {
     if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
     const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
       for (let index = from; index < to; index++) {
-        const inst = block.insts[index]!;
-        this.emitInst(inst);
+        const inst = insts[index]!;
+        const comparison = agreeing ? this.agreed?.comparison(inst) : undefined;
+        if (comparison) this.emitAgreement(block, comparison);
+        else this.emitInst(inst);
+        if (this.unchecked) this.anchor(inst);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
         }
       }
     };
-    const guard = plan.parts(block.index) && 'inst' in ending ? findGuard(this, block, this.isBlockLocal(ending.inst.predicate!.register)) : undefined;
+    const guard = agreeing ? undefined : this.guardOf(block);
     // A guard's comparison waits for the branch.
-    const count = block.insts.length - (guard ? 1 : 0);
-    const run = findUncheckedRun(this, block);
+    const count = insts.length - (guard ? 1 : 0);
+    const run = first?.run ?? early?.run;
     if (run) {
       emit(0, run.from);
-      this.emitBothWays(block, run, guard, keep => { emit(run.from, count, keep); });
-    } else {
+      this.unchecked = checkRun(this, run);
+      this.code.op('i32.eqz');
+      if (early) this.branchTo(early.otherwise, 'br_if');
+      else this.when(() => { this.handOver(block, 0); });
+      emit(run.from, count);
+      this.unchecked = undefined;
+    } else if (agreeing) {
       emit(0, count);
+    } else {
+      this.emitGeneral(block, guard, count, emit);
     }
+    this.saveRegisters(this.spills.early(block.index));
     if (guard) this.emitGuard(block, guard);
     else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  /**
+   * Engines put off arithmetic until something with an effect needs it, and loads come in order: a long run would load
+   * everything first, into registers that it does not have. Writing a result down now and then keeps the two in step.
+   */
+  private anchor(inst: Inst): void {
+    const [register] = inst.defs;
+    if (inst.mnemonic === 'ld') {
+      this.loadsAhead += register && this.isVarying(register) ? this.groups : 1;
+      return;
+    }
+    if (!register || !isPure(inst) || !this.isVarying(register) || this.loadsAhead < LOADS_AHEAD) return;
+    this.loadsAhead = 0;
+    const { code } = this;
+    const locals = this.laneLocal(register);
+    const room = this.temp('i32');
+    this.pushRoom(16 * locals.length);
+    code.set(room);
+    locals.forEach((local, index) => { code.get(room).get(local).memory('v128.store', 16 * index); });
+    this.endInstruction();
+  }
+
+  /** A block's instructions, which control may enter where code for a whole unit hands over. */
+  private emitGeneral(block: Block, guard: Guard | undefined, count: number, emit: (from: number, to: number, keep?: ReadonlySet<Register>) => void): void {
+    const { code } = this;
+    const run = findUncheckedRun(this, block);
+    const write = (from: number, to: number): void => {
+      if (!run || run.from < from || run.from >= to) {
+        emit(from, to);
+        return;
+      }
+      emit(from, run.from);
+      this.emitBothWays(block, run, to, guard, keep => { emit(run.from, to, keep); });
+    };
+    const numbers = [...this.handovers.get(block.index)?.numbers ?? []];
+    const upTo = (to: number): void => {
+      const [place, number] = numbers.pop() ?? [0];
+      if (number !== undefined && place > 0) {
+        const label = {};
+        this.openLabel('block', label);
+        code.get(this.entryNumber).i32(number).op('i32.eq');
+        this.branchTo(label, 'br_if');
+        upTo(place);
+        this.closeLabel();
+      }
+      write(place, to);
+    };
+    upTo(count);
+    if (this.handovers.has(block.index)) code.i32(0).set(this.entryNumber);
+  }
+
+  /** Leaves code for a whole unit: the general code goes on before an instruction of the block. */
+  private handOver(block: Block, place: number): void {
+    const { code } = this;
+    for (const local of this.generalActive) code.v128([-1, -1, -1, -1]).set(local);
+    const known = new Set([...this.liveness.liveIn(block.index), ...block.insts.slice(0, place).flatMap(inst => inst.defs)]);
+    for (const register of known) {
+      if (!this.agreed?.has(register) || this.isBlockLocal(register)) continue;
+      for (const local of this.laneLocal(register)) code.i32(0).get(this.registerLocal(register)).op('i32.sub').op('i32x4.splat').set(local);
+    }
+    code.i32(this.handovers.get(block.index)!.numbers.get(place)!).set(this.entryNumber);
+    this.branchTo(this.generalLabel);
+  }
+
+  /** A comparison in code for a whole unit, on which the threads agree or the general code goes on. */
+  private emitAgreement(block: Block, comparison: Guard): void {
+    const { code } = this;
+    const [target] = comparison.inst.defs;
+    const outcome = this.newLocal('i32');
+    pushAlike(this, comparison, outcome);
+    code.op('i32.eqz');
+    this.when(() => { this.handOver(block, block.insts.indexOf(comparison.inst)); });
+    this.endInstruction();
+    code.get(outcome).set(this.registerLocal(target!));
+  }
+
+  /** A branch in code for a whole unit: where the threads do not agree, the general code takes it. */
+  private emitAgreed(block: Block): void {
+    const { code } = this;
+    const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
+    const { register, negated } = inst.predicate!;
+    if (!this.isVarying(register)) {
+      // They differ by what they are.
+      this.handOver(block, block.insts.length);
+      return;
+    }
+    const outcome = this.newLocal('i32');
+    this.pushNarrowed(this.laneLocal(register));
+    code.tee(outcome).i32(this.width === 32 ? -1 : (1 << this.width) - 1).op('i32.eq');
+    const [all, none] = negated ? [no, yes] : [yes, no];
+    this.when(() => { this.jump(block.index, all, false); });
+    code.get(outcome);
+    this.when(() => { this.handOver(block, block.insts.length); });
+    this.jump(block.index, none);
   }
 
   /** A branch on which the threads agree nearly always. */
@@ -490,17 +915,28 @@ export class LaneKernelEmitter extends LaneEmitter {
     const ending = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = ending.inst.predicate!;
     this.laneLocal(register);
+    const { unparted } = this;
+    if (unparted) {
+      whenAll(this, guard, negated !== (ending.no === block.index), () => {
+        this.backEdge(block.index, unparted.region);
+        this.branchTo(this.turnLabel);
+      });
+    }
     const outcome = this.newLocal('i32');
     pushAlike(this, guard, outcome);
     this.endInstruction();
+    const send = (to: number): void => {
+      this.send(block.index, to);
+      if (unparted && to !== block.index) this.branchTo(unparted.end);
+    };
     code.op('if').byte(0x40);
     this.nest(() => {
       code.get(outcome);
       if (negated) code.op('i32.eqz');
       code.op('if').byte(0x40);
-      this.nest(() => { this.send(block.index, ending.yes); });
+      this.nest(() => { send(ending.yes); });
       code.op('else');
-      this.nest(() => { this.send(block.index, ending.no); });
+      this.nest(() => { send(ending.no); });
       code.op('end').op('else');
       this.emitInst(guard.inst);
       this.inst = ending.inst;
@@ -510,12 +946,12 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
-  private emitBothWays(block: Block, run: UncheckedRun, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
+  private emitBothWays(block: Block, run: UncheckedRun, end: number, guard: Guard | undefined, emit: (keep: ReadonlySet<Register>) => void): void {
     const { code } = this;
-    const inside = new Set(block.insts.slice(run.from).flatMap(inst => inst.defs));
+    const inside = new Set(block.insts.slice(run.from, end).flatMap(inst => inst.defs));
     const outside = new Set<Register>();
-    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? []];
-    for (const inst of block.insts.slice(run.from)) {
+    const ending = [...'inst' in block.ending ? block.ending.inst.uses : [], ...guard?.inst.uses ?? [], ...block.insts.slice(end).flatMap(inst => inst.uses)];
+    for (const inst of block.insts.slice(run.from, end)) {
       for (const register of [...inst.uses, ...inst.defs]) if (!this.isBlockLocal(register) || !inside.has(register)) outside.add(register);
     }
     for (const register of block.insts.slice(0, run.from).flatMap(inst => inst.defs)) if (inside.has(register)) outside.add(register);
@@ -541,7 +977,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code, plan } = this;
     const { ending, index } = block;
     if ('inst' in ending) this.inst = ending.inst;
-    const soft = !plan.convergent(index) || plan.parts(index);
+    const soft = !this.everyone && (!plan.convergent(index) || plan.parts(index));
     switch (ending.kind) {
       case 'jump':
         if (soft) this.send(index, ending.to);
@@ -553,7 +989,9 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (yes === no) {
           if (soft) this.send(index, yes);
           else this.jump(index, yes);
-        } else if (plan.parts(index)) {
+        } else if (this.everyone && !this.isUniform(register)) {
+          this.emitAgreed(block);
+        } else if (plan.parts(index) && !this.everyone) {
           this.part(index, register, negated, yes, no);
         } else {
           code.get(this.registerLocal(register));
@@ -574,7 +1012,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         return;
       }
       case 'return': case 'exit':
-        this.exit();
+        this.exit(soft);
         break;
       case 'trap':
         code.get(this.ctx).get(this.base);
@@ -637,13 +1075,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
   }
 
-  /** The active threads are done. */
-  private exit(): void {
-    if (this.kernel.layout.stateful) this.setState(STATE.exited);
+  /** The active threads are done: all that are left, or some of them. */
+  private exit(some: boolean): void {
+    const { code } = this;
+    if (this.passes && !some) return;
+    if (this.whole >= 0) code.i32(0).set(this.whole);
+    if (this.passes) {
+      code.get(this.passes.gone);
+      this.pushBits(this.active);
+      code.op('i32.or').set(this.passes.gone);
+    } else if (this.kernel.layout.stateful) {
+      this.setState(STATE.exited);
+    }
   }
 
   /** True when control reaches `to` from the end of `from` by itself. */
   private fallsTo(from: number, to: number): boolean {
+    const inner = [...this.loopLabels.keys()].at(-1);
+    // Those that go round again stay as they are where the loop ends.
+    if (inner?.header === to) return this.lastBlock(inner) === from;
     if (this.following.get(from) !== to) return false;
     for (const region of this.loopLabels.keys()) if (region.header === to || !region.members.has(to)) return false;
     return true;
@@ -652,7 +1102,11 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** All active threads go to a block, which control reaches in the order of the layout. */
   private send(from: number, to: number): void {
     if (this.fallsTo(from, to)) return;
-    if (this.plan.leaves(to)) this.exit();
+    if (this.leavesFor(from, to)) {
+      this.clearActive();
+      return;
+    }
+    if (this.plan.leaves(to)) this.exit(true);
     else this.wait(to, this.active);
     this.clearActive();
   }
@@ -660,12 +1114,16 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Threads take a branch each by its own predicate. */
   private part(from: number, register: Register, negated: boolean, yes: number, no: number): void {
     const { code } = this;
-    const conditions = this.laneLocal(register);
+    if (this.isVarying(register)) this.laneLocal(register);
     const taken = this.temps(this.groups);
     const rest = this.temps(this.groups);
-    this.active.forEach((local, group) => {
-      code.get(local).get(conditions[group]!).op('v128.and').set(taken[group]!);
-      code.get(local).get(conditions[group]!).op('v128.andnot').set(rest[group]!);
+    this.eachGroup(group => {
+      const local = this.active[group]!;
+      code.get(local);
+      this.pushPart(register, 0);
+      code.op('v128.and').set(taken[group]!).get(local);
+      this.pushPart(register, 0);
+      code.op('v128.andnot').set(rest[group]!);
     });
     const [yesMask, noMask] = negated ? [rest, taken] : [taken, rest];
     const become = (masks: readonly number[]): void => {
@@ -675,11 +1133,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     for (const [to, mask] of [[yes, yesMask], [no, noMask]] as const) {
       if (this.fallsTo(from, to)) {
         stay = mask;
+      } else if (this.leavesFor(from, to)) {
+        continue;
       } else if (this.plan.leaves(to)) {
-        if (this.kernel.layout.stateful) {
-          become(mask);
-          this.exit();
-        }
+        become(mask);
+        this.exit(true);
       } else {
         this.wait(to, mask);
       }
@@ -698,7 +1156,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     if (mayFallThrough && this.fallsTo(from, to)) return;
     if (this.plan.leaves(to)) {
-      this.exit();
+      this.exit(false);
       this.branchTo(this.turnLabel);
       return;
     }
@@ -709,9 +1167,13 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, kernel: { layout } } = this;
+    if (this.passes) {
+      this.emitPasses(this.passes);
+      return this.finished();
+    }
     const { stateful } = layout;
+    if (stateful || this.handovers.size) this.entryNumber = this.newLocal('i32');
     if (stateful) {
-      this.entryNumber = this.newLocal('i32');
       this.slice = this.newLocal('i32');
       this.fuel = this.newLocal('i32');
       this.states = this.masks();
@@ -723,17 +1185,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    // Which threads there are: the last unit of a block may lack some.
-    const existing = this.masks();
-    for (const local of existing) code.v128([-1, -1, -1, -1]).set(local);
-    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
-    this.when(() => {
-      this.eachGroup(group => {
-        code.get(this.base).op('i32x4.splat');
-        this.addSteps32(1);
-        code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u').set(existing[group]!);
-      });
-    });
+    const existing = stateful ? this.masks() : this.active;
+    this.findExisting(existing);
     const turns = {};
     const { together } = this.plan;
     if (stateful) {
@@ -756,17 +1209,14 @@ export class LaneKernelEmitter extends LaneEmitter {
         });
       }
       code.i32(THREAD_SLICE).set(this.slice);
-    } else {
-      this.active.forEach((local, group) => { code.get(existing[group]!).set(local); });
     }
     this.openLabel('block', this.turnLabel);
-    if (stateful) {
-      this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    if (!stateful && this.handovers.size) code.i32(0).set(this.entryNumber);
+    this.emitTurn(() => {
+      if (!stateful) return;
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
-    } else {
-      this.clearRegisters();
-    }
-    this.emitRegion(this.kernel.shape.root);
+    });
     this.closeLabel();
     if (stateful) {
       code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
@@ -782,9 +1232,135 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     if (stateful) this.storeFuel();
     code.i32(STATUS.done).op('end');
-    const whole = new Code();
-    whole.append(this.prologueBytes()).append(code.finish());
-    return { locals: this.localTypes, code: whole.finish() };
+    return this.finished();
+  }
+
+  private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
+    const all = new Code();
+    all.append(this.prologueBytes()).append(this.code.finish());
+    return { locals: this.localTypes, code: all.finish() };
+  }
+
+  /** Which threads there are: the last unit of a block may lack some. */
+  private findExisting(masks: readonly number[]): void {
+    const { code, passes } = this;
+    if (!this.startsWhole()) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
+    code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
+    if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
+    // Code for a whole unit needs no masks, and sets them where it hands over.
+    if (this.startsWhole()) {
+      code.set(this.whole);
+      return;
+    }
+    if (this.whole >= 0) code.tee(this.whole);
+    code.op('i32.eqz');
+    this.when(() => { this.findMissing(masks); });
+  }
+
+  /** Which threads there are of a unit that lacks some. */
+  private findMissing(masks: readonly number[]): void {
+    const { code, passes } = this;
+    this.eachGroup(group => {
+      code.get(this.base).op('i32x4.splat');
+      this.addSteps32(Array.from({ length: this.width }, (_, lane) => lane));
+      code.get(this.contextField('threads')).op('i32x4.splat').op('i32x4.lt_u');
+      if (passes) {
+        const [a, b, c, d] = [0, 1, 2, 3].map(lane => 1 << (4 * group + lane)) as [number, number, number, number];
+        code.get(passes.gone).op('i32x4.splat').v128([a, b, c, d]).op('v128.and').v128([0, 0, 0, 0]).op('i32x4.eq').op('v128.and');
+      }
+      code.set(masks[group]!);
+    });
+  }
+
+  /** The whole block, one pass over its units after the other. */
+  private emitPasses(passes: PassLocals): void {
+    const { code } = this;
+    this.entryNumber = this.newLocal('i32');
+    this.slice = this.newLocal('i32');
+    this.fuel = 1;
+    const pass = {};
+    const passed = {};
+    const skipped = {};
+    const scratch = this.contextField('scratch');
+    const frames = this.framesBase();
+    this.openLabel('loop', pass);
+    this.openLabel('block', passed);
+    this.openLabel('loop', this.unitLabel);
+    code.get(this.base).get(this.to).op('i32.ge_u');
+    this.branchTo(passed, 'br_if');
+    code.get(this.base).set(this.thread);
+    this.openLabel('block', skipped);
+    emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
+    this.findExisting(this.active);
+    code.i32(THREAD_SLICE).set(this.slice);
+    this.openLabel('block', this.turnLabel);
+    this.emitTurn(() => {
+      this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
+    });
+    this.closeLabel();
+    emitEndTurn(code, passes);
+    code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
+    this.closeLabel();
+    code.get(passes.frame).i32(this.unitBytes).op('i32.add').set(passes.frame);
+    this.emitNextUnit();
+    this.branchTo(this.unitLabel);
+    this.closeLabel();
+    this.closeLabel();
+    emitEndPass(code, passes, scratch, frames);
+    code.i32(0).set(this.base);
+    for (const local of this.tids) if (local >= 0) code.i32(0).set(local);
+    this.branchTo(pass);
+    this.closeLabel();
+    code.op('unreachable').op('end');
+  }
+
+  /** Whether a turn in which all threads of the unit are there begins with code for a whole unit. One that is suspended while it is parted goes on parted. */
+  private startsWhole(): boolean {
+    return this.handovers.size > 0 && this.whole >= 0 && !this.partedBytes;
+  }
+
+  /**
+   * A turn from where the entry's number says: by code for a whole unit as long as its threads stay together. `restore`
+   * restores what is alive at the entry; code for a whole unit does so where it enters.
+   */
+  private emitTurn(restore: () => void): void {
+    const { code, kernel: { shape: { root } } } = this;
+    this.forgetRegisters();
+    this.clearRegisters();
+    if (!this.handovers.size) {
+      restore();
+      this.emitRegion(root);
+      return;
+    }
+    const apart = {};
+    this.openLabel('block', this.generalLabel);
+    if (this.startsWhole()) {
+      this.openLabel('block', apart);
+      code.get(this.whole);
+    } else {
+      restore();
+      this.pushAll(this.active);
+    }
+    code.op('i32.eqz');
+    this.branchTo(this.startsWhole() ? apart : this.generalLabel, 'br_if');
+    const { lanes, threads } = this.effort;
+    this.generalActive = this.active;
+    this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
+    this.everyone = true;
+    const straight = this.startsWhole() ? this.straightOrder() : undefined;
+    if (straight) this.emitStraight(straight);
+    else this.emitRegion(root);
+    this.everyone = false;
+    this.active = this.generalActive;
+    this.branchTo(this.turnLabel);
+    Object.assign(this.effort, { lanes, threads });
+    if (this.startsWhole()) {
+      this.closeLabel();
+      this.findMissing(this.active);
+      restore();
+    }
+    this.closeLabel();
+    this.emitRegion(root);
   }
 
   /** Finds where the first thread that is ready goes on; leaves where none is. */
@@ -812,8 +1388,24 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Registers that some path reads before it writes them start at zero. */
   private clearRegisters(): void {
+    this.clear(this.liveness.liveIn(0));
+  }
+
+  /**
+   * A turn knows nothing of the turn before: without being told, engines carry all registers from one to the next, since
+   * for them any entry may come after any.
+   */
+  private forgetRegisters(): void {
+    const restored = new Set<Register>();
+    for (const entry of this.live) this.spills.needed(entry).forEach(register => restored.add(register));
+    for (const [block, { carried }] of this.handovers) for (const register of [...this.liveness.liveIn(block), ...carried]) restored.add(register);
+    this.clear(restored);
+    for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
+  }
+
+  private clear(registers: Iterable<Register>): void {
     const { code } = this;
-    for (const register of this.liveness.liveIn(0)) {
+    for (const register of registers) {
       if (this.isVarying(register)) {
         for (const local of this.laneLocal(register)) code.v128([0, 0, 0, 0]).set(local);
         continue;
@@ -848,6 +1440,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!this.kernel.layout.stateful) return;
     code.get(this.fuel).i32(0).op('i32.le_s');
     this.when(() => {
+      if (this.passes) {
+        emitInterrupt(code, this.passes, this.ctx, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, this.base, () => this.call('lanes_tell'));
+        return;
+      }
       code.get(this.base).op('global.set').u32(this.around.linker.globalIndex('cursor'));
       this.storeFuel();
       code.i32(STATUS.yielded).op('return');
@@ -856,7 +1452,12 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private prologueBytes(): Uint8Array {
     const { prologue } = this;
-    if (this.kernel.layout.stateful) {
+    if (this.passes) {
+      const threads = this.contextField('threads');
+      prologue.get(threads).set(this.to);
+      emitTakeUp(prologue, this.passes, this.from, this.contextField('scratch'), this.framesBase(), this.unitBytes, this.width, threads,
+        () => prologue.op('call').u32(this.around.linker.functionIndex('lanes_begin')));
+    } else if (this.kernel.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
     } else {
       prologue.i32(0).set(this.from).get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
@@ -880,4 +1481,33 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+function loopsIn(region: Region): Region[] {
+  const { header, items } = region;
+  return [...header >= 0 ? [region] : [], ...items.flatMap(item => typeof item === 'number' ? [] : loopsIn(item))];
+}
+
+/** Whether a loop's threads go through memory side by side, to another place each time. */
+function isStreaming(e: LaneEmitter, block: Block): boolean {
+  const moved = new Set(block.insts.flatMap(inst => inst.defs));
+  return block.insts.some(inst => {
+    if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return false;
+    e.inst = inst;
+    const found = access(e, inst.args[inst.mnemonic === 'st' ? 0 : 1], inst.args[inst.mnemonic === 'st' ? 1 : 0]);
+    return found !== undefined && !found.shared && found.stride === found.size && moved.has(found.address.base!);
+  });
+}
+
+/** Whether a cut never makes its threads wait: a warp operation of all threads of a unit, which have come to it together. */
+function passesThrough(e: LaneEmitter, plan: LanePlan, block: number, { cut, inst }: Block['ending'] & { kind: 'cut' }): boolean {
+  return cut === 'warp' && plan.together && plan.convergent(block) && goesTogether(e, inst) && meansAll(e, inst);
+}
+
+/** Whether units wait at nothing but the barrier for all threads, and are suspended whole. */
+function runsAlone(e: LaneEmitter, plan: LanePlan, { blocks, shape, barriers }: LaneKernel): boolean {
+  return plan.together && barriers !== 'general' && shape.order.every(index => {
+    const { ending } = blocks[index]!;
+    return ending.kind !== 'cut' || ending.cut !== 'warp' || passesThrough(e, plan, index, ending);
+  });
 }

@@ -12,21 +12,23 @@ const SHAPES: readonly Dimensions[] = [[32], [33], [7], [1], [4, 3], [8, 4], [16
 const R = 6;
 const F = 4;
 const D = 2;
+const PERMUTATIONS = [1, 2, 5, 8, 16];
 
 type Node =
   | { kind: 'text'; text: string }
   | { kind: 'if'; condition: string; then: Node[]; otherwise: Node[] }
-  | { kind: 'loop'; count: number; bound: number; body: Node[] };
+  | { kind: 'loop'; count: number; bound: number; body: Node[] }
+  | { kind: 'stride'; from: string; by: number; bound: string; comparison: string; body: Node[] };
 
 const register = (prefix: string, count: number): fc.Arbitrary<string> => fc.nat(count - 1).map(index => `%${prefix}${index}`);
 const r = register('r', R);
 const f = register('f', F);
 const d = register('d', D);
 const number = fc.constantFrom('0', '1', '-1', '3', '4', '7', '31', '32', '255', '0x7fffffff', '0x80000000', '12345');
-const either = fc.oneof({ weight: 3, arbitrary: r }, { weight: 1, arbitrary: number });
+const either = fc.oneof({ weight: 6, arbitrary: r }, { weight: 2, arbitrary: number }, { weight: 1, arbitrary: fc.constantFrom('%lane', '%lane3', '%high') });
 const literal = fc.constantFrom('0f3F800000', '0f00000000', '0f80000000', '0f40490FDB', '0f7F800000', '0f00000001', '0fBF000000', '0f4B800000');
 const real = fc.oneof({ weight: 4, arbitrary: f }, { weight: 1, arbitrary: literal });
-const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ') });
+const guard = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constantFrom('@%q0 ', '@!%q0 ', '@%q1 ', '@!%q1 ', '@%first ', '@!%third ') });
 const text = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Node> =>
   fc.tuple(guard, arbitrary).map(([predicate, line]): Node => ({ kind: 'text', text: line.indexOf(';') === line.length - 1 ? `${predicate}${line}` : line }));
 
@@ -37,12 +39,12 @@ const integer = fc.oneof(
     .map(([op, a, b, c, x, table]) => op === 'lop3.b32' ? `${op} ${a}, ${b}, ${c}, ${a}, ${table};` : op === 'bfi.b32' ? `${op} ${a}, ${b}, ${c}, ${table % 40}, ${table % 9};` : `${op} ${a}, ${b}, ${c}, ${x};`),
   fc.tuple(fc.constantFrom('neg.s32', 'abs.s32', 'not.b32', 'popc.b32', 'clz.b32', 'brev.b32', 'mov.u32', 'cvt.s32.s8', 'cvt.u32.u16'), r, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
-  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
+  fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1', '%first', '%third', '%all8')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
 );
 const floating = fc.oneof(
   fc.tuple(fc.constantFrom('add.f32', 'sub.rn.f32', 'mul.f32', 'mul.ftz.f32', 'div.rn.f32', 'min.f32', 'max.f32', 'max.NaN.f32', 'add.rz.f32'), f, real, real).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
-  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
-  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
+  fc.tuple(fc.constantFrom('fma.rn.f32', 'fma.rn.ftz.f32', 'fma.rm.f32', 'fma.rp.f32', 'fma.rz.f32', 'mad.rm.f32', 'mad.rn.f32'), f, real, real, real).map(([op, a, b, c, x]) => `${op} ${a}, ${b}, ${c}, ${x};`),
+  fc.tuple(fc.constantFrom('neg.f32', 'abs.f32', 'sqrt.rn.f32', 'rcp.rn.f32', 'ex2.approx.f32', 'ex2.approx.ftz.f32', 'cvt.sat.f32.f32', 'cvt.sat.ftz.f32.f32', 'rsqrt.approx.f32', 'cvt.rmi.f32.f32', 'mov.f32'), f, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rn.f32.s32', 'cvt.rn.f32.u32'), f, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
 );
@@ -90,8 +92,30 @@ const write = fc.oneof(
   fc.tuple(r).map(([a]) => `atom.shared.add.u32 ${a}, [%cell], ${a};`),
   fc.tuple(r, r).map(([a, b]) => `and.b32 %x, ${b}, 60; mov.u32 %y, kept; add.u32 %x, %x, %y; st.local.u32 [%x], ${a};`),
 );
+/** Values that differ between threads by literals, what is compared and addressed by them: each in registers of its own. */
+const literals = fc.constantFrom(1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 48, 64, 255, 0x80000000, 0xffffffe0, -1, 0xfffffff8);
+const bits = fc.tuple(fc.constantFrom('xor.b32', 'and.b32', 'or.b32', 'add.s32', 'sub.s32', 'shl.b32', 'shr.u32', 'shr.s32', 'mul.lo.s32', 'mad.lo.u32'), literals, fc.boolean())
+  .map(([op, by, twice]) => (from: string, to: string): string => op.startsWith('sh') ? `${op} ${to}, ${from}, ${by & 7};`
+    : op.startsWith('mad') ? `mad.lo.u32 ${to}, ${from}, ${by}, %u0_#;` : `${op} ${to}, ${from}, ${twice ? '%u0_#' : by};`);
+const patterned = fc.tuple(fc.constantFrom('%tid.x', '%laneid', '%tid.y', '%ctaid.x'), bits, bits, bits,
+  fc.constantFrom('lt.u32', 'le.s32', 'eq.s32', 'ne.u32', 'gt.s32', 'hs.u32'), fc.constantFrom('%u0_#', '%u1_#', '%u2_#', '0', '4', '16'), fc.constantFrom('%u1_#', '%u2_#', '%u3_#'))
+  .map(([from, first, second, third, comparison, other, value]) => ({
+    before: `mov.u32 %u0_#, ${from}; ${first('%u0_#', '%u1_#')} ${second('%u1_#', '%u2_#')} ${third('%u2_#', '%u3_#')} setp.${comparison} %v_#, ${value}, ${other};`, value,
+  }));
+const pattern = fc.oneof(
+  fc.tuple(patterned, r, r).map(([{ before, value }, a, b]) => `${before} selp.b32 ${a}, ${value}, ${b}, %v_#; xor.b32 ${b}, ${b}, %u3_#;`),
+  fc.tuple(patterned, r, r).map(([{ before, value }, a, b]) => `${before} @%v_# add.s32 ${a}, ${b}, ${value}; not.pred %w_#, %v_#; @%w_# xor.b32 ${b}, ${b}, 1;`),
+  fc.tuple(patterned, r).map(([{ before, value }, a]) => `${before} popc.b32 ${a}, ${value}; and.pred %q1, %q0, %v_#; brev.b32 %x, ${value}; @%v_# bfind.u32 ${a}, ${value};`),
+  fc.tuple(patterned, d).map(([{ before, value }, a]) => `${before} cvt.s64.s32 ${a}, ${value}; mul.wide.u32 %a, ${value}, 12; @!%v_# xor.b64 ${a}, ${a}, %a;`),
+  fc.tuple(patterned, r, fc.constantFrom(4, 8, 16), fc.constantFrom('u32', 'u8', 's16', 'v2.u32')).map(([{ before, value }, a, scale, type]) =>
+    `${before} and.b32 %u4_#, ${value}, 63; mad.wide.u32 %a, %u4_#, ${type.startsWith('v') ? 8 : scale}, %in; @!%v_# ld.global.${type} ${type.startsWith('v') ? `{${a}, %y}` : a}, [%a];`),
+  // Side by side, or in another order, or apart: whoever the predicate leaves out stays as it was. Every cell is one thread's.
+  fc.tuple(patterned, r, fc.constantFrom(...PERMUTATIONS), fc.constantFrom('', '@%v_# ', '@!%v_# ', '@%q0 '), fc.boolean()).map(([{ before }, a, by, who, branches]) =>
+    `${before} mov.u32 %u4_#, %tid.x; xor.b32 %u4_#b, %u4_#, ${by}; shl.b32 %u4_#c, %u4_#b, 2; add.s32 %u4_#e, %perm, %u4_#c; ${branches
+      ? `${who === '' ? '@%q1 ' : who}bra AROUND; st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a}; AROUND:` : `${who}st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a};`} ld.shared.u32 ${a}, [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}];`),
+);
 const one = fc.oneof({ weight: 6, arbitrary: text(integer) }, { weight: 5, arbitrary: text(floating) }, { weight: 2, arbitrary: text(wide) },
-  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) },
+  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) }, { weight: 2, arbitrary: pattern.map((line): Node => ({ kind: 'text', text: line })) },
   { weight: 3, arbitrary: read.map((line): Node => ({ kind: 'text', text: line })) });
 /** Where all threads meet: barriers around an exchange through shared memory, and warp operations. */
 const meeting = fc.oneof(
@@ -116,10 +140,23 @@ const meeting = fc.oneof(
 const steps = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'gt.u32', 'le.u32', 'lo.u32', 'hs.u32'), fc.constantFrom('%t', '%t8', '%down'), fc.constantFrom('0', '7', '16', '31', '64', '-3', '0x7ffffffe'), fc.boolean())
   .map(([op, value, bound, swapped]) => `setp.${op} %g#, ${swapped ? `${bound}, ${value}` : `${value}, ${bound}`};`);
 
+/** Reads or writes at the place of a loop's index. */
+const streaming = fc.oneof(
+  fc.tuple(f, f).map(([a, b]) => `and.b32 %z, %step, 1023; mad.wide.u32 %a, %z, 4, %in; ld.global.f32 ${b}, [%a]; add.f32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `max.s32 %z, %step, 0; mad.wide.s32 %a, %z, 4, %in; ld.global.u32 ${b}, [%a]; add.u32 ${a}, ${a}, ${b};`),
+  fc.tuple(r, r).map(([a, b]) => `mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %in; ld.global.u32 ${b}, [%a+32]; add.u32 ${a}, ${a}, ${b};`),
+  // What is written follows from the place: several threads may come by.
+  fc.constant('mul.wide.s32 %a, %step, 4; add.s64 %a, %a, %out; st.global.u32 [%a+98304], %step;'),
+  r.map(a => `mul.wide.s32 %a, %step, 4; add.s64 %o, %a, %in; add.s64 %a, %a, %out; ld.global.u32 ${a}, [%o+32]; xor.b32 %z, ${a}, %step; st.global.u32 [%a+102400], %z;`),
+).map((line): Node => ({ kind: 'text', text: line }));
+
 const { body } = fc.letrec<{ body: Node[]; divergent: Node }>(tie => ({
   body: fc.array(tie('divergent'), { minLength: 1, maxLength: 5, depthIdentifier: 'nesting' }),
   divergent: fc.oneof({ depthSize: 'small', depthIdentifier: 'nesting', maxDepth: 4 }, one, one, one, one,
-    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    fc.record({ kind: fc.constant('if' as const), condition: fc.oneof(fc.constantFrom('%q0', '!%q0', '%q1', '!%q1', '%first', '!%third'), steps), then: tie('body'), otherwise: fc.oneof(fc.constant<Node[]>([]), tie('body')) }),
+    // A grid-stride loop: threads side by side through memory, and more often round than a turn lasts.
+    fc.record({ kind: fc.constant('stride' as const), from: fc.constantFrom('%t', '%t', '%t8'), by: fc.constantFrom(4, 7, 32, 50, 64), bound: fc.constantFrom('7', '100', '333', '960', '%last', '%r4', '%r1'),
+      comparison: fc.constantFrom('lt.s32', 'lt.u32', 'le.s32', 'lo.u32'), body: fc.array(fc.oneof(one, streaming), { maxLength: 3 }) }),
     fc.record({ kind: fc.constant('loop' as const), count: fc.nat(R - 1), bound: fc.constantFrom(1, 3, 7), body: tie('body') })),
 }));
 const program = fc.record({
@@ -127,18 +164,32 @@ const program = fc.record({
   exits: fc.boolean(), repeats: fc.boolean(),
 });
 
+const pieces = pattern.map((line): Node => ({ kind: 'text', text: line }));
+const differing = fc.record({
+  parts: fc.array(fc.tuple(fc.array(fc.oneof({ weight: 5, arbitrary: pieces }, { weight: 1, arbitrary: text(integer) }, {
+    weight: 1, arbitrary: fc.record({ kind: fc.constant('if' as const), condition: fc.constantFrom('%q0', '!%q1'), then: fc.array(pieces, { maxLength: 3 }), otherwise: fc.array(pieces, { maxLength: 2 }) }),
+  }), { minLength: 1, maxLength: 6 }), fc.option(meeting, { nil: undefined })), { minLength: 1, maxLength: 3 }),
+  exits: fc.boolean(), repeats: fc.boolean(),
+});
+
 /** The text of a kernel that runs the program and stores every register. */
 function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]; exits: boolean; repeats: boolean }): string {
   let labels = 0;
   let loops = 0;
+  let patterns = 0;
   const emit = (nodes: readonly Node[]): string => nodes.map(node => {
     switch (node.kind) {
-      case 'text': return node.text.replaceAll('AROUND', `A${labels++}`);
+      case 'text': return node.text.replaceAll('AROUND', `A${labels++}`).replaceAll('#', `${patterns++}`);
       case 'if': {
         const [no, end] = [labels++, labels++];
         const stepping = node.condition.startsWith('setp');
         const condition = stepping ? `!%g${no}` : node.condition.startsWith('!') ? node.condition.slice(1) : `!${node.condition}`;
         return `${stepping ? node.condition.replace('#', `${no}`) : ''} @${condition} bra L${no};\n${emit(node.then)}\nbra L${end};\nL${no}:\n${emit(node.otherwise)}\nL${end}:`;
+      }
+      case 'stride': {
+        const [head, counter] = [labels++, loops++];
+        const text = emit(node.body).replaceAll('%step', `%n${counter}`);
+        return `mov.u32 %n${counter}, ${node.from};\nL${head}:\n${text}\nadd.s32 %n${counter}, %n${counter}, ${node.by}; min.s32 %stop, ${node.bound}, 960; max.s32 %stop, %stop, 0; setp.${node.comparison} %g${head}, %n${counter}, %stop;\n@%g${head} bra L${head};`;
       }
       case 'loop': {
         const [head, counter] = [labels++, loops++];
@@ -148,16 +199,18 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
   }).join('\n');
   const middle = emit(parts.flatMap(([nodes, meet]) => meet ? [...nodes, meet] : nodes));
   return kernelText('k', '.param .u64 in, .param .u64 out', `
-    .reg .b32 %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
-    .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512];
+    ${Array.from({ length: patterns }, (_, index) => `.reg .b32 %u0_${index}, %u1_${index}, %u2_${index}, %u3_${index}, ${['', 'b', 'c', 'e'].map(part => `%u4_${index}${part}`).join(', ')}; .reg .pred %v_${index}, %w_${index};`).join(' ')}
+    .reg .b32 %row<5>, %perm, %r<${R}>, %t, %x, %y, %cell, %base, %all, %last, %n<${loops + 1}>; .reg .b16 %h<4>; .local .align 16 .b8 kept[64]; .reg .f32 %f<${F}>, %g; .reg .b64 %d<${D}>, %in, %out, %a, %mine, %mine1, %mine2, %mine8, %mine16, %mineOut, %mineOut2, %mineOut16, %log, %sum, %o;
+    .reg .b32 %z, %stop, %tx, %lane, %lane3, %high, %eighths; .reg .pred %first, %third, %all8; .reg .pred %q0, %q1, %m, %g<${labels + 1}>; .reg .b32 %t8, %down; .shared .align 16 .b8 cells[512]; .shared .align 16 .b8 permuted[${8192 * PERMUTATIONS.length}];
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
     mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;
     mad.wide.u32 %mine, %t, 4, %in; mad.wide.u32 %mine8, %t, 8, %in; mad.wide.u32 %log, %t, 4, %out; add.s64 %sum, %out, 65536;
+    mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %lane3, %tx, 3; shr.u32 %eighths, %tx, 2; and.b32 %high, %eighths, 0x1ffffff8; setp.lt.u32 %first, %lane, 1; setp.eq.s32 %third, %lane3, 2; setp.lt.s32 %all8, %lane, 8;
     add.s32 %t8, %t, -8; sub.s32 %down, 20, %t; mov.u32 %all, -1; mov.u32 %last, 31; cvt.u64.u32 %mine1, %t; mul.wide.u32 %mine2, %t, 2; mul.wide.u32 %mine16, %t, 16;
     add.s64 %mineOut, %out, 32768; add.s64 %mineOut2, %mineOut, %mine2; add.s64 %mineOut16, %mineOut, %mine16; add.s64 %mineOut, %mineOut, %mine1;
     add.s64 %mine1, %in, %mine1; add.s64 %mine2, %in, %mine2; add.s64 %mine16, %in, %mine16;
     ${[0, 16, 32, 48].map(at => `st.local.v4.u32 [kept+${at}], {%t, ${at}, %all, %last};`).join(' ')}
-    mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
+    mov.u32 %row0, %tid.z; mov.u32 %row1, %ntid.y; mov.u32 %row2, %tid.y; mad.lo.u32 %row3, %row0, %row1, %row2; mov.u32 %row4, permuted; mad.lo.u32 %perm, %row3, 512, %row4; mov.u32 %base, cells; and.b32 %x, %t, 127; mad.lo.u32 %cell, %x, 4, %base; st.shared.u32 [%cell], %t; bar.sync 0;
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %t, 2654435761; ld.global.u32 %r3, [%mine]; mov.u32 %r4, 5; mov.u32 %r5, %t;
     cvt.rn.f32.u32 %f0, %t; ld.global.f32 %f1, [%mine+512]; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f00000000; mov.u64 %d0, 77; cvt.u64.u32 %d1, %t;
     setp.lt.u32 %q0, %r0, 3; setp.gt.u32 %q1, %r2, 0x70000000;
@@ -168,7 +221,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
     ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
     ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; ret;`);
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`);
 }
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);
@@ -204,6 +257,65 @@ describe('lanes', () => {
     }, 120_000);
   }
 
+  it('give them where values differ by literals from thread to thread', () => {
+    fc.assert(fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
+      const source = kernel(made as Parameters<typeof kernel>[0]);
+      const [scalar, lanes] = [false, true].map(simd => run(source, block, { simd, relaxedFma: true })) as [ReturnType<typeof run>, ReturnType<typeof run>];
+      expect(lanes.status).toBe(scalar.status);
+      expect(differences(lanes.out, scalar.out), source).toEqual([]);
+    }), { numRuns: RUNS });
+  }, 120_000);
+
+  it('give them where units mostly stay together: tiles between barriers, with guards at the edge', () => {
+    const text = (nodes: readonly string[]): string => nodes.join('\n');
+    const edge = fc.constantFrom(4, 8, 13, 16, 20, 32, 50, 64, 1000);
+    const guarded = fc.tuple(fc.constantFrom('lt.s32', 'ge.s32', 'hi.u32'), fc.constantFrom('lt.u32', 'ne.s32', 'ge.s32'), fc.constantFrom('and', 'or', 'xor'), edge, edge);
+    const tile = fc.record({
+      rounds: fc.constantFrom(1, 2, 5), steps: fc.constantFrom(2, 8), guards: fc.array(guarded, { minLength: 1, maxLength: 3 }),
+      inside: fc.array(fc.oneof(integer, floating), { maxLength: 3 }), last: edge, leave: fc.option(edge, { nil: undefined }), inner: fc.boolean(),
+    });
+    let faults = 0;
+    let inLanes = 0;
+    fc.assert(fc.property(tile, fc.constantFrom<Dimensions>([16, 4], [32, 2], [8, 4], [64], [40], [16, 2, 2], [128]), fc.boolean(), fc.integer({ min: 1, max: 60 }), (made, block, far, fuel) => {
+      const guards = made.guards.map(([first, second, logic, a, b], index) => `
+        setp.${first} %p, %k, ${a}; setp.${second} %q, %y, ${b}; ${logic}.pred %p, %p, %q; mov.f32 %f1, 0f3F800000; @%p bra G${index};
+        ld.global.f32 %f1, [%src+${64 * index}]; G${index}: st.shared.f32 [%own], %f1; add.f32 %f2, %f2, %f1;`);
+      const source = kernelText('k', '.param .u64 in, .param .u64 out', `
+        .reg .pred %p, %q, %e, %q0, %q1, %first, %third, %all8; .reg .b32 %r<${R}>, %t, %x, %y, %k, %n, %own, %row, %col, %base, %j, %all, %z, %stop, %tx, %lane, %lane3, %high; .reg .f32 %f<${F}>, %a, %b, %acc; .reg .b64 %in, %out, %src, %o; .shared .align 4 .b8 cells[1024];
+        ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %all, -1;
+        mov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y; mov.u32 %x, %ntid.x; mov.u32 %k, %tid.x; mad.lo.u32 %t, %t, %x, %k;
+        mov.u32 %base, cells; mad.lo.u32 %own, %t, 4, %base; mad.lo.u32 %row, %y, 16, %base; mad.lo.u32 %col, %k, 4, %base;
+        mad.wide.u32 %src, %t, 4, %in; mov.f32 %acc, 0f00000000; mov.f32 %f2, 0f40000000; mov.f32 %f0, 0f3F000000; mov.f32 %f3, 0f40400000; mov.u32 %n, 0; setp.lt.u32 %q0, %t, 2; setp.gt.u32 %q1, %k, 500; setp.eq.u32 %first, %k, 0; setp.eq.u32 %third, %k, 2; setp.lt.u32 %all8, %k, 8; mov.u32 %z, 0; mov.u32 %stop, 9; mov.u32 %tx, %k; and.b32 %lane, %k, 31; and.b32 %lane3, %k, 3; shr.u32 %high, %k, 2;
+        mov.u32 %r0, %t; mov.u32 %r1, 3; mov.u32 %r2, %k; mov.u32 %r3, %y; mov.u32 %r4, 77; mov.u32 %r5, %t;
+        ${made.leave === undefined ? '' : `setp.ge.u32 %e, %t, ${made.leave}; @%e bra DONE;`}
+      AGAIN:
+        ${text(guards)}
+        bar.sync 0;
+        ${made.inner ? 'mov.u32 %j, 0; INNER:' : ''}
+        ${text(Array.from({ length: made.steps }, (_, step) => `ld.shared.f32 %a, [%row+${4 * step}]; ld.shared.f32 %b, [%col+${16 * step}]; fma.rn.f32 %acc, %a, %b, %acc;`))}
+        ${made.inner ? 'add.u32 %j, %j, 1; setp.lt.u32 %e, %j, 3; @%e bra INNER;' : ''}
+        ${text(made.inside)}
+        bar.sync 0;
+        add.u32 %k, %k, 16; add.s64 %src, %src, ${far && made.rounds === 5 ? 1 << 22 : 64}; add.u32 %n, %n, 1; setp.lt.u32 %e, %n, ${made.rounds}; @%e bra AGAIN;
+      DONE:
+        setp.ge.u32 %p, %t, ${made.last}; @%p bra OUT;
+        mad.wide.u32 %o, %t, 16, %out; setp.nan.f32 %e, %acc, %acc; selp.f32 %acc, 0f7FFFFFFF, %acc, %e; setp.nan.f32 %e, %f2, %f2; selp.f32 %f2, 0f7FFFFFFF, %f2, %e;
+        st.global.v4.b32 [%o], {%acc, %f2, %r0, %r2};
+      OUT: ret;`);
+      const scalar = run(source, block, { simd: false, relaxedFma: true });
+      for (const each of [1 << 22, fuel]) {
+        const lanes = run(source, block, { simd: true, relaxedFma: true }, each);
+        if (lanes.lanes > 1) inLanes++;
+        expect(lanes.status, source).toBe(scalar.status);
+        expect(lanes.fault, source).toEqual(scalar.fault);
+        if (scalar.fault) faults++;
+        else expect(differences(lanes.out, scalar.out), source).toEqual([]);
+      }
+    }), { numRuns: RUNS });
+    expect(faults).toBeGreaterThan(0);
+    expect(inLanes).toBeGreaterThan(RUNS);
+  }, 120_000);
+
   it('do the same whatever the fuel', () => {
     fc.assert(fc.property(program, fc.constantFrom(...SHAPES), fc.integer({ min: 1, max: 40 }), (made, block, fuel) => {
       const source = kernel(made as Parameters<typeof kernel>[0]);
@@ -234,6 +346,28 @@ describe('lanes', () => {
     }), { numRuns: RUNS });
     expect(faults).toBeGreaterThan(RUNS / 10);
   }, 120_000);
+
+  it('round in a direction and take powers of two as single threads do, at all edges', () => {
+    const edges = [0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x00800001, 0x33800000, 0x3effffff, 0x3f7fffff, 0x3f800000, 0x3f800001, 0xbf800000, 0xbf800001,
+      0x3f800fff, 0x40490fdb, 0x4b000001, 0xcb000001, 0x42fe0000, 0xc2fe0000, 0xc3150000, 0x43000000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x1f800003, 0x9f800003, 0x5f000001, 0x20000001];
+    const texts = ['fma.rm.f32 %r, %a, %b, %c', 'fma.rp.f32 %r, %a, %b, %c', 'fma.rz.f32 %r, %a, %b, %c', 'ex2.approx.f32 %r, %d', 'ex2.approx.ftz.f32 %r, %d', 'cvt.sat.f32.f32 %r, %d', 'cvt.sat.ftz.f32.f32 %r, %d'];
+    // One operand is a sum of two edges' bits: values between the edges, too.
+    const source = kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %in, %out, %at; .reg .b32 %i, %x, %y; .reg .f32 %a, %b, %c, %d, %r; .reg .pred %p;
+      ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %i, %ctaid.x; mad.lo.u32 %i, %i, 256, 0; mov.u32 %x, %tid.x; add.u32 %i, %i, %x;
+      and.b32 %x, %i, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %a, [%at]; ld.global.u32 %y, [%at];
+      shr.u32 %x, %i, 5; and.b32 %x, %x, 31; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %b, [%at]; ld.global.u32 %x, [%at]; add.u32 %y, %y, %x; shr.u32 %x, %i, 7; add.u32 %y, %y, %x; mov.b32 %d, %y;
+      shr.u32 %x, %i, 10; mad.wide.u32 %at, %x, 4, %in; ld.global.f32 %c, [%at]; mad.wide.u32 %at, %i, ${4 * texts.length}, %out;
+      ${texts.map((line, index) => `${line}; setp.nan.f32 %p, %r, %r; selp.f32 %r, 0f7FFFFFFF, %r, %p; st.global.f32 [%at+${4 * index}], %r;`).join('\n')} ret;`);
+    const [threads, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(32 ** 3 * texts.length));
+      expect(grid.run('k', [{ i64: grid.put(Uint32Array.from(edges)).address }, { i64: out.address }], { grid: [128], block: [256] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [128], block: [256] }) > 1).toBe(simd);
+      return out.view;
+    }) as [Uint32Array, Uint32Array];
+    expect(differences(threads, lanes)).toEqual([]);
+    expect(new Set(threads).size).toBeGreaterThan(10_000);
+  });
 
   it('go on with what a loop has made of a shuffle\'s result', () => {
     const body = `.reg .b64 %o; .reg .b32 %r<9>; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %o, %r0, 4, %o;
@@ -282,6 +416,97 @@ describe('lanes', () => {
       return [...out.view];
     });
     expect(lanes).toEqual(threads);
+  });
+
+  // An address made of a byte, or of what a mask leaves, lies within its variable; others are checked.
+  it.each(['', '@%p ', '@!%p '].flatMap(who => ['mul.wide.u16 %i, %h, 4;', 'cvt.u32.u16 %i0, %h; and.b32 %i1, %i0, 63; shl.b32 %i, %i1, 2;', 'cvt.u32.u16 %i0, %h; mul.lo.u32 %i, %i0, %four;']
+    .map(index => [who, index] as const)))('count in shared memory alike: %s%s', (who, index) => {
+    const operations = ['add.u32', 'min.s32', 'max.u32', 'and.b32', 'or.b32', 'xor.b32', 'exch.b32', 'inc.u32', 'dec.u32', 'add.f32'];
+    const body = `.reg .b64 %in, %o, %a; .reg .b32 %r<${operations.length}>, %f, %t, %b, %c, %s, %n, %four, %i, %i0, %i1, %bins; .reg .b16 %h; .reg .pred %p, %q; .shared .align 4 .b8 bins[1024]; .shared .align 4 .b8 own[${4 * 128 * operations.length}];
+      ld.param.u64 %in, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %four, %ntid.y; shl.b32 %four, %four, 2;
+      shl.b32 %c, %t, 2; mov.u32 %s, bins; add.s32 %c, %s, %c; st.shared.u32 [%c], 0; st.shared.u32 [%c+512], 0;
+      shl.b32 %c, %t, 2; mov.u32 %s, own; add.s32 %c, %s, %c; ${operations.map((_, at) => `mad.lo.u32 %f, %t, ${at + 3}, 1000; st.shared.u32 [%c+${512 * at}], %f;`).join(' ')} bar.sync 0;
+      mov.u32 %n, 0; cvt.u64.u32 %a, %t; add.s64 %a, %in, %a; mov.u32 %bins, bins;
+      again: ld.global.nc.u8 %h, [%a]; ${index} add.s32 %b, %bins, %i; and.b32 %f, %b, 32; setp.eq.u32 %p, %f, 0; ${who}red.shared.add.u32 [%b], 3;
+      ${operations.map((operation, at) => `${who}atom.shared.${operation} %r${at}, [%c+${512 * at}], %b;`).join(' ')} ${who}atom.shared.cas.b32 %f, [%c], %r0, %t;
+      add.s64 %a, %a, 7; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 40; @%q bra again; bar.sync 0;
+      mad.wide.u32 %a, %t, 64, %o; ${operations.map((_, at) => `ld.shared.u32 %f, [%c+${512 * at}]; add.u32 %r${at}, %r${at}, %f; st.global.u32 [%a+${4 * at}], %r${at};`).join(' ')}
+      mad.lo.u32 %c, %t, 4, %bins; ld.shared.u32 %f, [%c]; st.global.u32 [%a+48], %f; ld.shared.u32 %f, [%c+512]; st.global.u32 [%a+52], %f; ret;`;
+    const results = [false, true].map(simd => {
+      const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body), { simd });
+      const [from, out] = [grid.put(Uint8Array.from({ length: 1024 }, (_, at) => Math.imul(at, 0x9e3779b1) >>> 24)), grid.put(new Uint32Array(16 * 128))];
+      expect(grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [1], block: [128] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [128] })).toBe(simd ? 16 : 1);
+      return [...out.view];
+    });
+    expect(results[1]).toEqual(results[0]);
+    expect(results[0]!.filter((_, at) => at % 16 >= 12 && at % 16 < 14).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0);
+  });
+
+  it('find the fault of an atomic that may pass the end of its variable', () => {
+    const body = `.reg .b64 %in; .reg .b32 %t, %b, %i, %s; .reg .b16 %h; .shared .align 4 .b8 bins[1024];
+      ld.param.u64 %in, [in]; mov.u32 %t, %tid.x; ld.param.u64 %in, [in]; mad.wide.u32 %in, %t, 1, %in; ld.global.u8 %h, [%in];
+      mul.wide.u16 %i, %h, 4; mov.u32 %s, bins; add.s32 %b, %s, %i; red.shared.add.u32 [%b+4], 1; ret;`;
+    const faults = [false, true].map(simd => {
+      const grid = new Grid(kernelText('k', '.param .u64 in', body), { simd });
+      const from = grid.put(Uint8Array.from({ length: 64 }, (_, at) => 192 + at));
+      const { status, fault } = grid.run('k', [{ i64: from.address }], { grid: [1], block: [64] });
+      expect(status).toBe(STATUS.fault);
+      expect(grid.width('k', { grid: [1], block: [64] })).toBe(simd ? 32 : 1);
+      return fault;
+    });
+    expect(faults[0]?.thread).toBe(63);
+    expect(faults[1]).toEqual(faults[0]);
+  });
+
+  // Whole blocks of several warps, which exchange values in registers and through shared memory, with and without a rest.
+  it.each([[256, 1024], [256, 1000], [96, 77], [100, 200], [64, 4099]])('normalise rows as single threads do: %i threads, %i columns', (threads, columns) => {
+    const rows = 5;
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(sample('k05_softmax'), { simd });
+      const floats = (count: number, of: (index: number) => number): number => grid.put(Float32Array.from({ length: count }, (_, index) => of(index))).address;
+      const [x, w] = [floats(rows * columns, index => Math.sin(index * 0.7) * 3), floats(columns, index => 1 + index / 7)];
+      const [y, z] = [grid.put(new Float32Array(rows * columns)), grid.put(new Float32Array(rows * columns))];
+      const launch = { grid: [rows], block: [threads], fuel: 3000 } as const;
+      expect(grid.run('rms_norm', [{ i64: x }, { i64: w }, { i64: y.address }, { i32: columns }, { f32: 1e-6 }], launch).status).toBe(STATUS.done);
+      expect(grid.run('softmax', [{ i64: x }, { i64: z.address }, { i32: columns }], launch).status).toBe(STATUS.done);
+      expect(grid.width('softmax', launch) > 1).toBe(simd);
+      return [...y.view, ...z.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(new Set(lanes).size).toBeGreaterThan(columns);
+  });
+
+  it.each([[256, 5000], [96, 1000], [40, 333]])('scan and add as single threads do: %i threads, %i values', (threads, count) => {
+    const blocks = Math.ceil(count / threads);
+    const [one, lanes] = [false, true].map(simd => {
+      const [scan, reduce] = [new Grid(sample('k07_scan'), { simd }), new Grid(sample('k03_reduce'), { simd })];
+      const values = Int32Array.from({ length: count }, (_, index) => Math.imul(index, 2654435761) >> 20);
+      const [out, sums] = [scan.put(new Int32Array(count)), scan.put(new Int32Array(blocks))];
+      expect(scan.run('scan_block', [{ i64: scan.put(values).address }, { i64: out.address }, { i64: sums.address }, { i32: count }], { grid: [blocks], block: [threads], fuel: 500 }).status).toBe(STATUS.done);
+      const sum = reduce.put(new Float32Array(1));
+      expect(reduce.run('reduce_sum', [{ i64: reduce.put(Float32Array.from(values)).address }, { i64: sum.address }, { i32: count }], { grid: [3], block: [threads], fuel: 100 }).status).toBe(STATUS.done);
+      return [...out.view, ...sums.view, ...sum.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.at(-1)).not.toBe(0);
+  });
+
+  it.each([0, 1, 5, 0x80000000, 0x00010000, 0xffffffff])('leave the last thread\'s value where several store to one place: mask %i', mask => {
+    const sizes = ['u8', 'u16', 'u32', 'u64', 'v2.u32', 'v4.u32', 'v2.u64'];
+    const value = (type: string): string => type === 'u64' ? '%d' : type === 'v2.u64' ? '{%d, %e}' : type === 'v2.u32' ? '{%x, %t}' : type === 'v4.u32' ? '{%x, %t, %t, %x}' : '%x';
+    const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %d, %e; .reg .b32 %t, %x, %m; .reg .pred %p; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.lo.u32 %x, %t, 2654435761;
+      mul.wide.u32 %d, %x, %x; not.b64 %e, %d; mov.u32 %m, ${mask}; shr.u32 %m, %m, %t; and.b32 %m, %m, 1; setp.ne.u32 %p, %m, 0;
+      ${sizes.map((type, index) => `@%p st.global.${type} [%o+${16 * index}], ${value(type)};`).join(' ')} @!%p bra end; st.global.u32 [%o+${16 * sizes.length}], %t; end: ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(64));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [32] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [32] }) > 1).toBe(simd);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(lanes!.some(word => word !== 0)).toBe(mask !== 0);
   });
 
   it('say why a kernel has none', () => {

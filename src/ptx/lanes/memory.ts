@@ -21,16 +21,18 @@ export interface Access {
   address: Arg & { kind: 'address' };
   /** Step of the address from thread to thread. */
   stride: number | undefined;
+  /** How far each thread's address is from the first one's, where that is known. */
+  steps: readonly number[] | undefined;
   wide: boolean;
 }
 
 const PACKED = /x[24]$|^tf32$/;
 
 /** What the instruction moves, if there are vector forms for it. */
-export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined): Access | undefined {
+export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined, operands = 2): Access | undefined {
   const { inst } = e;
   const [type] = e.types();
-  if (inst.args.length !== 2 || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
+  if (inst.args.length !== operands || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
   if (e.oneOf('v8', 'async', 'bulk') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
   const { width } = vectorOf(e);
   const values = components(e, value, width);
@@ -39,7 +41,7 @@ export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | un
   if (!values.every(part => holds(part, type))) return undefined;
   const { bits } = address.base.type;
   if (bits !== 32 && bits !== 64) return undefined;
-  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), wide: bits === 64 };
+  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), steps: e.steps(address), wide: bits === 64 };
 }
 
 /** An operand that a value of the type comes from or goes to without ado. */
@@ -53,9 +55,11 @@ function holds(part: Arg, type: ScalarType): boolean {
 }
 
 /** Where the group's first thread's bytes are. */
-type Place =
+export type Place =
   | { kind: 'range'; local: number; offset: number; stride: number }
-  | { kind: 'each'; addresses: readonly number[] };
+  /** At known distances from the range's start, which has so many bytes. */
+  | { kind: 'apart'; local: number; steps: readonly number[]; bytes: number }
+  | { kind: 'each'; addresses: readonly number[]; offset: number };
 
 const load: LaneRule = e => {
   const [target] = e.inst.args;
@@ -110,7 +114,24 @@ const store: LaneRule = e => {
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
   const place = check(e, found);
-  e.pushAll(e.guardMasks());
+  if (e.parted && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
+    code.op('if').byte(0x40);
+    e.nest(() => {
+      e.eachGroup(() => { e.scoped(() => { mergeGroup(e, found, place); }); });
+    });
+    code.op('else');
+    e.nest(() => {
+      write(packed);
+      oneByOne(e, found, room, 'store');
+    });
+    code.op('end');
+    return true;
+  }
+  if (place.kind === 'range' && place.stride === 0) {
+    storeLast(e, found, room, place.local, () => { write(packed); });
+    return true;
+  }
+  e.pushEveryone();
   code.op('i32.and');
   if (place.kind === 'range' && place.stride === found.size) {
     const good = e.temp('i32');
@@ -132,6 +153,57 @@ const store: LaneRule = e => {
   return true;
 };
 
+/** Each group has four elements of 32 bits side by side, in whatever order. */
+function isPermuted(e: LaneEmitter, place: Place, size: number): boolean {
+  if (place.kind === 'range') return place.stride === size && size === 4;
+  let all = true;
+  e.eachGroup(() => { all &&= new Set(quadOf(e, place, size)?.lanes).size === 4; });
+  return all;
+}
+
+/**
+ * Stores for some of a group's threads, by writing back what the others have there: nobody else sees a block's shared
+ * memory meanwhile.
+ */
+function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
+  if (place.kind === 'each') return;
+  const { code } = e;
+  const value = found.values[0]!;
+  const quad = quadOf(e, place, found.size);
+  const offset = quad?.start ?? (place.kind === 'range' ? place.offset + reach(e, found.size, 0) : 0);
+  const moved = quad?.lanes.some((to, lane) => to !== lane) ? inverse(quad.lanes) : undefined;
+  code.get(place.local);
+  const mixed = e.temp('v128');
+  e.pushLanes(value, storedAs(value, found.type));
+  if (moved) code.tee(mixed).get(mixed).shuffle(moved);
+  code.get(place.local).memory('v128.load', offset);
+  code.get(e.guardMasks()[e.group]!);
+  if (moved) code.tee(mixed).get(mixed).shuffle(moved);
+  code.op('v128.bitselect').memory('v128.store', offset);
+}
+
+/** Threads that store to the same place one after the other: the last one's value stays. Expects the truth of: the place is good. */
+function storeLast(e: LaneEmitter, found: Access, room: number, place: number, write: () => void): void {
+  const { code } = e;
+  const { size, log2 } = found;
+  const [load, store] = copies[size]!;
+  const good = e.temp('i32');
+  const bits = e.temp('i32');
+  code.set(good);
+  write();
+  code.get(good).op('if').byte(0x40);
+  e.nest(() => {
+    e.pushBits(e.guardMasks());
+    code.tee(bits);
+    e.when(() => {
+      code.get(place).get(room).i32(31).get(bits).op('i32.clz').op('i32.sub').i32(log2).op('i32.shl').op('i32.add').memory(load, ADDRESSES).memory(store);
+    });
+  });
+  code.op('else');
+  e.nest(() => { oneByOne(e, found, room, 'store'); });
+  code.op('end');
+}
+
 // ---- one by one
 
 /** Bytes of the addresses of a unit's threads, which stand before their values. */
@@ -147,8 +219,10 @@ function roomOf(e: LaneEmitter, { size }: Access): number {
 /** Loads to or stores from where the unit's values stand side by side, for threads that execute the instruction, up to the first fault. */
 function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
   const { code } = e;
-  const { shared, size, log2, wide } = found;
-  e.eachGroup(group => {
+  const { address, shared, size, log2, stride, wide } = found;
+  // Addresses that step need not be written out.
+  const steps = stride !== undefined && address.base !== undefined;
+  if (!steps) e.eachGroup(group => {
     e.scoped(() => {
       const all = wide ? -1 : e.temp('v128');
       if (!wide) {
@@ -169,7 +243,14 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
   if (shared) code.get(e.contextField('shared')).op('i64.extend_i32_u');
   else code.i64(NULL_PAGE);
   code.get(elementsOf(e, shared, log2));
-  e.call(`lanes_${what}_${size}`);
+  if (steps) {
+    code.get(e.registerLocal(address.base!));
+    if (!wide) code.i32(address.offset).op('i32.add').op('i64.extend_i32_u');
+    else if (address.offset) code.i64(address.offset).op('i64.add');
+    // Addresses of 32 bits wrap.
+    code.i64(stride).i64(wide ? -1 : 0xffffffff);
+  }
+  e.call(`lanes_${what}${steps ? '_steps' : ''}_${size}`);
   e.when(() => { e.leaveFaulted(); });
 }
 
@@ -179,13 +260,27 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
 const reach = (e: LaneEmitter, stride: number, lane: number): number => (4 * e.group + lane) * stride;
 
 /** Pushes the address of one thread of the group; the constant that is to be added to it is returned. */
-function pushThread(e: LaneEmitter, place: Place, lane: number): number {
+export function pushThread(e: LaneEmitter, place: Place, lane: number): number {
   if (place.kind === 'each') {
     e.code.get(place.addresses[e.group]!).lane('i32x4.extract_lane', lane);
-    return 0;
+    return place.offset;
   }
   e.code.get(place.local);
-  return place.offset + reach(e, place.stride, lane);
+  return place.kind === 'apart' ? place.steps[4 * e.group + lane]! : place.offset + reach(e, place.stride, lane);
+}
+
+/** Four elements of 32 bits within 16 bytes of the range: where those begin, and which of the four each thread has. */
+interface Quad {
+  start: number;
+  lanes: readonly [number, number, number, number];
+}
+
+function quadOf(e: LaneEmitter, place: Place, size: number): Quad | undefined {
+  if (place.kind !== 'apart' || size !== 4 || place.bytes < 16) return undefined;
+  const steps = place.steps.slice(4 * e.group, 4 * e.group + 4);
+  const start = Math.min(...steps, place.bytes - 16);
+  if (steps.some(step => step - start > 12)) return undefined;
+  return { start, lanes: steps.map(step => (step - start) / 4) as [number, number, number, number] };
 }
 
 function readGroup(e: LaneEmitter, found: Access, place: Place): void {
@@ -197,8 +292,12 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     return;
   }
   const rows = e.temps(size / 4);
+  const quad = quadOf(e, place, size);
   rows.forEach((row, index) => {
-    if (near) {
+    if (quad && place.kind === 'apart') {
+      code.get(place.local).memory('v128.load', quad.start);
+      if (quad.lanes.some((from, lane) => from !== lane)) code.tee(row).get(row).shuffle(quad.lanes);
+    } else if (near) {
       code.get(near.local).memory('v128.load', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
@@ -258,6 +357,8 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     transpose(e, index => { code.get(rows[index]!); }, pop);
   }
 }
+
+const inverse = (lanes: Quad['lanes']): Quad['lanes'] => [0, 1, 2, 3].map(to => lanes.indexOf(to)) as [number, number, number, number];
 
 /** Four rows of four become four columns. */
 function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: number) => void): void {
@@ -364,8 +465,13 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
   } else {
     transpose(e, push, set);
   }
+  const quad = quadOf(e, place, size);
   rows.forEach((row, index) => {
-    if (near) {
+    if (quad && place.kind === 'apart' && new Set(quad.lanes).size === 4) {
+      code.get(place.local).get(row);
+      if (quad.lanes.some((to, lane) => to !== lane)) code.get(row).shuffle(inverse(quad.lanes));
+      code.memory('v128.store', quad.start);
+    } else if (near) {
       code.get(near.local).get(row).memory('v128.store', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
@@ -383,27 +489,44 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
 // ---- checks
 
 /** Pushes the truth of: every thread's address is good. */
-function check(e: LaneEmitter, found: Access): Place {
-  const { code } = e;
-  const { address, log2, shared, size, stride, wide } = found;
+export function check(e: LaneEmitter, found: Access): Place {
+  const { address, log2, shared, size, stride, steps, wide } = found;
+  if (stride === undefined && steps?.every(step => step % size === 0)) return checkApart(e, found, steps);
   if (stride === undefined || stride % size !== 0) {
     const addresses = e.temps(e.groups);
     checkAll(e, found, addresses);
-    return { kind: 'each', addresses };
+    return { kind: 'each', addresses, offset: 0 };
   }
   const span = (e.width - 1) * stride;
-  const start = address.offset + Math.min(span, 0);
-  const local = e.temp('i32');
-  const whole = wide ? e.temp('i64') : local;
+  const local = pushStart(e, address, Math.min(span, 0), wide);
+  testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
+  local.settle();
+  return { kind: 'range', local: local.place, offset: -Math.min(span, 0), stride };
+}
+
+/** The same for addresses at known distances, as one range. */
+function checkApart(e: LaneEmitter, { address, log2, shared, size, wide }: Access, steps: readonly number[]): Place {
+  const least = Math.min(...steps);
+  const bytes = Math.max(...steps) - least + size;
+  const local = pushStart(e, address, least, wide);
+  testPlace(e, shared, log2, wide, bytes / size);
+  local.settle();
+  return { kind: 'apart', local: local.place, steps: steps.map(step => step - least), bytes };
+}
+
+/** Pushes the address of a range's first byte. `place` is its local once it has been settled. */
+function pushStart(e: LaneEmitter, address: Access['address'], by: number, wide: boolean): { place: number; settle: () => void } {
+  const { code } = e;
+  const place = e.temp('i32');
+  const whole = wide ? e.temp('i64') : place;
+  const start = address.offset + by;
   code.get(e.registerLocal(address.base!));
   if (start) {
     if (wide) code.i64(start).op('i64.add');
     else code.i32(start).op('i32.add');
   }
   code.tee(whole);
-  testPlace(e, shared, log2, wide, Math.abs(span) / size + 1);
-  if (wide) code.get(whole).op('i32.wrap_i64').set(local);
-  return { kind: 'range', local, offset: -Math.min(span, 0), stride };
+  return { place, settle: () => { if (wide) code.get(whole).op('i32.wrap_i64').set(place); } };
 }
 
 /** Makes the address on the stack a truth: `count` elements from it on are aligned and within what may be touched. */
@@ -431,7 +554,7 @@ export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: b
 function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): number {
   const all = elementsOf(e, shared, log2);
   const type = wide ? 'i64' : 'i32';
-  return e.hoist(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
+  return e.keep(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
     code.get(all).i64(count - 1).op('i64.sub').i64(0).get(all).i64(count - 1).op('i64.gt_u').op('select');
     if (!wide) code.op('i32.wrap_i64');
   });
@@ -521,18 +644,18 @@ const copies: Record<number, readonly [load: string, store: string]> = {
 };
 
 /** Threads whose bits are set, in order, up to the first fault: whether there was one. */
-const oneByOneText = (what: 'load' | 'store', size: number): string => {
+const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): string => {
   const log2 = Math.log2(size);
   const [load, store] = copies[size]!;
   const packed = `(i32.add $room (i32.shl $lane ${log2}))`;
   return `
-(func $lanes_${what}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements i64) (result i32)
+(func $lanes_${what}${steps ? '_steps' : ''}_${size} (param $ctx $thread $room $bits $line i32) (param $low $elements ${steps ? '$first $step $mask ' : ''}i64) (result i32)
   (local $lane i32) (local $address i64)
   (block $done (loop $each
     (br_if $done (i32.eqz $bits))
     (local.set $lane (i32.ctz $bits))
     (local.set $bits (i32.and $bits (i32.sub $bits 1)))
-    (local.set $address (i64.load (i32.add $room (i32.shl $lane 3))))
+    (local.set $address ${steps ? '(i64.and (i64.add $first (i64.mul $step (i64.extend_i32_u $lane))) $mask)' : '(i64.load (i32.add $room (i32.shl $lane 3)))'})
     (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
       (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
       (return 1)))
@@ -542,4 +665,4 @@ const oneByOneText = (what: 'load' | 'store', size: number): string => {
   0)`;
 };
 
-export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [oneByOneText('load', size), oneByOneText('store', size)]).join('\n');
+export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [false, true].flatMap(steps => [oneByOneText('load', size, steps), oneByOneText('store', size, steps)])).join('\n');

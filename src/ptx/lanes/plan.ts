@@ -11,7 +11,9 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
-import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread } from './spread.js';
+import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread, sameSpread } from './spread.js';
+import { isIndependentLoop } from './independent-loops.js';
+import { isKnown } from './pattern.js';
 import type { Spread } from './spread.js';
 
 /** Larger kernels stay with the scalar back end: analysis and code would grow out of proportion. */
@@ -20,6 +22,8 @@ const MOST_BLOCKS = 800;
 
 export interface LanePlan {
   spread(register: Register): Spread;
+  /** What a varying register holds in each lane, where that is always the same. */
+  constants(register: Register): readonly number[] | undefined;
   /** The value of a register that holds the same literal all the time. */
   literal(register: Register): number | undefined;
   /** Spread of what an instruction writes, before it is merged with other definitions. */
@@ -34,6 +38,10 @@ export interface LanePlan {
   leaves(block: number): boolean;
   /** Threads that wait elsewhere while this block runs still need their value of the register. */
   keeps(block: number, register: Register): boolean;
+  /** Blocks outside a loop at which threads may wait while others go round in it. */
+  waitingOut(loop: Region): number[];
+  /** Every loop comes to its end, or goes round for ever, whatever other threads do. */
+  independent: boolean;
   /** All threads of a unit that are still there are suspended and resumed together, always. */
   together: boolean;
 }
@@ -73,18 +81,37 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const define = (register: Register, spread: Spread): boolean => {
     const known = spreads[register.id];
     const next = forced.has(register.id) ? VARYING : known ? meet(known, spread) : spread;
-    if (known && known.stride === next.stride && known.aligned === next.aligned) return false;
+    if (known && sameSpread(known, next)) return false;
     spreads[register.id] = next;
     return true;
   };
+  /** Registers that step by one from a first thread of any number, where each block begins; elsewhere such a step is aligned. */
+  const loose = new Map(order.map(index => [index, new Set<number>()]));
+  const results = new Map<Inst, Spread>();
   const propagate = (): void => {
     for (let changed = true; changed;) {
       changed = false;
       for (const block of reached) {
+        const here = new Set(loose.get(block.index));
+        const of = (register: Register): Spread | undefined => {
+          const spread = spreads[register.id];
+          return spread?.stride === 1 ? { ...spread, aligned: !here.has(register.id) } : spread;
+        };
         for (const inst of block.insts) {
-          if (!inst.defs.length) continue;
-          const spread = resultSpread(inst, spreadOf, wraps, width);
-          if (spread) for (const register of inst.defs) changed = define(register, spread) || changed;
+          const spread = resultSpread(inst, of, wraps, width);
+          if (!spread) continue;
+          results.set(inst, spread);
+          for (const register of inst.defs) {
+            changed = define(register, spread) || changed;
+            if (!spread.aligned) here.add(register.id);
+            else if (!inst.predicate) here.delete(register.id);
+          }
+        }
+        for (const to of successors(block)) {
+          const there = loose.get(to)!;
+          const before = there.size;
+          for (const id of here) there.add(id);
+          changed ||= there.size > before;
         }
         // What a cut writes comes from other threads.
         if (block.ending.kind === 'cut') for (const register of block.ending.inst.defs) changed = define(register, VARYING) || changed;
@@ -110,11 +137,17 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     }
     return false;
   };
+  const independent = new Map<Region, boolean>();
+  const isIndependent = (loop: Region): boolean => {
+    let known = independent.get(loop);
+    if (known === undefined) independent.set(loop, known = isIndependentLoop(blocks, loop));
+    return known;
+  };
   /** Every suspension takes all threads of the group that are still there, and none can be released alone. */
   const together = (): boolean => reached.every(block => {
     const { ending } = block;
     const convergent = alone[position[block.index]!] === 0;
-    if (successors(block).some(to => position[to]! <= position[block.index]!) && !convergent) return false;
+    if (!convergent && successors(block).some(to => position[to]! <= position[block.index]! && !isIndependent(shape.regionOf(to)))) return false;
     if (ending.kind !== 'cut') return true;
     // The mask of a warp operation is its last operand; a barrier's number and count are its first and second.
     const { args, mnemonic, modifiers } = ending.inst;
@@ -155,7 +188,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     const force = (register: Register): void => {
       if (forced.has(register.id)) return;
       forced.add(register.id);
-      if (spreads[register.id]?.stride === undefined) return;
+      const known = spreads[register.id];
+      if (known?.stride === undefined && !known?.pattern && known?.low === undefined) return;
       spreads[register.id] = VARYING;
       changed = true;
     };
@@ -169,12 +203,21 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   return {
     spread: register => spreads[register.id] ?? UNIFORM,
     literal: register => literals.get(register.id),
-    result: inst => resultSpread(inst, register => spreads[register.id] ?? UNIFORM, wraps, width) ?? UNIFORM,
+    constants: register => {
+      const { stride, pattern } = spreads[register.id] ?? UNIFORM;
+      return stride === undefined && pattern && isKnown(pattern) ? pattern.offsets.map(value => value | 0) : undefined;
+    },
+    result: inst => results.get(inst) ?? UNIFORM,
     convergent: block => alone[position[block]!] === 0,
     parts: block => parting[block] === 1,
     waitsAt: block => intervals.has(block),
     leaves,
     keeps,
+    waitingOut: loop => {
+      const { start, end } = extent(loop);
+      return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
+    },
+    independent: [...shape.loopHeaders].every(header => isIndependent(shape.regionOf(header))),
     together: together(),
   };
 }

@@ -7,21 +7,38 @@ import { successors } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
+import type { Region } from '../analysis/regions.js';
 
 export interface Spills {
   /** Registers to write when threads are suspended before an entry. */
   saved(entry: number): readonly Register[];
+  /** Registers to write at the end of a block: what it leads to is a loop that suspends threads and leaves them alone. */
+  early(block: number): readonly Register[];
   /** Registers to read, or to compute again, when threads go on at an entry. */
   needed(entry: number): readonly Register[];
 }
 
-export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean): Spills {
+export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean, loops: readonly Region[]): Spills {
   const position = new Map(order.map((block, index) => [block, index]));
   const isEntry = new Set(entries);
   /** Entries before which a block may suspend its threads. */
   const suspends = (block: Block): number[] => successors(block).filter(to =>
     isEntry.has(to) && (block.ending.kind === 'cut' || position.get(to)! <= position.get(block.index)!));
   const reached = order.map(index => blocks[index]!);
+
+  // What a loop does not write is written to its cells before the loop, not each time that threads wait in it.
+  const ahead = new Map<number, { members: ReadonlySet<number>; registers: Set<Register> }>();
+  for (const { header, members } of loops) {
+    if (!reached.some(block => members.has(block.index) && block.ending.kind === 'cut' && suspends(block).length)) continue;
+    const kept = new Set(liveness.liveIn(header).filter(inFrame));
+    for (const index of members) for (const inst of instructionsOf(blocks[index]!)) for (const register of inst.defs) kept.delete(register);
+    ahead.set(header, { members, registers: kept });
+  }
+  /** Registers that are written before an edge is taken. */
+  const aheadOf = (from: number, to: number): ReadonlySet<Register> | undefined => {
+    const loop = ahead.get(to);
+    return loop && !loop.members.has(from) ? loop.registers : undefined;
+  };
 
   // Forward: registers that may differ from their cells.
   const changed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
@@ -40,7 +57,8 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
       for (const to of successors(block)) {
         const into = changed.get(to)!;
         const before = into.size;
-        for (const register of out) into.add(register);
+        const written = aheadOf(block.index, to);
+        for (const register of out) if (!written?.has(register)) into.add(register);
         if (into.size > before && position.get(to)! <= position.get(block.index)!) grows = true;
       }
     }
@@ -56,6 +74,11 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
     }
   }
 
+  const early = (block: Block): Register[] => {
+    const out = leaving.get(block.index)!;
+    return [...new Set(successors(block).flatMap(to => [...aheadOf(block.index, to) ?? []]))].filter(register => out.has(register));
+  };
+
   // Backward: what a turn may use, the writing of cells included.
   const needed = new Map(reached.map(({ index }) => [index, new Set<Register>()]));
   for (let grows = true; grows;) {
@@ -64,6 +87,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
       const live = new Set<Register>();
       if (block.ending.kind !== 'cut' || passes(block.ending.inst)) for (const to of successors(block)) for (const register of needed.get(to)!) live.add(register);
       for (const entry of suspends(block)) for (const register of saved.get(entry)!) live.add(register);
+      for (const register of early(block)) live.add(register);
       for (const inst of [...instructionsOf(block)].reverse()) {
         if (inst !== ('inst' in block.ending ? block.ending.inst : undefined)) for (const register of inst.defs) live.delete(register);
         for (const register of inst.uses) live.add(register);
@@ -77,6 +101,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   }
   return {
     saved: entry => [...saved.get(entry)!],
+    early: block => early(blocks[block]!),
     needed: entry => liveness.liveIn(entry).filter(register => needed.get(entry)!.has(register)),
   };
 }

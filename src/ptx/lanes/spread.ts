@@ -4,12 +4,18 @@
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { argPattern, commonPattern, evenStep, relative, resultPattern, samePattern } from './pattern.js';
+import type { Pattern } from './pattern.js';
 
 /** What a thread has more than the thread before it; `undefined` where there is no such number. */
 export interface Spread {
   stride: number | undefined;
   /** With stride 1: the unit's first thread has a multiple of as many as it has threads. */
   aligned: boolean;
+  /** What is known of integers and predicates beyond an even step, or instead of one. */
+  pattern?: Pattern;
+  /** Where there is no step: how many of the lowest bits the values differ in, if not in all. */
+  low?: number;
 }
 
 export const UNIFORM: Spread = { stride: 0, aligned: false };
@@ -79,8 +85,42 @@ export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Registe
     if (!predicate) return undefined;
     if (predicate.stride !== 0) return VARYING;
   }
-  if (same.stride === 0) return PURE.has(inst.mnemonic) || IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
-  return PURE.has(inst.mnemonic) ? affine(inst, sources, of, wraps, width) : VARYING;
+  if (!PURE.has(inst.mnemonic)) return same.stride === 0 && IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
+  return patterned(same.stride === 0 ? UNIFORM : affine(inst, sources, of, wraps, width), patternOf(inst, sources, of, width));
+}
+
+/** What is known of the step and of the pattern, together. */
+function patterned(spread: Spread, pattern: Pattern | undefined): Spread {
+  if (!pattern) return spread;
+  const { stride = evenStep(pattern), aligned, low } = spread;
+  const starts = stride === 1 && pattern.modulus >= pattern.offsets.length && pattern.offsets[0] === 0;
+  return { stride, aligned: aligned || starts, pattern, ...low ? { low } : {} };
+}
+
+/** The pattern of a register whose spread is known. */
+function registerPattern({ stride, aligned, pattern }: Spread, width: number): Pattern | undefined {
+  if (aligned && stride === 1 && !pattern?.modulus) return { offsets: Array.from({ length: width }, (_, lane) => lane), modulus: width, origin: undefined };
+  if (pattern || stride === undefined) return pattern;
+  return { offsets: Array.from({ length: width }, (_, lane) => lane * stride), modulus: stride ? 0 : 1, origin: undefined };
+}
+
+function patternOf(inst: Inst, sources: readonly Arg[], of: SpreadOf, width: number): Pattern | undefined {
+  const target = inst.args[0];
+  if (target?.kind !== 'register' || inst.defs.length !== 1 || inst.modifiers.some(word => word === 'sat' || word === 'cc' || word === 'hi')) return undefined;
+  const own = target.register.type;
+  const types = typesOf(inst);
+  const type = types.at(-1) ?? own;
+  const integer = ({ kind, bits }: ScalarType): boolean => kind !== 'float' && (bits === 32 || bits === 64);
+  if (own.kind === 'predicate' ? type.kind === 'float' : !integer(own) || !types.every(integer)) return undefined;
+  // Registers of other widths than the instruction's are cut or widened.
+  const fits = sources.every(arg => arg.kind !== 'register' || arg.register.type.bits === type.bits || (inst.mnemonic === 'mad' && arg === sources[2]));
+  const result = inst.modifiers.includes('wide') ? 64 : types.length > 1 ? types[0]!.bits : own.kind === 'predicate' ? 1 : type.bits;
+  if (!fits || result !== own.bits) return undefined;
+  const source = (index: number): Pattern | undefined => argPattern(sources[index], width, ({ register }) => {
+    const spread = of(register);
+    return spread && registerPattern(spread, width);
+  });
+  return resultPattern(inst, source, own.bits, type.bits, type.kind === 'signed');
 }
 
 function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread {
@@ -128,20 +168,27 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
     }
     case 'shr': {
       const count = literal(sources[1]);
-      return spreads[0]?.aligned && count !== undefined && 2 ** count >= width ? UNIFORM : VARYING;
+      const low = count === undefined ? undefined : lowBits(spreads[0], width);
+      return low === undefined ? VARYING : inLowBits(low - count!);
     }
     case 'and': {
       for (const [value, other] of [[0, 1], [1, 0]] as const) {
         const mask = literal(sources[other]);
-        if (!spreads[value]?.aligned || mask === undefined) continue;
-        if ((mask & (width - 1)) === width - 1) return make(1, true);
-        if ((mask & (width - 1)) === 0) return UNIFORM;
+        const low = lowBits(spreads[value], width);
+        if (low === undefined || mask === undefined) continue;
+        if (spreads[value]!.aligned && (mask & (width - 1)) === width - 1) return make(1, true);
+        return mask % 2 ** low === 0 ? UNIFORM : inLowBits(low);
       }
       return VARYING;
     }
     default: return VARYING;
   }
 }
+
+/** Number of lowest bits in which the values differ. */
+const lowBits = (spread: Spread | undefined, width: number): number | undefined => spread?.aligned ? Math.log2(width) : spread?.low;
+
+const inLowBits = (low: number): Spread => low > 0 ? { ...VARYING, low } : UNIFORM;
 
 /** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
 function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
@@ -155,10 +202,21 @@ function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, wi
   }
 }
 
-/** The best description that covers both. */
+/** The best description that covers both; where it is aligned is another question. */
 export function meet(a: Spread, b: Spread): Spread {
   if (a.stride !== b.stride) return VARYING;
-  return a.aligned === b.aligned ? a : { stride: a.stride, aligned: false };
+  const pattern = commonPattern(a.pattern, b.pattern);
+  const low = a.low === undefined || b.low === undefined ? undefined : Math.max(a.low, b.low);
+  return { stride: a.stride, aligned: a.aligned && b.aligned, ...pattern ? { pattern } : {}, ...low ? { low } : {} };
+}
+
+export const sameSpread = (a: Spread, b: Spread): boolean =>
+  a.stride === b.stride && a.aligned === b.aligned && a.low === b.low && samePattern(a.pattern, b.pattern);
+
+/** What each thread of a unit has more than the first; absent where it may be anything. */
+export function steps({ stride, pattern }: Spread, width: number): readonly number[] | undefined {
+  if (stride !== undefined) return Array.from({ length: width }, (_, lane) => lane * stride);
+  return pattern && relative(pattern);
 }
 
 /** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */

@@ -28,8 +28,15 @@ export interface UncheckedRun {
   stores: boolean;
 }
 
+/** An access and its place in the block. */
+export interface FoundAccess {
+  index: number;
+  inst: Inst;
+  found: Access;
+}
+
 export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | undefined {
-  const accesses: { index: number; inst: Inst; found: Access }[] = [];
+  const accesses: FoundAccess[] = [];
   const definedAt = new Map<number, number>();
   block.insts.forEach((inst, index) => {
     const found = accessOf(e, inst);
@@ -45,10 +52,14 @@ export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | u
     if (count > best.count) best = { from, count };
   }
   if (best.count < LEAST_ACCESSES) return undefined;
+  return { from: best.from, ...rangesOf(e, accesses.filter(({ index }, at) => index >= best.from && ready[at]! <= best.from)) };
+}
+
+/** The ranges of accesses through registers that do not change between them. */
+export function rangesOf(e: LaneEmitter, accesses: readonly FoundAccess[]): Pick<UncheckedRun, 'ranges' | 'stores'> {
   const ranges = new Map<string, Range>();
   let stores = false;
-  accesses.forEach(({ index, inst, found }, at) => {
-    if (index < best.from || ready[at]! > best.from) return;
+  for (const { inst, found } of accesses) {
     const { address, log2, shared, size, stride, wide } = found;
     const base = address.base!;
     const key = `${base.id} ${shared} ${log2}`;
@@ -57,18 +68,18 @@ export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | u
     if (!range) {
       ranges.set(key, { base, shared, wide, log2, start: address.offset, end, accesses: [{ inst, offset: address.offset }] });
     } else {
-      if ((address.offset - range.start) % 2 ** log2) return;
+      if ((address.offset - range.start) % 2 ** log2) continue;
       range.start = Math.min(range.start, address.offset);
       range.end = Math.max(range.end, end);
       range.accesses.push({ inst, offset: address.offset });
     }
     if (inst.mnemonic === 'st') stores = true;
-  });
-  return { from: best.from, ranges: [...ranges.values()], stores };
+  }
+  return { ranges: [...ranges.values()], stores };
 }
 
 /** Plain accesses whose addresses are equal or neighbours. */
-function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
+export function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
   if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return undefined;
   const stores = inst.mnemonic === 'st';
   if (inst.predicate) return undefined;
@@ -99,7 +110,7 @@ export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: 
     for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
   });
   if (run.stores) {
-    e.pushAll(e.active);
+    e.pushEveryone();
     code.op('i32.and');
   }
   return places;

@@ -159,7 +159,7 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
     });
     // Who would read a thread that is not there reads itself.
     if (!result) return;
-    e.pushAll(e.active);
+    e.pushEveryone();
     code.op('i32.eqz');
     e.when(() => {
       e.eachGroup(group => {

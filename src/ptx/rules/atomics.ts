@@ -15,8 +15,8 @@ import { asOne } from './wide-access.js';
 
 const B64 = scalarType('b64');
 const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
-const OPERATIONS = ['add', 'and', 'or', 'xor', 'exch', 'cas', 'min', 'max', 'inc', 'dec'] as const;
-type Operation = typeof OPERATIONS[number];
+export const OPERATIONS = ['add', 'and', 'or', 'xor', 'exch', 'cas', 'min', 'max', 'inc', 'dec'] as const;
+export type Operation = typeof OPERATIONS[number];
 
 function atomic(e: Emitter): void {
   const { code } = e;

@@ -4,7 +4,7 @@ const horner = (variable: string, coefficients: readonly number[]): string =>
   coefficients.slice(0, -1).reduceRight((inner, coefficient) => `(f64.add ${coefficient}d (f64.mul ${variable} ${inner}))`, `${coefficients.at(-1)!}d`);
 
 const factorial = (n: number): number => n < 2 ? 1 : n * factorial(n - 1);
-const exp2Series = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
+export const EXP2_SERIES = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
 /** log2(m) = 2/ln2 * (s + s^3/3 + …), s = (m-1)/(m+1) */
 const log2Series = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 1));
 const sinSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
@@ -18,7 +18,7 @@ export const APPROXIMATION_FUNCTIONS = `
   (if (f64.lt $x -1000d) (then (return 0d)))
   (local.set $n (f64.nearest $x))
   (local.set $x (f64.sub $x $n))
-  (f64.mul ${horner('$x', exp2Series)}
+  (f64.mul ${horner('$x', EXP2_SERIES)}
     (f64.reinterpret_i64 (i64.shl (i64.add (i64.trunc_sat_f64_s $n) 1023L) 52L))))
 
 (func $log2 (param $x f64) (result f64) (local $bits $e i64) (local $s $s2 f64)

@@ -1,7 +1,9 @@
 // All run-time functions, parsed once when the first module is compiled.
 
 import { CTX } from '../context.js';
+import { PASS_FUNCTIONS } from '../lanes/block-passes.js';
 import { LANE_FUNCTIONS } from '../lanes/memory.js';
+import { VECTOR_CALL_FUNCTIONS } from '../lanes/vector-calls.js';
 import { CHECKED_COPY_FUNCTIONS, COPY_FUNCTIONS } from '../rules/async-copy.js';
 import { WIDE_ACCESS_FUNCTIONS } from '../rules/wide-access.js';
 import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
@@ -35,6 +37,6 @@ let watched: ReadonlyMap<string, WatFunction> | undefined;
 export function runtimeLibrary(check: boolean): ReadonlyMap<string, WatFunction> {
   if (check) return watched ??= new Map([...runtimeLibrary(false), ...[CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn] as const)]);
   parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
+    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS, PASS_FUNCTIONS, VECTOR_CALL_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
   return parsed;
 }

@@ -197,6 +197,13 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
         code.lane(head, lane);
         return;
       }
+      case 'i8x16.shuffle': {
+        // Of four lanes of 32 bits, as everywhere in this compiler.
+        const lanes = rest.splice(0, 4).map(Number) as [number, number, number, number];
+        rest.forEach(emit);
+        code.shuffle(lanes);
+        return;
+      }
       case 'memory.fill': rest.forEach(emit); code.op(head).byte(0); return;
       case 'memory.copy': rest.forEach(emit); code.op(head).byte(0).byte(0); return;
     }

@@ -42,9 +42,9 @@ const MOST_BLOCKS = 2 ** 31 - 4096;
 const BLOCKS_PER_STEP = 64;
 
 /** How many blocks of a row one call runs. */
-function together({ func, gridX, started }: GridState): number {
+function together({ func, code, gridX, started }: GridState): number {
   let count = 1;
-  if (!func.kernel.runsOn) return count;
+  if (!code.runsOn) return count;
   while (count < func.stride && gridX % (2 * count) === 0 && started % (2 * count) === 0) count *= 2;
   return count;
 }

@@ -99,6 +99,8 @@ export class Worksite {
           entry = this.turnOver(at, entry);
         }
       } else if (status === STATUS.yielded) {
+        // Of several blocks some may have ended.
+        Atomics.add(words, at + JOB.finished, blocks - 1 - this.viewOf(address)[(address + CTX.further) >>> 2]!);
         this.look();
         entry = this.afterYield(at, entry);
         if (stay.leave(job)) {

@@ -20,6 +20,8 @@ export interface KernelCode {
   /** Of its export in the module. */
   readonly index: number;
   readonly run: RunBlock;
+  /** One call runs several blocks if asked for. */
+  readonly runsOn: boolean;
   /** Bytes of scratch for a block. */
   blockBytes(threads: number): number;
 }
@@ -74,6 +76,7 @@ export class KernelCodes {
       module: { wasm, dataAddress, hostImports: [], exportNames: [lanes.exportName] },
       index: 0,
       run: exports[lanes.exportName] as RunBlock,
+      runsOn: lanes.runsOn,
       blockBytes: (threads) => lanes.blockBytes(threads),
     };
   }

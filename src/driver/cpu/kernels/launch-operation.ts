@@ -117,8 +117,7 @@ export class LaunchOperation extends Operation {
       return STEP.fault;
     }
     this.stamp(this.current!, time);
-    const { run } = this.code;
-    const { runsOn } = func.kernel;
+    const { run, runsOn } = this.code;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
@@ -152,6 +151,8 @@ export class LaunchOperation extends Operation {
         context.raise(result, detail, reports);
         return STEP.fault;
       } else {
+        // Of several blocks some may have ended.
+        this.finished += blocks - 1 - context.memory.words[(slot.address + CTX.further) >>> 2]!;
         this.yieldBlock(slot);
         this.blocksThisStep = 0;
         return STEP.more;

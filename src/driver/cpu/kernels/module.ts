@@ -134,7 +134,7 @@ export class CpuModule implements CodeModule {
       const { machine } = this.context;
       known = new KernelFunction(machine.newHandle(), this, kernel, {
         module: this, index: this.compiled.kernels.indexOf(kernel), run: this.exports[kernel.exportName] as RunBlock,
-        blockBytes: (threads) => kernel.blockBytes(threads),
+        runsOn: kernel.runsOn, blockBytes: (threads) => kernel.blockBytes(threads),
       });
       this.functions.set(name, known);
       machine.functions.set(known.handle, known);

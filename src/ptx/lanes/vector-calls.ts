@@ -1,0 +1,125 @@
+// Vector forms that are too long to be written out for every group: the unit's values go through memory, and one call
+// makes all results, bit for bit those of the scalar functions in runtime/.
+
+import type { Arg } from '../analysis/program.js';
+import { EXP2_SERIES } from '../runtime/approximations.js';
+import { ROUNDING } from '../runtime/floats.js';
+import { scalarType } from '../scalar-types.js';
+import { fits, floatOperand, floatResult, only } from './arithmetic.js';
+import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+
+const F32 = scalarType('f32');
+
+/** Calls a function for all groups of some operands; it finds them one after the other, and leaves its results where the first was. */
+function callForAll(e: LaneEmitter, operands: readonly Arg[], call: (room: number) => void): void {
+  const { code, groups } = e;
+  const room = e.temp('i32');
+  e.pushRoom(16 * groups * operands.length);
+  code.set(room);
+  operands.forEach((arg, index) => {
+    e.eachGroup(group => {
+      e.scoped(() => {
+        code.get(room);
+        floatOperand(e, arg, F32, 0);
+        code.memory('v128.store', 16 * (index * groups + group));
+      });
+    });
+  });
+  call(room);
+  e.eachGroup(group => {
+    e.scoped(() => {
+      code.get(room).memory('v128.load', 16 * group);
+      floatResult(e, F32, 0);
+    });
+  });
+}
+
+const isSingle = (e: LaneEmitter): boolean => e.types().length === 1 && e.types()[0] === F32;
+
+const exponential: LaneRule = e => {
+  if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
+  callForAll(e, [e.inst.args[1]!], room => {
+    e.code.get(room).i32(e.groups);
+    e.call('exp2_lanes');
+  });
+  return true;
+};
+
+/** fma that rounds in a direction, as it stands in every expf. */
+const directed: LaneRule = e => {
+  const mode = e.oneOf('rz', 'rm', 'rp');
+  if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
+  callForAll(e, e.inst.args.slice(1), room => {
+    e.code.get(room).i32(e.groups).i32(ROUNDING[mode]);
+    e.call('fma_directed_lanes');
+  });
+  return true;
+};
+
+export const CALLED: readonly (readonly [string, LaneRule])[] = [['ex2', exponential], ['fma', directed], ['mad', directed]];
+
+const series = EXP2_SERIES.slice(0, -1).reduceRight(
+  (inner, coefficient) => `(f64x2.add (f64x2.splat ${coefficient}d) (f64x2.mul $x ${inner}))`, `(f64x2.splat ${EXP2_SERIES.at(-1)!}d)`);
+
+export const VECTOR_CALL_FUNCTIONS = `
+;; exp2 of two: beyond the bounds a single is infinite or zero, and the power is still one of a double.
+(func $exp2_two (param $x v128) (result v128) (local $n v128)
+  (local.set $x (f64x2.pmax (f64x2.pmin $x (f64x2.splat 1000d)) (f64x2.splat -1000d)))
+  (local.set $n (f64x2.nearest $x))
+  (local.set $x (f64x2.sub $x $n))
+  ;; 1.5 * 2^52: the sum's low bits are the integer.
+  (f64x2.mul ${series}
+    (i64x2.shl (i64x2.add (f64x2.add $n (f64x2.splat 6755399441055744d)) (i64x2.splat 1023L)) 52)))
+
+(func $exp2_lanes (param $at $count i32) (local $x v128)
+  (loop $each
+    (local.set $x (v128.load $at))
+    (v128.store $at (i8x16.shuffle 0 1 4 5
+      (f32x4.demote_f64x2_zero (call $exp2_two (f64x2.promote_low_f32x4 $x)))
+      (f32x4.demote_f64x2_zero (call $exp2_two (f64x2.promote_low_f32x4 (i8x16.shuffle 2 3 2 3 $x $x))))))
+    (local.set $at (i32.add $at 16))
+    (local.set $count (i32.sub $count 1))
+    (br_if $each $count)))
+
+;; As fma_directed_f32, of the two low lanes.
+(func $fma_directed_two (param $a $b $c v128) (param $mode i32) (result v128) (local $p $s $t $e $r $d $down $step $negative v128)
+  (local.set $p (f64x2.mul (f64x2.promote_low_f32x4 $a) (f64x2.promote_low_f32x4 $b)))
+  (local.set $d (f64x2.promote_low_f32x4 $c))
+  (local.set $s (f64x2.add $p $d))
+  (local.set $t (f64x2.sub $s $p))
+  (local.set $e (f64x2.add (f64x2.sub $p (f64x2.sub $s $t)) (f64x2.sub $d $t)))
+  ;; An exact zero from unlike signs is -0 when rounding down.
+  (if (i32.eq $mode ${ROUNDING.rm}) (then
+    (local.set $s (v128.or $s (v128.and (f64x2.eq $s (f64x2.splat 0d)) (v128.and (v128.xor $p $d) (i64x2.splat 0x8000000000000000L)))))))
+  (local.set $r (f32x4.demote_f64x2_zero $s))
+  (local.set $d (f64x2.promote_low_f32x4 $r))
+  (local.set $negative (i32x4.shr_s $r 31))
+  (local.set $down (if (result v128) (i32.eq $mode ${ROUNDING.rz}) (then (v128.not $negative)) (else (i32x4.splat (i32.sub 0 (i32.eq $mode ${ROUNDING.rm}))))))
+  ;; Those whose nearest single lies on the wrong side of the exact sum take one step.
+  (local.set $t (f64x2.eq $d $s))
+  (local.set $step (v128.and (f64x2.lt (f64x2.abs $s) (f64x2.splat (f64.const inf))) (v128.bitselect
+    (v128.or (f64x2.gt $d $s) (v128.and $t (f64x2.lt $e (f64x2.splat 0d))))
+    (v128.or (f64x2.lt $d $s) (v128.and $t (f64x2.gt $e (f64x2.splat 0d))))
+    (i8x16.shuffle 0 0 1 1 $down $down))))
+  (v128.bitselect
+    (v128.bitselect
+      (v128.or (i32x4.splat 1) (v128.and $down (i32x4.splat 0x80000000)))
+      (i32x4.add $r (v128.or (v128.xor $down $negative) (i32x4.splat 1)))
+      (f32x4.eq $r (f32x4.splat 0f)))
+    $r
+    (i8x16.shuffle 0 2 0 2 $step $step)))
+
+;; Of so many groups, whose operands lie as many groups apart.
+(func $fma_directed_lanes (param $at $count $mode i32) (local $apart $end i32) (local $a $b $c v128)
+  (local.set $apart (i32.shl $count 4))
+  (local.set $end (i32.add $at $apart))
+  (loop $each
+    (local.set $a (v128.load $at))
+    (local.set $b (v128.load (i32.add $at $apart)))
+    (local.set $c (v128.load (i32.add $at (i32.shl $apart 1))))
+    (v128.store $at (i8x16.shuffle 0 1 4 5
+      (call $fma_directed_two $a $b $c $mode)
+      (call $fma_directed_two (i8x16.shuffle 2 3 2 3 $a $a) (i8x16.shuffle 2 3 2 3 $b $b) (i8x16.shuffle 2 3 2 3 $c $c) $mode)))
+    (local.set $at (i32.add $at 16))
+    (br_if $each (i32.lt_u $at $end))))
+`;
