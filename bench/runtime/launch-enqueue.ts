@@ -4,6 +4,9 @@ import { performance } from 'node:perf_hooks';
 import type { Benchmark } from '../benchmark.js';
 import { QUIET, Tick } from './tick.js';
 
+/** Launches before the first round: until then the engine still optimises what they run. */
+const WARM_UP = 100_000;
+
 function enqueue(burst: number, samples: number, python: boolean): Benchmark {
   const request = `enqueue ${samples} ${burst}`;
   return {
@@ -18,6 +21,7 @@ function enqueue(burst: number, samples: number, python: boolean): Benchmark {
     ],
     async start({ device }) {
       const tick = await Tick.open(device);
+      await tick.warm(WARM_UP);
       return {
         async round() {
           await tick.warm(2000);

@@ -498,7 +498,7 @@ export class Runtime {
     const cause = errorFromFailure(reports === undefined ? failure : { ...failure, message: checkMessage(reports) }, undefined);
     const again = this.config.provider === 'cpu'
       ? 'Open the device again to go on.'
-      : 'On a GPU the process cannot use the device again: restart it.';
+      : 'On a GPU the process cannot use the device again, nor any other GPU: restart it.';
     const labels = this.events.labels();
     const work = inFlight(this.shared, this.ring.position, {
       stream: (slot) => this.streamTitles.get(slot) ?? `stream ${slot}`,

@@ -4,9 +4,7 @@ import type { CudaError, DeviceName } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
 
-/** `apart`: nothing of the second device is in flight that needs the first. */
-type Ties = 'tied' | 'apart';
-const [lostName, keptName, lostMode, keptMode, ties] = process.argv.slice(2) as [DeviceName, DeviceName, 'worker', 'worker', Ties];
+const [lostName, keptName, lostMode, keptMode] = process.argv.slice(2) as [DeviceName, DeviceName, 'worker', 'worker'];
 const unhandled: string[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push((reason as CudaError).code));
 
@@ -45,12 +43,11 @@ const began = performance.now();
 const inFlight = await Promise.all([
   outcome(() => faulting),
   outcome(() => {
-    if (ties === 'apart') return undefined;
     waiting.wait(event);
     waiting.wait(a.stream);
     return waiting.sync();
   }),
-  outcome(() => (ties === 'apart' ? undefined : target.copyFrom(b.stream, source))),
+  outcome(() => target.copyFrom(b.stream, source)),
   outcome(() => back.copyFrom(a.stream, other)),
   outcome(() => {
     other.fill(free, 3);
