@@ -13,7 +13,7 @@ const PRED = scalarType('pred');
 const F32 = scalarType('f32');
 
 /** Writes code for one thread that has a mailbox, and whose warp has room for matrices. */
-export type MailEmitter = Emitter & { pushMailbox(): void; pushMatrixArea(): void };
+export type MailEmitter = Emitter & { pushMailbox(): void; pushMatrixResults(): void };
 
 /** Offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];

@@ -38,8 +38,9 @@ export interface FrameLayout {
   /** Threads can be suspended: states are kept. */
   stateful: boolean;
   mail: boolean;
-  /** Bytes per warp for its matrices. */
+  /** Bytes per warp for its matrices, and how many of them are for operands. */
   matrixBytes: number;
+  matrixOperandBytes: number;
   /** Bytes of spilled registers per thread. */
   frameBytes: number;
   localBytes: number;

@@ -19,7 +19,7 @@ import type { EntryPlace } from './waiting.js';
 import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
-import { matrixAreaBytes } from './matrix-arrivals.js';
+import { matrixRoom } from './matrix-arrivals.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
@@ -79,10 +79,12 @@ export class KernelEmitter extends ControlFlowEmitter {
         end += wide ? 8 : 4;
       }
     }
+    const rooms = cuts.map(({ ending }) => ending.kind === 'cut' ? matrixRoom(ending.inst) : { operands: 0, results: 0 });
+    const matrixOperandBytes = alignUp(Math.max(0, ...rooms.map(({ operands }) => operands)), 16);
     this.layout = {
       stateful,
       mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
-      matrixBytes: Math.max(0, ...cuts.map(({ ending }) => ending.kind === 'cut' ? matrixAreaBytes(ending.inst) : 0)),
+      matrixBytes: matrixOperandBytes + alignUp(Math.max(0, ...rooms.map(({ results }) => results)), 16), matrixOperandBytes,
       frameBytes: alignUp(end, 8),
       localBytes: alignUp(lowered.frameBytes, 16),
       callStack: callsFunctions,
@@ -115,10 +117,11 @@ export class KernelEmitter extends ControlFlowEmitter {
     });
   }
 
-  /** Pushes the address of the area for this warp's matrices. */
-  pushMatrixArea(): void {
+  /** Pushes the address of the results in this warp's area for matrices; operands stand before it. */
+  pushMatrixResults(): void {
     const base = matricesBase(this, this.layout);
-    this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(this.layout.matrixBytes).op('i32.mul').op('i32.add');
+    const { matrixBytes, matrixOperandBytes } = this.layout;
+    this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(matrixBytes).op('i32.mul').op('i32.add').i32(matrixOperandBytes).op('i32.add');
   }
 
   private localsBase(): number {

@@ -2,7 +2,6 @@
 // warp's dense matrices, waits for the warp, and reads its part of the result. The other half is in runtime/matrices.ts.
 
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
-import { alignUp } from '../analysis/data-layout.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { numberBytes } from '../matrix/element-types.js';
 import type { ElementType } from '../matrix/element-types.js';
@@ -25,26 +24,47 @@ const F64 = scalarType('f64');
 
 /** Sixteen bytes per lane. */
 const TILE_AREA_BYTES = 512;
+/** A word per lane. */
+const MOVED_BYTES = 128;
 
 export const isMatrixOperation = (mnemonic: string): boolean =>
   mnemonic === 'mma' || mnemonic === 'wmma' || mnemonic === 'ldmatrix' || mnemonic === 'stmatrix' || mnemonic === 'movmatrix';
 
-/** Where the four matrices of a product stand in the warp's area. */
-function areas(product: Product): { a: number; b: number; c: number; d: number; metadata: number; end: number } {
+/** Where the four matrices of a product stand in its part of the warp's area; metadata of sparse ones stand before them. */
+function areas(product: Product): { a: number; b: number; c: number; d: number; end: number } {
   const { m, n, k, batch, sparse } = product;
   const bytes = numberBytes(product.a.type);
-  const b = batch * m * (sparse ? k / 2 : k) * bytes;
+  const a = sparse ? METADATA_BYTES : 0;
+  const b = a + batch * m * (sparse ? k / 2 : k) * bytes;
   const c = b + batch * k * n * bytes;
   const d = c + batch * m * n * bytes;
-  const metadata = d + batch * m * n * bytes;
-  return { a: 0, b, c, d, metadata, end: metadata + (sparse ? METADATA_BYTES + m * k * bytes : 0) };
+  return { a, b, c, d, end: d + batch * m * n * bytes + (sparse ? m * k * bytes : 0) };
 }
 
-/** Bytes that a warp needs for this instruction; 0 where it is none of a warp's on matrices. */
-export function matrixAreaBytes(inst: Inst): number {
-  if (!isMatrixOperation(inst.mnemonic)) return 0;
-  const product = productOf(inst.mnemonic, inst.modifiers);
-  return product ? alignUp(areas(product).end, 16) : TILE_AREA_BYTES;
+/**
+ * Bytes that a warp needs for what its lanes bring to this instruction, and for what comes of it. A lane that has its result
+ * goes on to the next instruction and brings its part to that, while others have yet to read theirs: so results of one
+ * instruction must not stand where another one's operands do.
+ */
+export function matrixRoom(inst: Inst): { operands: number; results: number } {
+  const product = isMatrixOperation(inst.mnemonic) ? productOf(inst.mnemonic, inst.modifiers) : undefined;
+  if (product) {
+    const { d, end } = areas(product);
+    return { operands: d, results: end - d };
+  }
+  switch (inst.mnemonic) {
+    case 'ldmatrix': return { operands: 0, results: TILE_AREA_BYTES };
+    case 'stmatrix': return { operands: TILE_AREA_BYTES, results: 0 };
+    case 'movmatrix': return { operands: MOVED_BYTES, results: MOVED_BYTES };
+    default: return { operands: 0, results: 0 };
+  }
+}
+
+/** Pushes where the current instruction's part of the warp's area begins: its operands end where results begin. */
+function pushArea(e: MailEmitter): void {
+  e.pushMatrixResults();
+  const { operands } = matrixRoom(e.inst);
+  if (operands) e.code.i32(operands).op('i32.sub');
 }
 
 /** The registers of a fragment; a single one may stand without braces. */
@@ -111,7 +131,7 @@ function storeFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, lane
   const bytes = numberBytes(type);
   const address = e.temp('i32');
   pushLaneSum(e, lane, layout.lane, ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes);
-  e.pushMatrixArea();
+  pushArea(e);
   code.op('i32.add').set(address);
   const written = new Set<number>();
   const place = (index: number): number => {
@@ -151,7 +171,7 @@ function loadFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, area:
   const bytes = numberBytes(type);
   const address = e.temp('i32');
   pushLaneSum(e, laneLocal(e), layout.lane, ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes);
-  e.pushMatrixArea();
+  pushArea(e);
   code.op('i32.add').set(address);
   fragmentRegisters(e, arg, layout.registers).forEach((register, number) => {
     for (let index = 0; index < layout.width; index++) {
@@ -185,10 +205,10 @@ function productArrival(e: MailEmitter, inst: Inst): void {
   if (e.has('satfinite') && (product.a.type.as !== 'i32' || product.a.type.name === 'b1')) throw e.unsupported("modifier '.satfinite' is");
   if (sparse) {
     pushLaneSum(e, lane, [{ shift: 0, mask: 31, row: 1 }], () => 4);
-    e.pushMatrixArea();
+    pushArea(e);
     code.op('i32.add');
     e.push(e.arg(4), B32);
-    code.memory('i32.store', at.metadata);
+    code.memory('i32.store');
     arithmetic |= sparsity(e, product);
   }
   e.pushMailbox();
@@ -196,7 +216,7 @@ function productArrival(e: MailEmitter, inst: Inst): void {
   e.pushMailbox();
   code.i32(-1).memory('i32.store', MAIL.mask);
   e.pushMailbox();
-  e.pushMatrixArea();
+  pushArea(e);
   code.memory('i32.store', MAIL.value);
   e.pushMailbox();
   code.i32(k | batch << 16).memory('i32.store', MAIL.value + 4);
@@ -291,7 +311,7 @@ function tileArrival(e: MailEmitter): void {
 
 function pushTileCell(e: MailEmitter, lane: number): void {
   pushLaneSum(e, lane, [{ shift: 0, mask: 31, row: 1 }], () => 16);
-  e.pushMatrixArea();
+  pushArea(e);
   e.code.op('i32.add');
 }
 
@@ -301,7 +321,7 @@ function mailTile(e: MailEmitter, operation: string, pushAddress: () => void, fo
     [MAIL.operation, () => { code.i32(WARP_OPERATIONS[operation]!); }],
     [MAIL.mask, () => { code.i32(-1); }],
     [MAIL.value, pushAddress],
-    [MAIL.lane, () => { e.pushMatrixArea(); }],
+    [MAIL.lane, () => { pushArea(e); }],
     [MAIL.clamp, () => { code.i32(form); }],
   ];
   for (const [offset, push] of fields) {
@@ -316,7 +336,7 @@ function moveArrival(e: MailEmitter): void {
   e.argCount(2);
   if (!e.has('m8n8') || !e.has('trans') || !e.has('b16')) throw e.unsupported();
   pushLaneSum(e, laneLocal(e), [{ shift: 0, mask: 31, row: 1 }], () => 4);
-  e.pushMatrixArea();
+  pushArea(e);
   code.op('i32.add');
   e.push(e.arg(1), U32);
   code.memory('i32.store');
@@ -348,8 +368,8 @@ export function emitMatrixResult(e: MailEmitter, inst: Inst): void {
     }
     case 'movmatrix':
       pushLaneSum(e, laneLocal(e), [{ shift: 0, mask: 31, row: 1 }], () => 4);
-      e.pushMatrixArea();
-      code.op('i32.add').memory('i32.load', 128);
+      pushArea(e);
+      code.op('i32.add').memory('i32.load', MOVED_BYTES);
       e.pop(e.arg(0), B32);
       return;
     default: {

@@ -251,7 +251,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     throw this.unsupported('a call in lanes is');
   }
 
-  pushMatrixArea(): void {
+  pushMatrixResults(): void {
     throw this.unsupported('a product of matrices in lanes is');
   }
 

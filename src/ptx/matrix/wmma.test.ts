@@ -218,6 +218,18 @@ describe('ldmatrix, stmatrix, movmatrix', () => {
       ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%x];`, noise);
     for (let lane = 0; lane < 32; lane++) expect(words[4 * lane + 2]).toBe(words[4 * lane + 3]);
   });
+  // A lane that has its part of one result brings its part to the next instruction before the others have read theirs.
+  it('one after the other, and products of several shapes, do not get in each other\'s way', () => {
+    const ones = Uint8Array.from({ length: 2048 }, (_, index) => index & 1 ? 0x3c : 0);
+    const small = 'mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, {%r4}, {%f0, %f1, %f2, %f3};';
+    const large = 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};';
+    const { words } = tiles(`.reg .f32 %f<4>; ${[0, 1, 2, 3].map(index => `mov.f32 %f${index}, 0f00000000;`).join(' ')} ${ROWS}
+      ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r4, %r5}, [%x]; movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r5;
+      ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%x]; ${small} ${large} ${small}
+      ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%x]; ${large}
+      ${[0, 1, 2, 3].map(index => `cvt.rzi.u32.f32 %r${index}, %f${index};`).join(' ')}`, ones);
+    expect([...words]).toEqual(new Array<number>(128).fill(8 + 16 + 8 + 16));
+  });
   it('a lane that is gone has no row: the others read zeros there', () => {
     const { words } = tiles(`${ROWS} setp.eq.u32 %q, %t, 1; @%q exit; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%x];`, noise);
     for (let lane = 0; lane < 32; lane++) {

@@ -100,7 +100,7 @@ export const MATRIX_FUNCTIONS = `
   (call $apply_warp $mail $group $op))
 
 (func $apply_product (param $mail $group i32)
-  (local $box $m $n $k $batch $kind $mode $bytes $a $b $c $d $sizeA $sizeB $sizeC $sparse i32)
+  (local $box $m $n $k $batch $kind $mode $bytes $a $b $c $d $sizeA $sizeB $sizeC $sparse $metadata i32)
   (local.set $box (i32.add $mail (i32.shl (i32.ctz $group) 5)))
   (local.set $a (i32.load offset=${MAIL.value} $box))
   (local.set $k (i32.load16_u offset=${MAIL.value + 4} $box))
@@ -114,11 +114,13 @@ export const MATRIX_FUNCTIONS = `
   (local.set $sizeA (i32.mul (i32.mul $m (i32.shr_u $k (i32.ne $sparse 0))) $bytes))
   (local.set $sizeB (i32.mul (i32.mul $k $n) $bytes))
   (local.set $sizeC (i32.mul (i32.mul $m $n) $bytes))
+  (local.set $metadata $a)
+  (if $sparse (then (local.set $a (i32.add $a ${METADATA_BYTES}))))
   (local.set $b (i32.add $a (i32.mul $sizeA $batch)))
   (local.set $c (i32.add $b (i32.mul $sizeB $batch)))
   (local.set $d (i32.add $c (i32.mul $sizeC $batch)))
   (if $sparse (then
-    (local.set $a (call $expand_sparse $a (i32.add $d $sizeC) $m $k $sparse
+    (local.set $a (call $expand_sparse $a $metadata (i32.add $d $sizeC) $m $k $sparse
       (i32.load8_u offset=${MAIL.lane + 2} $box) (i32.load8_u offset=${MAIL.lane + 3} $box)))))
   (loop $each
     (block $multiplied
@@ -140,9 +142,8 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
 
 ;; PTX ISA, "Sparse matrix storage". The metadata of rows g and g + 8 is a string of 2-bit indices in the words of the
 ;; lanes 4g + \`lane\` and following, in units of \`unit\` bits: the first columns of row g, those of row g + 8, the next ones.
-(func $expand_sparse (param $a $metadata $m $k $kind $lane $unit i32) (result i32)
-  (local $out $to $i $p $half $at $bit $index $column i32)
-  (local.set $out (i32.add $metadata ${METADATA_BYTES}))
+(func $expand_sparse (param $a $metadata $out $m $k $kind $lane $unit i32) (result i32)
+  (local $to $i $p $half $at $bit $index $column i32)
   (local.set $to $out)
   (memory.fill $out 0 (i32.shl (i32.mul $m $k) 2))
   (local.set $half (i32.shr_u $k 1))
