@@ -20,7 +20,7 @@ const SPIN_LOOKS = 500;
  * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs from microtask to
  * microtask, and timers, sockets and replies would never get their turn.
  */
-const TURN_MS = 0.3;
+const TURN_MS = 0.2;
 /** Between two looks at the clock for that. */
 const TURN_LOOKS = 8;
 /** After a spin that was in vain, this many waits don't spin. */

@@ -28,8 +28,8 @@ switch (what) {
     line('after');
     break;
   case 'read': {
-    const small = device.alloc(i32, 4);
-    const large = device.alloc(i32, 1 << 18);
+    using small = device.alloc(i32, 4);
+    using large = device.alloc(i32, 1 << 18);
     small.fill(stream, 1);
     said(1);
     await small.read(stream);
