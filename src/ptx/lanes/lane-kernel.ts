@@ -66,6 +66,8 @@ export interface LaneKernel {
  * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 4 ms, 1 time 12 ms, 32 times and more 20 ms.
  */
 const BURST = 8;
+/** Instructions of a loop that is worth a second copy. */
+const LONGEST_TWICE = 500;
 
 export class LaneKernelEmitter extends LaneEmitter {
   readonly ctx = 0;
@@ -635,7 +637,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code, kernel: { blocks } } = this;
     const block = blocks[region.header]!;
     const guard = this.guardOf(block);
-    if (region.members.size > 1 || !guard) return;
+    if (region.members.size > 1 || !guard || block.insts.length > LONGEST_TWICE) return;
     const parted = {};
     const label = {};
     this.openLabel('block', parted);

@@ -277,7 +277,8 @@ describe('lanes', () => {
     let faults = 0;
     let inLanes = 0;
     fc.assert(fc.property(tile, fc.constantFrom<Dimensions>([16, 4], [32, 2], [8, 4], [64], [40], [16, 2, 2], [128]), fc.boolean(), fc.integer({ min: 1, max: 60 }), (made, block, far, fuel) => {
-      const guards = made.guards.map(([first, second, logic, a, b], index) => `
+      // One load that may be bad: of several, the first one of a unit is told, and the first one of a thread where threads run one by one.
+      const guards = made.guards.slice(far ? -1 : 0).map(([first, second, logic, a, b], index) => `
         setp.${first} %p, %k, ${a}; setp.${second} %q, %y, ${b}; ${logic}.pred %p, %p, %q; mov.f32 %f1, 0f3F800000; @%p bra G${index};
         ld.global.f32 %f1, [%src+${64 * index}]; G${index}: st.shared.f32 [%own], %f1; add.f32 %f2, %f2, %f1;`);
       const source = kernelText('k', '.param .u64 in, .param .u64 out', `

@@ -103,8 +103,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
           results.set(inst, spread);
           for (const register of inst.defs) {
             changed = define(register, spread) || changed;
-            if (!spread.aligned) here.add(register.id);
-            else if (!inst.predicate) here.delete(register.id);
+            if (spread.stride === 1 && !spread.aligned) here.add(register.id);
+            else if (spread.aligned && !inst.predicate) here.delete(register.id);
           }
         }
         for (const to of successors(block)) {

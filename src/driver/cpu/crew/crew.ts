@@ -84,6 +84,11 @@ export class Crew {
     return Atomics.load(crew.words, WORD.online) > 0 ? crew : undefined;
   }
 
+  /** Whether a grid that has run so long would be opened to members who are there. */
+  static standsBy({ crew }: CpuContext, milliseconds: number): boolean {
+    return milliseconds >= OPEN_AFTER && crew !== undefined && Atomics.load(crew.words, WORD.online) > 0;
+  }
+
   /** Members, without the owner. */
   get size(): number {
     return this.options.workers - 1;

@@ -171,6 +171,11 @@ export class LaunchOperation extends Operation {
           else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
+        // Threads that stand by need not wait for the end of the first step.
+        if (fresh && Crew.standsBy(context, now - this.begun)) {
+          this.blocksThisStep = 0;
+          return STEP.more;
+        }
         looked = now;
         untilLook = func.stride;
       }
