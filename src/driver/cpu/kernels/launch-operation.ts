@@ -118,6 +118,8 @@ export class LaunchOperation extends Operation {
     }
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
+    // With nobody to take turns with, a step goes on to the end of its slice.
+    const alone = this.schedule === undefined && this.watch === undefined && context.machine.scheduler.streams.length < 2;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
@@ -160,7 +162,7 @@ export class LaunchOperation extends Operation {
       this.blocksThisStep += blocks;
       if (this.blocksThisStep >= BLOCKS_PER_STEP) {
         this.blocksThisStep = 0;
-        return STEP.more;
+        if (!alone) return STEP.more;
       }
       untilLook -= blocks;
       if (untilLook <= 0) {
@@ -171,8 +173,8 @@ export class LaunchOperation extends Operation {
           else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
-        // Threads that stand by need not wait for the end of the first step.
-        if (fresh && Crew.standsBy(context, now - this.begun)) {
+        // Threads that stand by need not wait for the end of the step.
+        if ((fresh || alone) && Crew.standsBy(context, now - this.begun)) {
           this.blocksThisStep = 0;
           return STEP.more;
         }
