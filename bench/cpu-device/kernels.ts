@@ -55,6 +55,8 @@ function integers(device: Device, length: number, value: (index: number) => numb
 /** Beside the bar's peer: C that a compiler makes more of than of a thread's own code. */
 const sgemmInMemory: Peer = { name: 'C, sums in memory', program: 'kernels', request: ({ count }) => `sgemm-in-memory ${count(SAMPLES)} 1` };
 
+const runningSum: Peer = { name: 'C, a running sum', program: 'kernels', request: ({ count }) => `running-sum ${count(SAMPLES)} 1` };
+
 const M = 1 << 20;
 
 const ROWS: readonly Row[] = [
@@ -137,7 +139,7 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'scan of 4 M integers', measurement: 'scan', against: '<= 2', file: 'k07_scan', kernel: 'scan_block',
+    name: 'scan of 4 M integers', measurement: 'scan', against: '<= 2', others: [runningSum], file: 'k07_scan', kernel: 'scan_block',
     prepare(device, kernel) {
       const n = 4 * M;
       const [x, out, sums] = [integers(device, n, index => index % 10), integers(device, n, () => 0), integers(device, n / 256, () => 0)];

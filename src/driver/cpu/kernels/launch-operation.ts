@@ -318,7 +318,9 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
-    const count = Math.min(most, grid[0]! - this.nextX);
+    // Rows begin at multiples of their length: where the grid is opened to other threads these, too, take several at a time.
+    const aligned = this.started === 0 ? most : Math.min(most, this.started & -this.started);
+    const count = Math.min(aligned, grid[0]! - this.nextX);
     words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
