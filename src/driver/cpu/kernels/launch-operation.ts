@@ -29,6 +29,8 @@ const WATCHED_FUEL = 1024;
 /** Turns in an order that a seed decides are short and of any length, so that blocks meet in many ways. */
 const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
+/** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
+const MOST_BLOCKS_PER_CALL = 1024;
 export const MAX_RESIDENT = 64;
 
 export class LaunchOperation extends Operation {
@@ -140,9 +142,10 @@ export class LaunchOperation extends Operation {
           this.end();
           return STEP.done;
         }
+        this.blocksThisStep += blocks;
         if (this.started < this.total) {
           slot.yields = 0;
-          this.prepareBlock(slot, runsOn ? func.stride : 1);
+          this.prepareBlock(slot, !runsOn ? 1 : alone ? func.stride : Math.min(func.stride, BLOCKS_PER_STEP - this.blocksThisStep % BLOCKS_PER_STEP));
           if (this.resident.length > 0) this.turnOver(slot);
         } else {
           context.slots.giveBack(slot);
@@ -159,7 +162,6 @@ export class LaunchOperation extends Operation {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      this.blocksThisStep += blocks;
       if (this.blocksThisStep >= BLOCKS_PER_STEP) {
         this.blocksThisStep = 0;
         if (!alone) return STEP.more;
@@ -169,7 +171,7 @@ export class LaunchOperation extends Operation {
         const now = slice.now();
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
-          if (now - looked < 0.01) func.stride = Math.min(func.stride * 2, BLOCKS_PER_STEP);
+          if (now - looked < 0.02) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
           else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
