@@ -48,6 +48,15 @@ const floating = fc.oneof(
   fc.tuple(fc.constantFrom('cvt.rn.f32.s32', 'cvt.rn.f32.u32'), f, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
   fc.tuple(fc.constantFrom('cvt.rzi.s32.f32', 'cvt.rni.u32.f32'), r, f).map(([op, a, b]) => `${op} ${a}, ${b};`),
 );
+/** Functions, and the calls of them: what is passed differs from thread to thread as much as anything. */
+const FUNCTIONS = `.func (.param .b32 back) mixed(.param .b32 a, .param .b64 b) { .reg .b32 %x<3>; .reg .b64 %y; ld.param.u32 %x0, [a]; ld.param.u64 %y, [b]; cvt.u32.u64 %x1, %y; xor.b32 %x0, %x0, %x1; st.param.b32 [back], %x0; ret; }
+.func (.param .b64 back) repeated(.param .b32 a) { .reg .b32 %x<2>; .reg .b64 %y; .reg .pred %p; ld.param.u32 %x0, [a]; and.b32 %x1, %x0, 3; cvt.u64.u32 %y, %x0;
+  again: shl.b64 %y, %y, 3; sub.s32 %x1, %x1, 1; setp.ge.s32 %p, %x1, 0; @%p bra again; st.param.b64 [back], %y; ret; }
+`;
+const calls = fc.oneof(
+  fc.tuple(r, either, d).map(([a, b, c]) => `{ .param .b32 first, result; .param .b64 second; st.param.b32 [first], ${b}; st.param.b64 [second], ${c}; call.uni (result), mixed, (first, second); ld.param.b32 ${a}, [result]; }`),
+  fc.tuple(d, either).map(([a, b]) => `{ .param .b32 first; .param .b64 result; st.param.b32 [first], ${b}; call.uni (result), repeated, (first); ld.param.b64 ${a}, [result]; }`),
+);
 const wide = fc.oneof(
   fc.tuple(fc.constantFrom('add.s64', 'sub.s64', 'mul.lo.s64', 'and.b64', 'xor.b64', 'min.u64'), d, d, d).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
   fc.tuple(fc.constantFrom('mul.wide.s32', 'mul.wide.u32'), d, r, either).map(([op, a, b, c]) => `${op} ${a}, ${b}, ${c};`),
@@ -115,7 +124,7 @@ const pattern = fc.oneof(
       ? `${who === '' ? '@%q1 ' : who}bra AROUND; st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a}; AROUND:` : `${who}st.shared.u32 [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}], ${a};`} ld.shared.u32 ${a}, [%u4_#e+${8192 * PERMUTATIONS.indexOf(by)}];`),
 );
 const one = fc.oneof({ weight: 6, arbitrary: text(integer) }, { weight: 5, arbitrary: text(floating) }, { weight: 2, arbitrary: text(wide) },
-  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) }, { weight: 2, arbitrary: pattern.map((line): Node => ({ kind: 'text', text: line })) },
+  { weight: 3, arbitrary: text(compare) }, { weight: 1, arbitrary: text(write) }, { weight: 2, arbitrary: pattern.map((line): Node => ({ kind: 'text', text: line })) }, { weight: 1, arbitrary: calls.map((line): Node => ({ kind: 'text', text: line })) },
   { weight: 3, arbitrary: read.map((line): Node => ({ kind: 'text', text: line })) });
 /** Where all threads meet: barriers around an exchange through shared memory, and warp operations. */
 const meeting = fc.oneof(
@@ -221,7 +230,7 @@ function kernel({ parts, exits, repeats }: { parts: [Node[], Node | undefined][]
     mad.wide.u32 %o, %t, 64, %out; add.s64 %o, %o, 16384;
     ${Array.from({ length: R }, (_, index) => `st.global.u32 [%o+${4 * index}], %r${index};`).join(' ')}
     ${Array.from({ length: F }, (_, index) => `setp.nan.f32 %m, %f${index}, %f${index}; selp.f32 %g, 0f7FFFFFFF, %f${index}, %m; st.global.f32 [%o+${24 + 4 * index}], %g;`).join(' ')}
-    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`);
+    st.global.u64 [%o+40], %d0; st.global.u64 [%o+48], %d1; selp.u32 %x, 1, 0, %q0; selp.u32 %y, 2, 0, %q1; add.u32 %x, %x, %y; st.global.u32 [%o+56], %x; mad.lo.u32 %x, %lane, 256, %lane3; xor.b32 %x, %x, %high; st.global.u32 [%o+60], %x; ret;`, FUNCTIONS);
 }
 
 const input = Uint32Array.from({ length: 1024 }, (_, index) => [index, 0x3f800000 + (index << 12), 0xc0000000 - (index << 8), Math.imul(index, 0x9e3779b9)][index & 3]! >>> 0);

@@ -1,7 +1,7 @@
 // How a register's value differs between the threads of a unit: not at all, by a constant step from one thread to the
 // next, or freely. Steps survive address arithmetic, so that neighbouring threads' accesses become one.
 
-import type { Arg, Inst, Register } from '../analysis/program.js';
+import type { Arg, Inst, Register, Symbol as ProgramSymbol } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { argPattern, commonPattern, evenStep, relative, resultPattern, samePattern } from './pattern.js';
@@ -45,16 +45,22 @@ export function argSpread(arg: Arg, of: SpreadOf): Spread | undefined {
     case 'special':
       if (arg.name === 'tid.x' || arg.name === 'laneid') return THREAD_INDEX;
       return arg.name.startsWith('lanemask') ? VARYING : UNIFORM;
-    case 'symbol': return arg.symbol.kind === 'frame' || arg.symbol.kind === 'incoming' ? VARYING : UNIFORM;
+    case 'symbol': return symbolSpread(arg.symbol, of);
     case 'address': {
       if (arg.base) return of(arg.base);
-      return arg.symbol?.kind === 'frame' || arg.symbol?.kind === 'incoming' ? VARYING : UNIFORM;
+      return arg.symbol ? symbolSpread(arg.symbol, of) : UNIFORM;
     }
     case 'vector': return all(arg.elements, of);
     case 'pair': return all([arg.first, arg.second], of);
     case 'not': return all([arg.operand], of);
     default: return UNIFORM;
   }
+}
+
+/** A call's parameter is a register, and what is read of it is what has been written to it. */
+function symbolSpread(symbol: ProgramSymbol, of: SpreadOf): Spread | undefined {
+  if (symbol.kind === 'paramRegister') return of(symbol.register);
+  return symbol.kind === 'frame' || symbol.kind === 'incoming' ? VARYING : UNIFORM;
 }
 
 /** Uniform if all operands are, else varying. */
@@ -78,7 +84,8 @@ const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType
  */
 export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread | undefined {
   const sources = inst.args.slice(1);
-  const same = inst.mnemonic === 'st' ? all(inst.args, of) : all(sources, of);
+  // A store has its address first; but in a call's parameter that is what it defines.
+  const same = inst.mnemonic === 'st' && inst.defs.length === 0 ? all(inst.args, of) : all(sources, of);
   if (!same) return undefined;
   if (inst.predicate) {
     const predicate = of(inst.predicate.register);
@@ -236,7 +243,7 @@ export function addressOnly(instructions: readonly Inst[], registers: readonly R
         && (target.register.type.bits < 64 ? typesOf(inst).every(type => type.kind !== 'float') : !other[target.register.id]);
       const memory = inst.mnemonic === 'ld' || inst.mnemonic === 'st';
       inst.args.forEach((arg, index) => {
-        if (arg.kind === 'address' && memory) return;
+        if (arg.kind === 'address' && memory && arg.symbol?.kind !== 'paramRegister') return;
         if (index === 0 && inst.defs.length) return;
         if (passes && arg.kind === 'register') return;
         for (const register of inst.uses) if (mentions(arg, register)) mark(register);
@@ -250,7 +257,7 @@ export function addressOnly(instructions: readonly Inst[], registers: readonly R
 function mentions(arg: Arg, register: Register): boolean {
   switch (arg.kind) {
     case 'register': return arg.register === register;
-    case 'address': return arg.base === register || arg.extra.some(part => mentions(part, register));
+    case 'address': return arg.base === register || (arg.symbol?.kind === 'paramRegister' && arg.symbol.register === register) || arg.extra.some(part => mentions(part, register));
     case 'vector': return arg.elements.some(part => mentions(part, register));
     case 'pair': return mentions(arg.first, register) || mentions(arg.second, register);
     case 'not': return mentions(arg.operand, register);

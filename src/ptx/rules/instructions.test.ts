@@ -52,6 +52,9 @@ describe('integer arithmetic', () => {
     check('sub.cc.u32 %a, %a, %b; .reg .u16 %word; cvt.u16.u32 %word, %c; subc.u16 %word, %word, 1; cvt.u32.u16 %r, %word;', [32, 32, 32], 32, (a, b, c) => c - 1n - (a < b ? 1n : 0n) & 0xffffn);
     check('add.cc.u64 %a, %a, %b; addc.cc.u64 %c, %c, %d; addc.u64 %r, 0, 0;', [64, 64, 64, 64], 64, (a, b, c, d) => (c + d + (a + b >> 64n)) >> 64n);
     check('mad.lo.cc.u32 %d, %a, %b, %c; madc.hi.u32 %r, %a, %b, 7;', [32, 32, 32, 32], 32, (a, b, c) => (a * b >> 32n) + 7n + ((u(32, a * b) + c) >> 32n));
+    check('sub.cc.u32 %a, %a, %b; addc.u32 %r, %c, 0;', [32, 32, 32], 32, (a, b, c) => c + (a < b ? 0n : 1n));
+    check('add.cc.u32 %a, %a, %b; subc.u32 %r, %c, 0;', [32, 32, 32], 32, (a, b, c) => c - (a + b > 0xffffffffn ? 0n : 1n));
+    check('sub.cc.u64 %a, %a, %b; subc.cc.u64 %c, %c, %d; addc.u64 %r, 0, 0;', [64, 64, 64, 64], 64, (a, b, c, d) => c - d - (a < b ? 1n : 0n) < 0n ? 0n : 1n);
     check('sub.cc.u64 %a, %a, %b; subc.cc.u64 %c, %c, %d; subc.u64 %r, 0, 0;', [64, 64, 64, 64], 64, (a, b, c, d) => -(c - d - (a < b ? 1n : 0n) < 0n ? 1n : 0n));
   });
   it('24-bit products, saturation, dot products', () => {

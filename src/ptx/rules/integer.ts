@@ -50,7 +50,10 @@ function addWithCarry(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarr
   }
 }
 
-/** a - b - borrow is a + ~b + (1 - borrow); the flag holds the borrow. */
+/**
+ * a - b - borrow is a + ~b + (1 - borrow), and as in the machine the flag is that sum's carry: set where nothing was borrowed.
+ * The ISA calls it a borrow, which chains of subtractions cannot tell; nvcc's division of 128-bit integers reads it by addc.
+ */
 function subtractWithBorrow(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean): void {
   const { code } = e;
   const flag = carry(e);
@@ -66,13 +69,13 @@ function subtractWithBorrow(e: Emitter, type: ScalarType, setsCarry: boolean, us
   code.get(a).get(b).op(`${wasm}.lt_u`).set(out);
   if (usesCarry) {
     const borrow = e.temp(wasm);
-    code.get(flag);
+    code.get(flag).op('i32.eqz');
     if (wasm === 'i64') code.op('i64.extend_i32_u');
     code.set(borrow);
     code.get(out).get(difference).get(borrow).op(`${wasm}.lt_u`).op('i32.or').set(out);
     code.get(difference).get(borrow).op(`${wasm}.sub`).set(difference);
   }
-  if (setsCarry) code.get(out).set(flag);
+  if (setsCarry) code.get(out).op('i32.eqz').set(flag);
   code.get(difference);
   e.pop(e.arg(0), type);
 }
@@ -98,7 +101,9 @@ function add(e: Emitter): void {
     const operation = subtracts ? 'i32.sub' : 'i32.add';
     e.push(e.arg(1), type);
     e.push(e.arg(2), type);
-    code.op(operation).get(carry(e)).op(operation);
+    code.op(operation).get(carry(e));
+    if (subtracts) code.op('i32.eqz');
+    code.op(operation);
     e.popNarrow(e.arg(0), type);
     return;
   }
