@@ -182,23 +182,23 @@ export class Completion {
     }
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_FENCE;
-    let passed = false;
-    for (let i = 0; i < SPIN_LOOKS && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
-    if (!passed) {
+    let seen = (seq - 1) | 0;
+    for (let i = 0; i < SPIN_LOOKS && ((seen - seq) | 0) < 0; i++) seen = Atomics.load(slots, at);
+    if (((seen - seq) | 0) < 0) {
       const start = performance.now();
       let now = start;
-      while (!passed && now - start < SPIN_MS) {
-        for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - seq) | 0) >= 0;
+      while (((seen - seq) | 0) < 0 && now - start < SPIN_MS) {
+        for (let i = 0; i < 32 && ((seen - seq) | 0) < 0; i++) seen = Atomics.load(slots, at);
         now = performance.now();
       }
       this.spun = now - start;
     }
-    if (!passed) {
+    if (((seen - seq) | 0) < 0) {
       this.spinPause = SPIN_PAUSE;
       this.owner = undefined;
       return false;
     }
-    slot.seen = peek(slots, at);
+    slot.seen = seen;
     this.owner = slot;
     this.ownerSeen = true;
     return true;

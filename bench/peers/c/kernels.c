@@ -123,7 +123,34 @@ static void histogram(const long *args) {
   free(d);
 }
 
+/* The scan itself, as the kernel's warps do it: five steps of shuffles, then the same over the warps' sums. */
 static void scan(const long *args) {
+  enum { N = 4 << 20 };
+  int *in = zeroed(4 * N), *out = zeroed(4 * N), *sums = zeroed(4 * (N / 256));
+  for (int i = 0; i < N; i++) in[i] = i % 10;
+  SAMPLE(FOR_BLOCKS for (int b = 0; b < N / 256; b++) {
+    int v[256], other[32], warps[32] = {0};
+    for (int t = 0; t < 256; t++) v[t] = in[b * 256 + t];
+    for (int w = 0; w < 256; w += 32) {
+      for (int d = 1; d < 32; d <<= 1) {
+        for (int l = 0; l < 32; l++) other[l] = l >= d ? v[w + l - d] : 0;
+        for (int l = 0; l < 32; l++) v[w + l] += other[l];
+      }
+      warps[w / 32] = v[w + 31];
+    }
+    for (int d = 1; d < 32; d <<= 1) {
+      for (int l = 0; l < 32; l++) other[l] = l >= d ? warps[l - d] : 0;
+      for (int l = 0; l < 32; l++) warps[l] += other[l];
+    }
+    for (int t = 0; t < 256; t++) out[b * 256 + t] = v[t] + (t >= 32 ? warps[t / 32 - 1] : 0);
+    sums[b] = out[b * 256 + 255];
+  });
+  if (out[9] != 45 || sums[0] != out[255]) FAIL("scan");
+  free(in); free(out); free(sums);
+}
+
+/* What a programmer writes for one core: a running sum. */
+static void runningSum(const long *args) {
   enum { N = 4 << 20 };
   int *in = zeroed(4 * N), *out = zeroed(4 * N), *sums = zeroed(4 * (N / 256));
   for (int i = 0; i < N; i++) in[i] = i % 10;
@@ -260,7 +287,7 @@ static void bitonic(const long *args) {
 }
 
 static const Measurement measurements[] = {
-  {"saxpy", saxpy}, {"sgemm", sgemm}, {"sgemm-in-memory", sgemmInMemory}, {"mandel", mandel}, {"reduce", reduce}, {"histogram", histogram}, {"scan", scan},
+  {"saxpy", saxpy}, {"sgemm", sgemm}, {"sgemm-in-memory", sgemmInMemory}, {"mandel", mandel}, {"reduce", reduce}, {"histogram", histogram}, {"scan", scan}, {"running-sum", runningSum},
   {"transpose", transpose}, {"nbody", nbody}, {"softmax", softmax}, {"rms", rms}, {"resize", resize}, {"philox", philox}, {"bitonic", bitonic},
 };
 

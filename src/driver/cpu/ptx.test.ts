@@ -111,3 +111,38 @@ test('PTX with an error is INVALID_PTX, with its place', () => {
   expect(messageOf(() => cu.cuModuleLoadDataEx('.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frobnicate; ret; }', {})))
     .toMatch(/INVALID_PTX \(218\)[^]*:4:/);
 });
+
+test.each(['all', 'none'] as const)('blocks that one call runs are all done and counted, long ones among short ones: lanes %s', (lanes) => {
+  const cu = openCpu({ memoryBytes: 64 * 2 ** 20, lanes });
+  cu.cuInit(0);
+  cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
+  const stream = cu.cuStreamCreateWithPriority(1, 0);
+  // Every seventh block goes round more often than a call lets it.
+  const module = cu.cuModuleLoadDataEx(new TextEncoder().encode(`.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b64 %out; .reg .b32 %t, %b, %i, %n, %sum; .reg .pred %p;
+  .shared .align 4 .b8 cell[256];
+  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %sum, cell; mad.lo.u32 %n, %t, 4, %sum; st.shared.u32 [%n], %b; bar.sync 0;
+  ld.shared.u32 %sum, [%n]; rem.u32 %n, %b, 7; setp.eq.u32 %p, %n, 3; selp.u32 %n, 150000, 2, %p; mov.u32 %i, 0;
+again:
+  add.u32 %sum, %sum, %t; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra again;
+  mad.lo.u32 %i, %b, 64, %t; mad.wide.u32 %out, %i, 4, %out; ld.global.u32 %i, [%out]; add.u32 %sum, %sum, %i; st.global.u32 [%out], %sum; ret;
+}
+`), {});
+  const blocks = 400;
+  const out = cu.cuMemAllocManaged(blocks * 256, 1);
+  const { buffer, byteOffset } = cu.hostView(out, blocks * 256);
+  const params = packParams([[out]]);
+  for (let launch = 0; launch < 2; launch++) {
+    cu.cuLaunchKernel(cu.cuModuleGetFunction(module, 'k'), blocks, 1, 1, 64, 1, 1, 0, stream, params, 0, params.byteLength);
+    cu.cuStreamSynchronize(stream);
+  }
+  // Each thread adds to its own word: a block that ran twice, or not at all, shows.
+  expect([...new Uint32Array(buffer, byteOffset, blocks * 64)]).toEqual(Array.from({ length: blocks * 64 }, (_, index) => {
+    const [block, thread] = [index >> 6, index & 63];
+    return 2 * (block + (block % 7 === 3 ? 150_000 : 2) * thread);
+  }));
+});

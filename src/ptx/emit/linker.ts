@@ -4,7 +4,7 @@
 import { ModuleBuilder } from '../wasm/module.js';
 import type { Signature } from '../wasm/module.js';
 import { parseWat } from '../wasm/wat.js';
-import type { WatFunction } from '../wasm/wat.js';
+import type { WatFunction, WatLibrary } from '../wasm/wat.js';
 import type { LocalType, WasmType } from '../scalar-types.js';
 
 /** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
@@ -24,9 +24,9 @@ export class Linker {
   private readonly indices = new Map<string, number>();
   private readonly globals = new Map<string, number>();
   private readonly pending: WatFunction[] = [];
-  private readonly library: ReadonlyMap<string, WatFunction>;
+  private readonly library: WatLibrary;
 
-  constructor(library: ReadonlyMap<string, WatFunction>, hostFunctions: readonly string[], watching: Readonly<Record<string, Signature>>) {
+  constructor(library: WatLibrary, hostFunctions: readonly string[], watching: Readonly<Record<string, Signature>>) {
     this.library = library;
     this.module.importMemory('env', 'memory');
     this.globals.set('dataBase', this.module.importGlobal('env', 'dataBase', 'i32'));

@@ -49,6 +49,9 @@ import type { UncheckedRun } from './unchecked.js';
 /** Vectors that are loaded before a result is written down. */
 const LOADS_AHEAD = 10;
 
+/** Masks that are cleared at the beginning of a turn: with hundreds of them engines are worse off than without. */
+const MOST_FORGOTTEN = 128;
+
 export interface LaneKernel {
   lowered: LoweredFunction;
   blocks: readonly Block[];
@@ -1398,11 +1401,13 @@ export class LaneKernelEmitter extends LaneEmitter {
    * for them any entry may come after any.
    */
   private forgetRegisters(): void {
+    const waited = this.kernel.shape.order.filter(block => this.plan.waitsAt(block));
+    if (waited.length * this.groups > MOST_FORGOTTEN) return;
     const restored = new Set<Register>();
     for (const entry of this.live) this.spills.needed(entry).forEach(register => restored.add(register));
     for (const [block, { carried }] of this.handovers) for (const register of [...this.liveness.liveIn(block), ...carried]) restored.add(register);
     this.clear(restored);
-    for (const block of this.kernel.shape.order) if (this.plan.waitsAt(block)) this.clearMasks(this.waitMasks(block));
+    for (const block of waited) this.clearMasks(this.waitMasks(block));
   }
 
   private clear(registers: Iterable<Register>): void {

@@ -1,4 +1,4 @@
-// All run-time functions, parsed once when the first module is compiled.
+// All run-time functions.
 
 import { CTX } from '../context.js';
 import { PASS_FUNCTIONS } from '../lanes/block-passes.js';
@@ -11,8 +11,7 @@ import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
 import { SMALL_FLOAT_FUNCTIONS } from '../rules/convert-small.js';
 import { VIDEO_FUNCTIONS } from '../rules/video.js';
 import { NAN_FUNCTIONS } from '../rules/nan.js';
-import { parseWat } from '../wasm/wat.js';
-import type { WatFunction } from '../wasm/wat.js';
+import { WatLibrary } from '../wasm/wat.js';
 import { APPROXIMATION_FUNCTIONS } from './approximations.js';
 import { FAULT_FUNCTIONS } from './faults.js';
 import { FLOAT_FUNCTIONS } from './floats.js';
@@ -30,13 +29,19 @@ const CLOCK_FUNCTIONS = `
   $time)
 `;
 
-let parsed: ReadonlyMap<string, WatFunction> | undefined;
-let watched: ReadonlyMap<string, WatFunction> | undefined;
+let plain: WatLibrary | undefined;
+let watched: WatLibrary | undefined;
 
 /** `check`: with functions that tell of their accesses. */
-export function runtimeLibrary(check: boolean): ReadonlyMap<string, WatFunction> {
-  if (check) return watched ??= new Map([...runtimeLibrary(false), ...[CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn] as const)]);
-  parsed ??= new Map([FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS,
-    SCHEDULER_FUNCTIONS, WARP_FUNCTIONS, MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS, SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS, PASS_FUNCTIONS, VECTOR_CALL_FUNCTIONS].flatMap(parseWat).map(fn => [fn.name, fn]));
-  return parsed;
+export function runtimeLibrary(check: boolean): WatLibrary {
+  if (check) return watched ??= new WatLibrary([...texts(), CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS]);
+  return plain ??= new WatLibrary(texts());
+}
+
+function texts(): readonly string[] {
+  return [
+    FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS, SCHEDULER_FUNCTIONS, WARP_FUNCTIONS,
+    MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS,
+    SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS, PASS_FUNCTIONS, VECTOR_CALL_FUNCTIONS,
+  ];
 }

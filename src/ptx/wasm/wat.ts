@@ -105,6 +105,26 @@ export function parseWat(text: string): WatFunction[] {
   });
 }
 
+/** The functions of some texts, each read when it is first asked for: a module calls few of them. */
+export class WatLibrary {
+  private readonly texts = new Map<string, string>();
+  private readonly functions = new Map<string, WatFunction>();
+
+  constructor(texts: readonly string[]) {
+    for (const text of texts) {
+      const heads = [...text.matchAll(/\(func \$([^\s()]+)/g)];
+      heads.forEach((head, i) => this.texts.set(head[1]!, text.slice(head.index, heads[i + 1]?.index)));
+    }
+  }
+
+  get(name: string): WatFunction | undefined {
+    let fn = this.functions.get(name);
+    const text = fn === undefined ? this.texts.get(name) : undefined;
+    if (text !== undefined) this.functions.set(name, fn = parseWat(text)[0]!);
+    return fn;
+  }
+}
+
 function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, name: string): Uint8Array {
   const code = new Code();
   const labels: string[] = [];

@@ -41,11 +41,11 @@ export interface SharedFault {
 const MOST_BLOCKS = 2 ** 31 - 4096;
 const BLOCKS_PER_STEP = 64;
 
-/** How many blocks of a row one call runs. */
-function together({ func, code, gridX, started }: GridState): number {
+/** How many blocks one call runs: none of them in another row than the first. */
+function together({ func, code, gridX, total, started }: GridState): number {
   let count = 1;
   if (!code.runsOn) return count;
-  while (count < func.stride && gridX % (2 * count) === 0 && started % (2 * count) === 0) count *= 2;
+  while (count < func.stride && (gridX === total || gridX % (2 * count) === 0) && started % (2 * count) === 0) count *= 2;
   return count;
 }
 

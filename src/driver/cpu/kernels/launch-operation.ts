@@ -29,6 +29,8 @@ const WATCHED_FUEL = 1024;
 /** Turns in an order that a seed decides are short and of any length, so that blocks meet in many ways. */
 const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
+/** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
+const MOST_BLOCKS_PER_CALL = 1024;
 export const MAX_RESIDENT = 64;
 
 export class LaunchOperation extends Operation {
@@ -118,6 +120,8 @@ export class LaunchOperation extends Operation {
     }
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
+    // With nobody to take turns with, a step goes on to the end of its slice.
+    const alone = this.schedule === undefined && this.watch === undefined && context.machine.scheduler.streams.length < 2;
     let untilLook = func.stride;
     let looked = 0;
     for (;;) {
@@ -138,9 +142,10 @@ export class LaunchOperation extends Operation {
           this.end();
           return STEP.done;
         }
+        this.blocksThisStep += blocks;
         if (this.started < this.total) {
           slot.yields = 0;
-          this.prepareBlock(slot, runsOn ? func.stride : 1);
+          this.prepareBlock(slot, !runsOn ? 1 : alone ? func.stride : Math.min(func.stride, BLOCKS_PER_STEP - this.blocksThisStep % BLOCKS_PER_STEP));
           if (this.resident.length > 0) this.turnOver(slot);
         } else {
           context.slots.giveBack(slot);
@@ -157,22 +162,21 @@ export class LaunchOperation extends Operation {
         this.blocksThisStep = 0;
         return STEP.more;
       }
-      this.blocksThisStep += blocks;
       if (this.blocksThisStep >= BLOCKS_PER_STEP) {
         this.blocksThisStep = 0;
-        return STEP.more;
+        if (!alone) return STEP.more;
       }
       untilLook -= blocks;
       if (untilLook <= 0) {
         const now = slice.now();
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
-          if (now - looked < 0.01) func.stride = Math.min(func.stride * 2, BLOCKS_PER_STEP);
+          if (now - looked < 0.02) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
           else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
-        // Threads that stand by need not wait for the end of the first step.
-        if (fresh && Crew.standsBy(context, now - this.begun)) {
+        // Threads that stand by need not wait for the end of the step.
+        if ((fresh || alone) && Crew.standsBy(context, now - this.begun)) {
           this.blocksThisStep = 0;
           return STEP.more;
         }
@@ -316,7 +320,9 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
-    const count = Math.min(most, grid[0]! - this.nextX);
+    // Rows begin at multiples of their length: where the grid is opened to other threads these, too, take several at a time.
+    const aligned = this.started === 0 ? most : Math.min(most, this.started & -this.started);
+    const count = Math.min(aligned, grid[0]! - this.nextX);
     words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
