@@ -6,6 +6,8 @@ import { setImmediate } from 'node:timers';
 
 /** Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and a millisecond is to be enough. */
 const TURN_MS = 0.2;
+/** Passing a copy of a megabyte on to a later turn makes it take twice as long. */
+const FIRST_SHARE = 2;
 /** Bytes of plain copying a millisecond, until it is known: 10 GB/s. */
 const FIRST_RATE = 1e7;
 /** How far the rate is believed: memory that has to be mapped first is slow, and what lies in a cache is fast. */
@@ -23,9 +25,9 @@ export class TurnBudget {
     return this.rate * TURN_MS;
   }
 
-  /** Whether a copy of this cost would fit into this turn, made at once. */
+  /** Whether a copy of this cost would fit into this turn, made at once. The first may take a little longer than its share. */
   fits(cost: number): boolean {
-    return this.waiting.length === 0 && this.spent + cost <= this.limit;
+    return this.waiting.length === 0 && this.spent + cost <= (this.spent === 0 ? this.limit * FIRST_SHARE : this.limit);
   }
 
   /** Counts a copy that is made at once. */
