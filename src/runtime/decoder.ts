@@ -356,12 +356,14 @@ export class Decoder {
       const { records } = queue;
       while (records.length > 0) {
         const { memory, at } = records;
-        const event = this.eventOf(memory, at);
-        const waited = (memory[at]! & 0xff) === OP.wait ? memory[at + RECORD_BODY]! : 0;
+        const event = memory[at + RECORD_EVENT]!;
+        const recorded = operandOf(OP.record, memory, at);
+        const waited = operandOf(OP.wait, memory, at);
         const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
         // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
         if (again === undefined || again.consumed) {
           records.shift();
+          if (recorded !== 0) this.recordResumed(recorded);
           if (event !== 0) this.recordResumed(event);
           if (waited !== 0) this.waitResumed(waited);
         }
@@ -427,10 +429,6 @@ export class Decoder {
     return (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! - peek(slots, stream * SLOT_WORDS + SLOT_MARKER)) | 0;
   }
 
-  private eventOf(memory: Int32Array, at: number): number {
-    return (memory[at]! & 0xff) === OP.record ? memory[at + RECORD_BODY]! : memory[at + RECORD_EVENT]!;
-  }
-
   private recordAside(event: number): void {
     const parked = this.parkedEvents.get(event);
     if (parked === undefined) this.parkedEvents.set(event, { aside: (this.recordsAside + 1) | 0, resumed: this.recordsAside });
@@ -468,10 +466,13 @@ export class Decoder {
   }
 
   private setAside(queue: Parked, memory: Int32Array, at: number, length: number): void {
-    const event = this.eventOf(memory, at);
+    // A record may carry an event of its stream's own behind the one that it names.
+    const event = memory[at + RECORD_EVENT]!;
+    const recorded = operandOf(OP.record, memory, at);
+    const waited = operandOf(OP.wait, memory, at);
+    if (recorded !== 0) this.recordAside(recorded);
     if (event !== 0) this.recordAside(event);
-    if ((memory[at]! & 0xff) === OP.wait) {
-      const waited = memory[at + RECORD_BODY]!;
+    if (waited !== 0) {
       this.asideWaits.set(waited, (this.asideWaits.get(waited) ?? 0) + 1);
       memory[at + RECORD_BODY + 1] = this.parkedEvents.get(waited)?.aside ?? this.recordsAside;
     }
@@ -1086,6 +1087,11 @@ export class Decoder {
 function isLine(header: number): boolean {
   const word = header & 0xffff;
   return word === OP.launchLine || word === OP.launchGrid;
+}
+
+/** The event that a command of this kind names; 0 for any other command. */
+function operandOf(op: number, memory: Int32Array, at: number): number {
+  return (memory[at]! & 0xff) === op ? memory[at + RECORD_BODY]! : 0;
 }
 
 /** The handles of what a command writes. */

@@ -44,6 +44,26 @@ onDevice('Event', (host) => {
     expect(event.reached).toBe(true);
   });
 
+  test('whoever waits for a stream that ends with a record waits for what is held in front of it', async () => {
+    const { device } = host;
+    using stream = device.createStream();
+    using other = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream });
+    buffer.fill(stream, 1);
+    // From the second stream on, operations carry events of their own.
+    await Promise.all([stream.sync(), other.call(() => undefined)]);
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const called = stream.call(() => released);
+    using event = stream.record();
+    other.wait(stream);
+    const synced = other.sync();
+    expect(await stillPending(synced)).toBe(true);
+    release();
+    await called;
+    await synced;
+  });
+
   test('does not wait for work behind it', async () => {
     const { device } = host;
     const hold = (await host.load(WAITING)).kernel('hold');
