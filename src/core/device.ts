@@ -10,7 +10,7 @@ import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/e
 import { allocateHost } from '../runtime/host-allocation.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { PINNED_SLACK_BYTES } from '../runtime/procedures.js';
+import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
 import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';

@@ -89,6 +89,8 @@ const STREAMS_OFFSET = ISSUED_OFFSET + MAX_SLOTS * 16;
 const CONTROL_BYTES = STREAMS_OFFSET + MAX_SLOTS * 8;
 
 export const PAGE_BYTES = 4096;
+/** A page-locked buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
+export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
 export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
 /** Slots first, then staging. */
 export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;

@@ -19,9 +19,6 @@ export interface PinnedInfo {
   deviceAddress: number;
 }
 
-/** A buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
-export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
-
 /** Values of CUdevice_attribute that open reads, by the name they get. */
 export const OPEN_ATTRIBUTES = {
   maxThreadsPerBlock: 1,

@@ -22,20 +22,18 @@ import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
 import {
-  CLOSED, FOREIGN, HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, SHARED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED,
-  SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, isFault, viewShared,
+  CLOSED, FOREIGN, HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, PINNED_SLACK_BYTES,
+  SHARED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, isFault, viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
 import type { PeerStart } from './peers.js';
-import { PINNED_SLACK_BYTES, runProcedure } from './procedures.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
 import { peek } from './shared-words.js';
-import { ThreadLoop } from './thread/loop.js';
-import { openDevice, openDriver } from './thread/open-driver.js';
+import type * as Inline from './thread/inline.js';
 import { ThreadWorker } from './workers.js';
 
 export interface RuntimeEvents {
@@ -55,6 +53,13 @@ export interface RuntimeEvents {
   short(step: RoomStep, stream: number): Promise<void>;
   /** The device has been idle for some time. */
   idle(): Promise<void>;
+}
+
+/** What works where there is no runtime thread. */
+interface Local {
+  decoder: Decoder;
+  loop: Inline.ThreadLoop;
+  runProcedure: typeof Inline.runProcedure;
 }
 
 interface Failed {
@@ -95,7 +100,7 @@ export class Runtime {
   readonly streamTitles = new Map<number, string>();
   readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
-  private readonly local: { decoder: Decoder; loop: ThreadLoop } | undefined;
+  private readonly local: Local | undefined;
   private calls: ThreadWorker | undefined;
   /** The JS thread's own decoder, for launches after idle. */
   private inline: Decoder | undefined;
@@ -132,7 +137,7 @@ export class Runtime {
 
   private constructor(
     config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,
-    thread: ThreadWorker | undefined, local: { decoder: Decoder; loop: ThreadLoop } | undefined,
+    thread: ThreadWorker | undefined, local: Local | undefined,
   ) {
     this.config = config;
     this.info = info;
@@ -167,6 +172,7 @@ export class Runtime {
     if (inline) {
       let runtime: Runtime | undefined;
       try {
+        const { ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
         const bare = openDriver(config, { print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report) });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
@@ -186,7 +192,7 @@ export class Runtime {
         const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
         // Opening made its own context current.
         currentContext = 0;
-        runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder) });
+        runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder), runProcedure });
         return runtime;
       } catch (error) {
         throw errorFromFailure(describeFailure(error, 'open'), undefined);
@@ -214,8 +220,9 @@ export class Runtime {
     );
     thread.ref();
     try {
-      const reply = await info;
-      const driver = config.provider === 'libcuda' ? openDriver(config, { print: (text) => runtime?.events.print(text) }) : undefined;
+      // Read while the thread starts.
+      const [reply, gpu] = await Promise.all([info, config.provider === 'libcuda' ? import('./thread/open-gpu-driver.js') : undefined]);
+      const driver = gpu?.openGpuDriver(config);
       const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
       const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
@@ -595,7 +602,7 @@ export class Runtime {
   call<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Promise<Awaited<ProcedureResult<N>>> {
     if (this.lostError !== undefined) return Promise.reject(this.lostError);
     if (this.local !== undefined) {
-      const { decoder } = this.local;
+      const { decoder, runProcedure } = this.local;
       this.makeCurrent(decoder.driver);
       decoder.drain();
       try {

@@ -10,6 +10,14 @@ import type { MessagePort } from 'node:worker_threads';
 import type { FromThread, ToThread, WorkerStart } from './messages.js';
 import { threadSource } from './thread-source.js';
 
+/** Node reads twice what it is told to evaluate; what the text compiles itself is read once, in half the time. */
+const BOOT = `
+const { workerData } = require('node:worker_threads');
+const { source } = workerData;
+delete workerData.source;
+require('node:vm').compileFunction(source, ['require'], { filename: 'async-cuda/thread.js' })(require);
+`;
+
 export class ThreadWorker {
   private readonly worker: Worker;
   private readonly port: MessagePort;
@@ -20,13 +28,13 @@ export class ThreadWorker {
     const { port1, port2 } = new MessageChannel();
     this.onMessage = onMessage;
     this.port = port1;
-    this.worker = new Worker(threadSource, {
+    this.worker = new Worker(BOOT, {
       eval: true,
       execArgv: [],
       env: process.env,
       stdout: false,
       stderr: false,
-      workerData: { ...start, port: port2 },
+      workerData: { ...start, port: port2, source: threadSource },
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });

@@ -8,13 +8,13 @@ import type { MemberStart } from '../../driver/cpu/crew/control.js';
 import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
-import { openLibcuda } from '../../driver/libcuda/open.js';
 import type { EnumeratedDevice, OpenReply, ProviderConfig } from '../messages.js';
 import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
 import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
+import { lacksParamInfo, openGpuDriver } from './open-gpu-driver.js';
 
 /** What a CPU device tells and needs. */
 export interface DriverServices {
@@ -26,30 +26,22 @@ export interface DriverServices {
 }
 
 export function openDriver(config: ProviderConfig, services: DriverServices): Driver {
-  const older = config.without?.includes('paraminfo') === true;
-  const driver = openProvider(config, services, older);
-  return older ? withoutParamInfo(driver) : driver;
+  if (config.provider === 'libcuda') return openGpuDriver(config);
+  const driver = openEmbedded(config, services);
+  return lacksParamInfo(config) ? withoutParamInfo(driver) : driver;
 }
 
-function openProvider(config: ProviderConfig, { print, report, start }: DriverServices, older: boolean): Driver {
-  if (config.provider === 'cpu') {
-    return openCpu({
-      print,
-      ...(report === undefined ? {} : { report }),
-      ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
-      ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
-      ...(config.check === undefined ? {} : { check: config.check }),
-      ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
-      ...(start === undefined ? {} : {
-        crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
-      }),
-    });
-  }
-  return openLibcuda({
-    ...(older ? { launchParams: 'buffer' } : {}),
-    ...(config.libraryPath === undefined ? {} : { path: config.libraryPath }),
-    ...(config.koffiPath === undefined ? {} : { koffiPath: config.koffiPath }),
-    ...(config.unloads === undefined ? {} : { unloads: config.unloads }),
+function openEmbedded(config: ProviderConfig, { print, report, start }: DriverServices): Driver {
+  return openCpu({
+    print,
+    ...(report === undefined ? {} : { report }),
+    ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
+    ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
+    ...(config.check === undefined ? {} : { check: config.check }),
+    ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
+    ...(start === undefined ? {} : {
+      crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
+    }),
   });
 }
 

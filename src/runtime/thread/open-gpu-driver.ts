@@ -1,0 +1,23 @@
+/**
+ * Opens libcuda. Apart from `open-driver.ts`: the JS thread calls the driver too, and has no use for the CPU device.
+ */
+import type { Driver } from '../../driver/driver.js';
+import { openLibcuda } from '../../driver/libcuda/open.js';
+import type { ProviderConfig } from '../messages.js';
+import { withoutParamInfo } from './fallbacks.js';
+
+/** Whether to do as with a driver that does not tell where a kernel's parameters lie (before 12.4). */
+export function lacksParamInfo({ without }: ProviderConfig): boolean {
+  return without?.includes('paraminfo') === true;
+}
+
+export function openGpuDriver(config: ProviderConfig): Driver {
+  const older = lacksParamInfo(config);
+  const driver = openLibcuda({
+    ...(older ? { launchParams: 'buffer' } : {}),
+    ...(config.libraryPath === undefined ? {} : { path: config.libraryPath }),
+    ...(config.koffiPath === undefined ? {} : { koffiPath: config.koffiPath }),
+    ...(config.unloads === undefined ? {} : { unloads: config.unloads }),
+  });
+  return older ? withoutParamInfo(driver) : driver;
+}
