@@ -8,7 +8,7 @@ import type { ProgramName, Programs } from './peers/programs.js';
 export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
 /** Of a rate (GB/s) more is better, of a time less. */
 export type Unit = 'µs' | 'ms' | 'GB/s';
-/** What a round's samples come down to. Over the rounds: the median; for `longest`, the longest. */
+/** What a round's samples come down to. Over the rounds: the median, beside a peer the round of the median ratio; for `longest`, the longest. */
 export type Statistic = 'median' | 'p99' | 'longest';
 /** e.g. `<= 1.05`: of the ratio (ours by the peer's) where there is a peer, else of the value itself. */
 export type Bar = `<= ${number}` | `>= ${number}`;
@@ -53,7 +53,7 @@ export interface Benchmark {
   /** Of our own value. */
   readonly bar?: Bar;
   readonly peers: readonly Peer[];
-  /** Default 5, with --quick 2. */
+  /** Default 9, with --quick 3. */
   readonly rounds?: number;
   /** Whether a first round is thrown away. Default true. */
   readonly warmUp?: boolean;

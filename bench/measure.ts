@@ -1,5 +1,6 @@
 /**
- * Measures one benchmark: our rounds and each peer's take turns, so that a clock that drifts drifts for all of them.
+ * Measures one benchmark: our rounds and each peer's take turns, and begin in turn, so that a clock that drifts drifts
+ * for all of them.
  */
 import { setTimeout } from 'node:timers';
 
@@ -61,7 +62,7 @@ class Entrant {
 }
 
 export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
-  const count = Math.min(benchmark.rounds ?? 5, setup.quick ? 2 : Infinity);
+  const count = Math.min(benchmark.rounds ?? 9, setup.quick ? 3 : Infinity);
   const rounds: Round[] = [];
   const possible = benchmark.peers.filter((peer) => !('program' in peer) || setup.programs.possible(peer.program));
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
@@ -77,8 +78,8 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
       for (const { entrant } of entrants) await entrant.round(false);
     }
     for (let round = 0; round < count; round++) {
-      rounds.push(await inTime(ours.round()));
-      for (const { entrant } of entrants) await entrant.round(true);
+      const turn = [async () => rounds.push(await inTime(ours.round())), ...entrants.map(({ entrant }) => () => entrant.round(true))];
+      for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }
   } catch (error) {
     // The first failure is the one to tell; what cannot be closed after it is no news.

@@ -4,7 +4,7 @@
  */
 import type { Area, Bar, Unit } from './benchmark.js';
 import type { Measured } from './measure.js';
-import { type Summary, meets } from './statistics.js';
+import { type Summary, meets, pair } from './statistics.js';
 
 /** A row of summary.json. */
 export interface Row {
@@ -56,10 +56,10 @@ export function rowsOf({ benchmark, ours, notes, peers }: Measured, context: Con
     });
   }
   for (const { peer, summary, notes: peerNotes = {}, versions: peerVersions, problem = null } of peers) {
-    const ratio = summary === undefined ? null : ours.value / summary.value;
+    const { value, peerValue, ratio } = summary === undefined ? { value: ours.value, peerValue: null, ratio: null } : pair(ours, summary, benchmark.statistic);
     const bar = context.bars ? peer.bar ?? null : null;
     rows.push({
-      ...base, peer: peer.name, peerValue: summary?.value ?? null, ratio, bar, versions: { ...versions, ...peerVersions },
+      ...base, value, peer: peer.name, peerValue, ratio, bar, versions: { ...versions, ...peerVersions },
       pass: bar === null || ratio === null ? null : meets(bar, ratio), theirs: summary ?? null, peerNotes, problem,
     });
   }

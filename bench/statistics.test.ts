@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { meets, quantile, summarise } from './statistics.js';
+import { meets, pair, quantile, summarise } from './statistics.js';
 
 describe('quantile', () => {
   it('is a sample, by nearest rank', () => {
@@ -26,6 +26,24 @@ describe('summarise', () => {
 
   it('refuses a round that took no time', () => {
     expect(() => summarise([{ samples: [0, 0, 1] }], 'median')).toThrow('nothing was measured');
+  });
+});
+
+describe('pair', () => {
+  const of = (values: number[], statistic: 'median' | 'longest' = 'median') => summarise(values.map((value) => ({ samples: [value] })), statistic);
+
+  it('is the pair of rounds with the median ratio', () => {
+    // The host was slow for two of five rounds, and for both.
+    expect(pair(of([10, 33, 11, 31, 12]), of([10, 30, 10, 30, 10]), 'median')).toEqual({ value: 33, peerValue: 30, ratio: 1.1 });
+    expect(pair(of([1, 4]), of([1, 2]), 'median').ratio).toBe(1);
+  });
+
+  it('is the longest of each where that is asked for', () => {
+    expect(pair(of([1, 6], 'longest'), of([3, 1], 'longest'), 'longest')).toEqual({ value: 6, peerValue: 3, ratio: 2 });
+  });
+
+  it('is the medians where one lacks rounds', () => {
+    expect(pair(of([1, 2, 3]), of([4]), 'median')).toEqual({ value: 2, peerValue: 4, ratio: 0.5 });
   });
 });
 

@@ -48,6 +48,19 @@ export function summarise(rounds: readonly Round[], statistic: Statistic): Summa
   };
 }
 
+/**
+ * Ours and a peer's, of two whose rounds took turns. Of all pairs of rounds the one with the median ratio: a host that is
+ * slow for a while is slow for both halves of a pair, and moves the median of each alone further than that of their ratio.
+ * For `longest` the longest of each.
+ */
+export function pair(ours: Summary, theirs: Summary, statistic: Statistic): { value: number; peerValue: number; ratio: number } {
+  const whole = { value: ours.value, peerValue: theirs.value, ratio: ours.value / theirs.value };
+  if (statistic === 'longest' || ours.rounds.length !== theirs.rounds.length) return whole;
+  const pairs = ours.rounds.map((value, i) => ({ value, peerValue: theirs.rounds[i]!, ratio: value / theirs.rounds[i]! }));
+  pairs.sort((a, b) => a.ratio - b.ratio);
+  return pairs[Math.ceil(pairs.length / 2) - 1] ?? whole;
+}
+
 /** Whether `value` is on the right side of the bar. */
 export function meets(bar: Bar, value: number): boolean {
   const [relation, limit] = bar.split(' ') as ['<=' | '>=', string];

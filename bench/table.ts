@@ -15,7 +15,7 @@ export function lines(rows: readonly DetailedRow[]): string {
     if (i === 0) notes.push(...notesOf('', row.notes));
     notes.push(...notesOf(`${row.peer ?? ''}: `, row.peerNotes));
     if (row.problem?.startsWith('failed') === true) notes.push(`${row.peer}: ${row.problem}`);
-    const first = i === 0 ? [row.name, `${digits(row.value)} ${row.unit}`, `${digits(row.ours.min)} … ${digits(row.ours.p90)}`] : ['', '', ''];
+    const first = [i === 0 ? row.name : '', `${digits(row.value)} ${row.unit}`, i === 0 ? `${digits(row.ours.min)} … ${digits(row.ours.p90)}` : ''];
     const theirs = row.peerValue === null ? (row.problem?.split(':')[0] ?? '') : digits(row.peerValue);
     return line([...first, row.peer ?? '', theirs, row.ratio === null ? '' : row.ratio.toFixed(3), row.bar ?? '', mark(row)]);
   });

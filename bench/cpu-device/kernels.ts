@@ -285,7 +285,6 @@ export const cpuKernels: readonly Benchmark[] = THREADS.flatMap(threads => ROWS.
   name: threads === 1 ? row.name : `${row.name}, ${threads} workers`,
   unit: 'ms',
   statistic: 'median',
-  rounds: 3,
   // The bars of our own time, and the other peers, are of one thread.
   ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
   peers: [
