@@ -11,6 +11,8 @@ import type { Device } from './device.js';
 import { DTYPES } from './dtype.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import type { DTypeName } from './dtype.js';
+import { launchCode } from './launch-code.js';
+import type { Way } from './launch-code.js';
 import { ManagedBuffer } from './managed.js';
 import type { Module } from './module.js';
 import { narrow } from './narrow-floats.js';
@@ -79,6 +81,10 @@ const WAY_F32 = 2;
 const WAY_I32 = 3;
 const WAY_MASK = 3;
 const WAY_SHIFT = 2;
+/** By number. */
+const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
+/** Launches of a kernel after which code is made for it: less than it takes to make. */
+const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {
   /** What a reference of OP.launchLine says beside the handle. */
@@ -135,13 +141,15 @@ export class Kernel {
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
-  private checkedOptions: LaunchOptions | null = null;
+  private checkedOptions: LaunchOptions | undefined;
   private readonly memories: (Resource | undefined)[];
   /** How each argument is written where it is of the usual type, and the word that it goes to: way | word << WAY_SHIFT. */
   private readonly ways: readonly number[];
   /** The last usual launch within the limits, and the last of another kind. */
   private shape: LaunchShape = NO_SHAPE;
   private wideShape: LaunchShape = NO_SHAPE;
+  /** Those of lines of blocks, until the kernel has a launch of its own. */
+  private launches = 0;
 
   /** @internal */
   constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
@@ -257,6 +265,7 @@ export class Kernel {
       }
       putArgument(memory, params, layout[i]!, arg, this.name);
     }
+    if (shape.line && ++this.launches === SPECIAL_AFTER) this.specialise();
     const mark = stream.commit();
     for (let i = 0; i < pointers.length; i++) {
       const resource = memories[i];
@@ -300,6 +309,17 @@ export class Kernel {
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
+  }
+
+  /** From here on {@link launch} is code for this kernel's parameters. */
+  private specialise(): void {
+    const { layout, pointers, ways, paramWords, paramBytes, clears } = this;
+    const params = layout.map((param, i) => ({
+      layout: param, way: WAYS[ways[i]! & WAY_MASK]!, lineBits: pointers.find(({ index }) => index === param.index)?.lineBits ?? 0,
+    }));
+    // eslint-disable-next-line @typescript-eslint/unbound-method
+    const own = launchCode({ params, paramWords, paramBytes, clears }, Kernel.prototype.launch, putArgument);
+    if (own !== undefined) this.launch = own;
   }
 
   private checkAlive(): void {

@@ -55,7 +55,7 @@ onDevice('Event', (host) => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const called = stream.call(() => released);
-    using event = stream.record();
+    using _event = stream.record();
     other.wait(stream);
     const synced = other.sync();
     expect(await stillPending(synced)).toBe(true);

@@ -1,0 +1,111 @@
+/**
+ * Launches as straight code: {@link Kernel.launch} goes through its parameters in loops, which costs as much as all the
+ * rest; a kernel that is launched often gets a function in which they are unrolled. It takes what is usual (buffers of
+ * this device, numbers, a line of blocks, the same options as before) and leaves everything else to `Kernel.launch`,
+ * before it has done anything, so all errors are told there.
+ */
+import { OP } from '../runtime/commands.js';
+import { DeviceBuffer } from './buffer.js';
+import type { Kernel, KernelArgument, LaunchOptions } from './kernel.js';
+import { Pending } from './pending.js';
+import type { ParamLayout } from './signature.js';
+import { Stream } from './stream.js';
+
+export type Launch = (this: Kernel, stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]) => Pending;
+export type PutArgument = (memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string) => void;
+
+/** How an argument is written where it is of the usual type. */
+export type Way = 'pointer' | 'f32' | 'i32' | 'other';
+
+export interface LaunchPlan {
+  readonly params: readonly { way: Way; layout: ParamLayout; /** What a reference of OP.launchLine says beside the handle. */ lineBits: number }[];
+  readonly paramWords: number;
+  readonly paramBytes: number;
+  /** Whether some word of the parameters is written in parts or not at all. */
+  readonly clears: boolean;
+}
+
+type Factory = (parts: readonly unknown[]) => Launch;
+
+const factories = new Map<string, Factory | undefined>();
+
+/** The plan's launch; undefined where Node was told to make no code from strings. Kernels with like parameters share one. */
+export function launchCode(plan: LaunchPlan, general: Launch, putArgument: PutArgument): Launch | undefined {
+  const text = textOf(plan);
+  if (!factories.has(text)) factories.set(text, compiled(text));
+  return factories.get(text)?.([general, Stream, DeviceBuffer, Pending, putArgument]);
+}
+
+function compiled(text: string): Factory | undefined {
+  try {
+    // Of numbers and the names of dtypes only.
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval
+    return new Function('parts', text) as Factory;
+  } catch (error) {
+    if (error instanceof EvalError) return undefined;
+    throw error;
+  }
+}
+
+function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string {
+  const pointers = params.flatMap(({ way, layout, lineBits }, i) => (way === 'pointer' ? [{ i, layout, lineBits }] : []));
+  const unusual = [
+    `arguments.length !== ${params.length + 2}`,
+    '!(stream instanceof Stream)',
+    'stream.runtime !== this.runtime',
+    'stream.isUnusable',
+    'this.module.isClosed',
+    'options === undefined',
+    'options !== this.checkedOptions',
+    '!shape.line',
+    ...['grid', 'block', 'shared'].map((name) => `options.${name} !== shape.${name}`),
+    ...['cooperative', 'cluster', 'programmatic', 'priority'].map((name) => `options.${name} !== undefined`),
+    ...params.flatMap(({ way }, i) => {
+      if (way === 'pointer') return [`!(a${i} instanceof DeviceBuffer)`];
+      if (way === 'f32') return [`typeof a${i} !== 'number'`];
+      return way === 'i32' ? [`typeof a${i} !== 'number'`, `a${i} !== (a${i} | 0)`] : [];
+    }),
+  ];
+  const unusualMemory = pointers.flatMap(({ i, layout: { dtype } }) => [
+    `m${i}.disposed`,
+    `m${i}.device.runtime !== this.runtime`,
+    ...(dtype === undefined ? [] : [`a${i}.dtype.name !== ${JSON.stringify(dtype)}`]),
+    // What leads from a texture's texels to the object may be negative.
+    `!(o${i} >= 0 && o${i} < 4294967296)`,
+    // Whether they overlap is for the other one to say.
+    ...pointers.filter((other) => other.i < i).map((other) => `m${i} === m${other.i}`),
+  ]);
+  const begin = 5 + pointers.length;
+  const words = params.flatMap(({ way, layout: { offset } }, i) => {
+    const at = `body + ${begin + (offset >> 2)}`;
+    if (way === 'pointer') return [`memory[${at}] = o${i};`, `memory[${at} + 1] = 0;`];
+    if (way === 'other') return [`putArgument(memory, body + ${begin}, this.layout[${i}], a${i}, this.name);`];
+    return [`${way === 'f32' ? 'floats' : 'memory'}[${at}] = a${i};`];
+  });
+  return `
+const [general, Stream, DeviceBuffer, Pending, putArgument] = parts;
+return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)].join(', ')}) {
+  'use strict';
+  const { shape } = this;
+  if (${unusual.join(' || ')}) return general.apply(this, arguments);
+  ${pointers.map(({ i }) => `const m${i} = a${i}.memory, o${i} = a${i}.byteOffset;`).join(' ')}
+  ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) return general.apply(this, arguments);`}
+  ${pointers.map(({ i, layout: { access } }) => `if (stream.mustOrder(m${i}, ${access})) stream.order(m${i}, ${access});`).join('\n  ')}
+  const root = stream.nextRoot();
+  const { ring } = stream.runtime;
+  const body = stream.begin(${OP.launchLine}, ${9 + pointers.length + paramWords}, root);
+  const { memory, floats } = ring;
+  memory[body] = this.handle;
+  memory[body + 1] = shape.gridX;
+  memory[body + 2] = shape.blockX;
+  memory[body + 3] = shape.sharedBytes;
+  memory[body + 4] = ${pointers.length | (paramBytes << 16)};
+  ${pointers.map(({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`).join('\n  ')}
+  ${clears ? Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`).join(' ') : ''}
+  ${words.join('\n  ')}
+  const mark = stream.commit();
+  ${pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`).join('\n  ')}
+  this.module.used(stream, mark);
+  return new Pending(stream, root, mark);
+};`;
+}
