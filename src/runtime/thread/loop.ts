@@ -40,10 +40,14 @@ const BUSY_WATCH_MS = 6;
 const LAST_LOOKS = 200;
 const GLANCE_MS = MAX_SPIN_MS;
 /** Looks at the doorbell between two looks at the clock. */
-const DOZE_LOOKS = 50;
+const DOZE_LOOKS = 25;
 /** Looks at the ring between two looks at everything else; a few microseconds. */
 const SPIN_LOOKS = 40;
 const PAUSE_STEPS = 32;
+/** Twice some 30 ns. */
+const PAUSES = 2;
+/** The processor's own, from Node 24 on: meanwhile the other thread of the same core has all of it. */
+const pauseProcessor = (Atomics as { pause?: () => void }).pause;
 /** One turn of a polled device, so that the ring is looked at again soon. */
 const POLL_BUDGET_US = 200;
 /** A device that has had nothing to do for so long gives back the memory that its pool keeps. */
@@ -123,6 +127,10 @@ export class ThreadLoop {
    * (a launch took that thread 0.4 instead of 0.1 µs, measured).
    */
   private pause(): void {
+    if (pauseProcessor !== undefined) {
+      for (let i = 0; i < PAUSES; i++) pauseProcessor();
+      return;
+    }
     let value = this.paused;
     for (let i = 0; i < PAUSE_STEPS; i++) value = (Math.imul(value, 1664525) + 1013904223) | 0;
     this.paused = value;
@@ -273,7 +281,10 @@ export class ThreadLoop {
     Atomics.store(control, WORD.dozing, 1);
     for (;;) {
       for (let looks = 0; looks < DOZE_LOOKS; looks++) {
-        if (Atomics.load(control, WORD.doorbell) === bell) continue;
+        if (Atomics.load(control, WORD.doorbell) === bell) {
+          this.pause();
+          continue;
+        }
         Atomics.store(control, WORD.dozing, 0);
         return;
       }
