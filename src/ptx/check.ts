@@ -17,7 +17,7 @@ export const ACCESS = {
 } as const;
 
 /** Spaces by their number above {@link ACCESS.spaceShift}. */
-export const ACCESS_SPACES = ['generic', 'global', 'shared', 'local', 'const', 'param'] as const;
+export const ACCESS_SPACES = ['generic', 'global', 'shared', 'local', 'const', 'param', 'cluster'] as const;
 
 /** What a thread arrives at. */
 export const ARRIVAL = {

@@ -61,6 +61,18 @@ export interface CompileOptions {
   canonicalNaN?: boolean;
 }
 
+/** What a kernel says of the clusters that its blocks form. */
+export interface ClusterDirectives {
+  /** .reqnctapercluster */
+  required?: [number, number, number];
+  /** .maxclusterrank: blocks that a cluster has at most */
+  most?: number;
+  /** .explicitcluster: it is launched with clusters, or not at all */
+  explicit: boolean;
+  /** .blocksareclusters: a launch counts the clusters of the grid, not the blocks */
+  gridOfClusters: boolean;
+}
+
 export interface CompiledKernel extends KernelSignature {
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
   exportName: string;
@@ -75,6 +87,7 @@ export interface CompiledKernel extends KernelSignature {
   /** from .maxntid/.reqntid product, else 1024 */
   maxThreads: number;
   requiredBlock?: [number, number, number];
+  cluster: ClusterDirectives;
   /** bytes of scratch for one resident block, zeroed by the caller before the first run */
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
@@ -236,7 +249,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
-        check: check !== undefined, ordered: options.ordered === true,
+        cluster: layout.cluster, check: check !== undefined, ordered: options.ordered === true,
       }), links, fn.name);
     } else {
       linker.addText(BLOCK_LOOP, links, fn.name);
@@ -260,6 +273,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       runsOn: !layout.stateful && lowered.frameBytes === 0 && check === undefined && options.ordered !== true,
       inLanes,
       waiting: (words, scratch, count) => layout.stateful ? waitingThreads(places, layout.mail, words, scratch, count) : [],
+      cluster: clusterOf(fn),
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
     if (check) watchable(kernel, shared, staticBytes, lowered, layout);
@@ -288,6 +302,15 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     version: module.version, target: module.target, wasm: linker.finish(), data: data.image, relocations: data.relocations,
     variables: data.variables, kernels: compiled, hostImports: hostFunctions.map(name => HOST_FUNCTIONS[name]!.importName), failures,
     ...(check ? { check } : {}),
+  };
+}
+
+function clusterOf({ directives }: PtxFunction): ClusterDirectives {
+  const required = directives.get('reqnctapercluster');
+  const [most] = directives.get('maxclusterrank') ?? [];
+  return {
+    ...(required?.length ? { required: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}), ...(most === undefined ? {} : { most }),
+    explicit: directives.has('explicitcluster'), gridOfClusters: directives.has('blocksareclusters'),
   };
 }
 

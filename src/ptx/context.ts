@@ -32,10 +32,19 @@ export const CTX = {
   workspace: 96,
   /** Blocks to run in the same call after this one, along x: for code that takes that (`runsOn`). Counts down, as `ctaid` counts up. */
   further: 100,
+  /** Blocks of the block's cluster along each axis, less one, 8 bits each from x up; {@link EXPLICIT_CLUSTER}. 0: it is alone. */
+  cluster: 104,
+  /** The block's number in its cluster. */
+  clusterRank: 108,
+  /** Bytes from one block's memory to the next one's in the cluster: shared memory and scratch lie alike in all of them. */
+  clusterStride: 112,
 } as const;
 
-/** What a call of a kernel returns. */
-export const STATUS = { done: 0, yielded: 1, stuck: 2, fault: 3 } as const;
+/** In `CTX.cluster`: the kernel or its launch says how large clusters are. */
+export const EXPLICIT_CLUSTER = 1 << 24;
+
+/** What a call of a kernel returns. `waiting`: for other blocks of its cluster; it goes on once these have come as far. */
+export const STATUS = { done: 0, yielded: 1, stuck: 2, fault: 3, waiting: 4 } as const;
 
 export const FAULT = {
   none: 0,

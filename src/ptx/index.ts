@@ -1,11 +1,11 @@
 // PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the contract for running
 // what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
 
-export { CTX, FAULT, STATUS } from './context.js';
+export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { compilePtx } from './compile.js';
-export type { CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export type { ClusterDirectives, CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
 export type { LaneCode } from './lanes/compile-lanes.js';
 export { ORDER_SEED, SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';

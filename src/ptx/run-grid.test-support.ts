@@ -1,7 +1,7 @@
 // Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump allocator.
 
 import { readFileSync } from 'node:fs';
-import { CTX, STATUS, compilePtx } from './index.js';
+import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx } from './index.js';
 import type { CompileOptions, CompiledKernel, CompiledModule, LaneCode } from './index.js';
 
 export type Argument = { f32: number } | { f64: number } | { i32: number } | { i64: bigint | number } | { bytes: Uint8Array };
@@ -15,6 +15,8 @@ export interface Launch {
   fuel?: number;
   /** Blocks take turns instead of running one after the other, as a cooperative launch needs. */
   interleave?: boolean;
+  /** Blocks of a cluster; all blocks take turns then. */
+  cluster?: Dimensions;
   /** Calls after which a launch that never ends is given up. */
   maxCalls?: number;
 }
@@ -164,10 +166,12 @@ export class Grid {
       else this.bytes().set(arg.bytes, at);
     });
     const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
+    const slotBytes = Math.ceil((512 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 256) * 256;
     const blocks = gx * gy * gz;
     const workspace = this.allocate(64);
     const contexts: number[] = [];
-    const prepare = (block: number, slot: number): number => {
+    const [cx, cy = 1, cz = 1] = launch.cluster ?? [1];
+    const prepare = (block: number, slot: number, rank = 0): number => {
       const ctx = slot;
       this.lastContext = ctx;
       const shared = ctx + 256;
@@ -178,11 +182,12 @@ export class Grid {
         [CTX.ctaid, block % gx], [CTX.ctaid + 4, Math.floor(block / gx) % gy], [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
         [CTX.params, params], [CTX.shared, shared], [CTX.sharedBytes, sharedBytes], [CTX.scratch, scratch], [CTX.threads, threads],
         [CTX.memoryTop, this.memory.buffer.byteLength], [CTX.workspace, workspace],
+        [CTX.clusterRank, rank], [CTX.clusterStride, launch.cluster ? slotBytes : 0],
+        [CTX.cluster, launch.cluster ? EXPLICIT_CLUSTER | (cx - 1) | (cy - 1) << 8 | (cz - 1) << 16 : 0],
       ];
       for (const [offset, value] of fields) view.setUint32(ctx + offset, value, true);
       return ctx;
     };
-    const slotBytes = 256 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads) + 256;
     const fuel = launch.fuel ?? 0x7fffffff;
     let calls = 0;
     const fail = (ctx: number, block: number): Outcome => ({
@@ -194,8 +199,15 @@ export class Grid {
     });
     this.bytes().fill(0, workspace, workspace + 64);
     try {
-      if (launch.interleave) {
-        for (let block = 0; block < blocks; block++) contexts.push(prepare(block, this.allocate(slotBytes)));
+      if (launch.interleave || launch.cluster) {
+        // The blocks of a cluster lie one behind the other.
+        const first = this.allocate(slotBytes * blocks);
+        for (let block = 0; block < blocks; block++) {
+          const [x, y, z] = [block % gx, Math.floor(block / gx) % gy, Math.floor(block / (gx * gy))];
+          const cluster = Math.floor(x / cx) + gx / cx * (Math.floor(y / cy) + gy / cy * Math.floor(z / cz));
+          const rank = x % cx + cx * (y % cy + cy * (z % cz));
+          contexts.push(prepare(block, first + (cluster * cx * cy * cz + rank) * slotBytes, rank));
+        }
         const open = new Set(contexts.keys());
         while (open.size) {
           for (const block of [...open]) {

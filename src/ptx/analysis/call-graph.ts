@@ -34,6 +34,10 @@ export function definitions(module: PtxModule): Map<string, PtxFunction> {
   return found;
 }
 
+/** What a thread leaves at the cluster's barrier is the kernel's: see `emit/frame-layout.ts`. */
+const arrivesAtCluster = ({ mnemonic, modifiers }: Statement & { kind: 'instruction' }): boolean =>
+  mnemonic === 'barrier' && modifiers.includes('cluster');
+
 function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
   const facts: Facts = { size: 0, waits: false, loops: false, callees: new Set() };
   const seen = new Set<string>();
@@ -43,7 +47,7 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
       else if (statement.kind === 'label') seen.add(statement.name);
       else if (statement.kind === 'instruction') {
         facts.size++;
-        if (isCut(statement.mnemonic, statement.modifiers)) facts.waits = true;
+        if (isCut(statement.mnemonic, statement.modifiers) || arrivesAtCluster(statement)) facts.waits = true;
         for (const operand of statement.operands) {
           if (operand.kind !== 'name') continue;
           if (statement.mnemonic === 'bra' && seen.has(operand.name)) facts.loops = true;

@@ -174,7 +174,6 @@ export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const { modifiers } = inst;
   if (modifiers.includes('cluster')) {
-    // A block is alone in its cluster, and waits for its own threads: arriving is part of waiting.
     store(e, [
       [MAIL.operation, () => { code.i32(BARRIER_REDUCTION.none); }], [MAIL.mask, () => { code.i32(CLUSTER_BARRIER); }], [MAIL.lane, () => { code.i32(0); }],
     ]);
@@ -197,6 +196,8 @@ export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
     ...(predicate ? [[MAIL.value, () => { e.push(predicate, PRED); code.op('i64.extend_i32_u'); }, 'i64.store'] satisfies Field] : []),
   ]);
 }
+
+export const waitsForCluster = (inst: Inst): boolean => inst.mnemonic === 'barrier' && inst.modifiers.includes('cluster') && inst.modifiers.includes('wait');
 
 /** `bar.sync 0` for the whole block: a thread's state says all there is to say. */
 export function isPlainBarrier(inst: Inst): boolean {

@@ -22,6 +22,8 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   check_arrive: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: none },
   /** ctx, first thread, end: some of these threads may have been released */
   check_released: { params: ['i32', 'i32', 'i32'], results: none },
+  /** ctx: all threads of the block's cluster have arrived at its barrier */
+  check_cluster: { params: ['i32'], results: none },
   /** ctx, thread, address, number of the function: its frame begins to live */
   check_frame: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /** ctx, thread, line: who calls a function next that does not know */

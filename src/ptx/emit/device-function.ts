@@ -74,6 +74,9 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     }
   }
 
+  // Functions that arrive at the cluster's barrier are inlined.
+  readonly waitsForCluster = false;
+
   leaveFaulted(): void {
     this.pushDummyResults();
     this.code.op('return');

@@ -72,6 +72,8 @@ export abstract class Emitter {
   abstract leaveFaulted(): void;
   /** Leaves because a called function faulted or exited. */
   abstract unwind(): void;
+  /** Threads wait at the cluster's barrier somewhere in the kernel. */
+  abstract get waitsForCluster(): boolean;
   /** Pushes the address of the thread's or call's frame. */
   abstract pushFrame(): void;
   /** Pushes tid.x, .y or .z. */

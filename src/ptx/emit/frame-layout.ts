@@ -16,13 +16,18 @@ export const SCRATCH = {
   pass: 24,
   /** In lanes: 8 bytes through which values pass that are to be computed once for a call. */
   kept: 32,
-  /** Threads that arrived at each of the barriers without waiting: 16 of the block and its cluster's. */
+  /** Threads that arrived at each of the 16 barriers without waiting. */
   arrivals: 64,
+  /** How far the block is at its cluster's barrier: see {@link CLUSTER_STATE}. */
+  cluster: 128,
   states: 144,
 } as const;
 
 /** The cluster's barrier comes after the 16 of the block. */
 export const CLUSTER_BARRIER = 16;
+
+/** Some thread has not arrived at the cluster's barrier, all have that have not exited, all have exited. */
+export const CLUSTER_STATE = { open: 0, arrived: 1, ended: 2 } as const;
 
 /** Thread states: a ready thread holds the number of the entry where it goes on, the others are negative. */
 export const STATE = { exited: -1, barrier: 0x80000000 | 0, warp: 0xc0000000 | 0, entryMask: 0x3fffffff } as const;
@@ -38,6 +43,8 @@ export interface FrameLayout {
   /** Threads can be suspended: states are kept. */
   stateful: boolean;
   mail: boolean;
+  /** A byte per thread behind the mailboxes: 1 where it has arrived at the cluster's barrier and not all others have. */
+  cluster: boolean;
   /** Bytes per warp for its matrices, and how many of them are for operands. */
   matrixBytes: number;
   matrixOperandBytes: number;
@@ -47,12 +54,16 @@ export interface FrameLayout {
   callStack: boolean;
 }
 
+/** Bytes that say who has arrived at the cluster's barrier. */
+const clusterBytes = (threads: number): number => (threads + 15) & ~15;
+
 /** What `scratch-places.ts` lays out. */
 export function bytesBeforeFrames(layout: FrameLayout, threads: number): number {
   let bytes: number = SCRATCH.states;
   // Whole warps: lanes read and write as many states at once.
   if (layout.stateful) bytes += (4 * threads + 127) & ~127;
   if (layout.mail) bytes += MAIL.bytes * threads;
+  if (layout.cluster) bytes += clusterBytes(threads);
   return bytes + layout.matrixBytes * ((threads + 31) >> 5);
 }
 

@@ -17,7 +17,7 @@ import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import type { EntryPlace } from './waiting.js';
 import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
-import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier } from './arrivals.js';
+import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier, waitsForCluster } from './arrivals.js';
 import { signatureOf } from '../signatures.js';
 import { matrixRoom } from './matrix-arrivals.js';
 import type { LocalType } from '../scalar-types.js';
@@ -83,6 +83,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     const matrixOperandBytes = alignUp(Math.max(0, ...rooms.map(({ operands }) => operands)), 16);
     this.layout = {
       stateful,
+      cluster: cuts.some(({ ending }) => ending.kind === 'cut' && waitsForCluster(ending.inst)),
       mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
       matrixBytes: matrixOperandBytes + alignUp(Math.max(0, ...rooms.map(({ results }) => results)), 16), matrixOperandBytes,
       frameBytes: alignUp(end, 8),
@@ -129,6 +130,10 @@ export class KernelEmitter extends ControlFlowEmitter {
     return this.hoist('locals', 'i32', code => {
       code.get(frames).get(this.contextField('threads')).i32(this.layout.frameBytes).op('i32.mul').op('i32.add').i32(15).op('i32.add').i32(-16).op('i32.and');
     });
+  }
+
+  get waitsForCluster(): boolean {
+    return this.layout.cluster;
   }
 
   pushFrame(): void {

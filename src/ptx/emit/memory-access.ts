@@ -45,7 +45,17 @@ function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
   });
 }
 
-export type AccessSpace = 'global' | 'shared' | 'generic' | 'local' | 'const' | 'param';
+/** `cluster`: the shared memory of all blocks of the cluster. */
+export type AccessSpace = 'global' | 'shared' | 'cluster' | 'generic' | 'local' | 'const' | 'param';
+
+const isShared = (space: AccessSpace): boolean => space === 'shared' || space === 'cluster';
+
+/** Pushes where the shared memory begins of that block of the cluster to which an address belongs. */
+function pushSharedOf(e: Emitter, pushAddress: () => void): void {
+  e.code.get(e.ctx);
+  pushAddress();
+  e.call('shared_of');
+}
 
 /** Checks an address operand for an access of `size` bytes. */
 export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
@@ -74,10 +84,11 @@ export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
     if (offset) code.i32(offset).op('i32.add');
     code.tee(local);
     if (space === 'shared') code.get(e.contextField('shared'));
+    else if (space === 'cluster') pushSharedOf(e, () => { code.get(local).op('i64.extend_i32_u'); });
     else code.i32(NULL_PAGE);
     code.op('i32.sub');
     if (log2) code.i32(log2).op('i32.rotr');
-    code.get(space === 'shared' ? sharedElements(e, log2) : elements(e, log2, 'i32')).op('i32.ge_u');
+    code.get(isShared(space) ? sharedElements(e, log2) : elements(e, log2, 'i32')).op('i32.ge_u');
     faultWhen(e, () => { code.get(local).op('i64.extend_i32_u'); }, size);
     return { local, offset: 0 };
   } else if (base.type.bits === 64) {
@@ -98,10 +109,13 @@ export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Pl
   const address = e.temp('i64');
   code.tee(address);
   if (space === 'shared') code.get(e.contextField('shared')).op('i64.extend_i32_u');
-  else code.i64(NULL_PAGE);
+  else if (space === 'cluster') {
+    pushSharedOf(e, () => { code.get(address); });
+    code.op('i64.extend_i32_u');
+  } else code.i64(NULL_PAGE);
   code.op('i64.sub');
   if (log2) code.i64(log2).op('i64.rotr');
-  if (space === 'shared') code.get(sharedElements(e, log2)).op('i64.extend_i32_u');
+  if (isShared(space)) code.get(sharedElements(e, log2)).op('i64.extend_i32_u');
   else code.get(elements(e, log2, 'i64'));
   code.op('i64.ge_u');
   faultWhen(e, () => { code.get(address); }, size);
@@ -110,7 +124,7 @@ export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Pl
 }
 
 /** Checks an access of as many bytes as a local says, and gives the local of its address. */
-export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number, space: 'shared' | 'generic'): number {
+export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number, space: 'shared' | 'cluster' | 'generic'): number {
   const { code } = e;
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
   const address = e.temp('i64');
@@ -121,9 +135,11 @@ export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number,
   else if (!arg.base) code.i64(0);
   code.i64(arg.offset).op('i64.add').set(address);
   code.get(e.ctx).get(e.thread).get(address).get(bytes).i32(align);
-  if (space === 'shared') {
-    code.get(e.contextField('shared')).op('i64.extend_i32_u');
-    code.get(e.contextField('shared')).op('i64.extend_i32_u').get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.add');
+  if (isShared(space)) {
+    const window = e.temp('i64');
+    if (space === 'shared') code.get(e.contextField('shared'));
+    else pushSharedOf(e, () => { code.get(address); });
+    code.op('i64.extend_i32_u').tee(window).get(window).get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.add');
   } else {
     code.i64(NULL_PAGE).get(elements(e, 0, 'i64')).i64(NULL_PAGE).op('i64.add');
   }

@@ -17,12 +17,13 @@ export function mailBase(e: Emitter, layout: FrameLayout): number {
   });
 }
 
-/** The warps' matrices: after the mailboxes. */
+/** The warps' matrices: after the mailboxes, and what is kept for the cluster's barrier. */
 export function matricesBase(e: Emitter, layout: FrameLayout): number {
   const mail = mailBase(e, layout);
   return e.hoist('matrices', 'i32', code => {
     code.get(mail);
     if (layout.mail) code.get(e.contextField('threads')).i32(MAIL.bytes).op('i32.mul').op('i32.add');
+    if (layout.cluster) code.get(e.contextField('threads')).i32(15).op('i32.add').i32(-16).op('i32.and').op('i32.add');
   });
 }
 

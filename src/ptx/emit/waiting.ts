@@ -39,7 +39,7 @@ export const THREAD_EXITED = STATE.exited;
 export function waitingThreads(places: readonly EntryPlace[], mail: boolean, words: Int32Array, scratch: number, threads: number): Waiting[] {
   const found = new Map<string, Waiting>();
   const states = (scratch + SCRATCH.states) >>> 2;
-  const boxes = scratch + SCRATCH.states + ((4 * threads + 15) & ~15);
+  const boxes = scratch + SCRATCH.states + ((4 * threads + 127) & ~127);
   for (let thread = 0; thread < threads; thread++) {
     const state = words[states + thread]!;
     const exited = state === STATE.exited;

@@ -84,7 +84,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
-    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers, check: false, ordered: false }), { body }, name);
+    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers, cluster: layout.cluster, check: false, ordered: false }), { body }, name);
   } else {
     linker.addText(BLOCK_LOOP, { body }, name);
   }

@@ -246,6 +246,10 @@ export class LaneKernelEmitter extends LaneEmitter {
     return bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes + threads * layout.localBytes + this.exchangeBytes;
   }
 
+  get waitsForCluster(): boolean {
+    return this.kernel.layout.cluster;
+  }
+
   pushFrame(): void {
     this.code.get(this.localsBase()).get(this.thread).i32(this.kernel.layout.localBytes).op('i32.mul').op('i32.add');
   }

@@ -34,6 +34,8 @@ export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | un
   const [type] = e.types();
   if (inst.args.length !== operands || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
   if (e.oneOf('v8', 'async', 'bulk') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
+  const space = accessSpace(e);
+  if (space === 'cluster') return undefined;
   const { width } = vectorOf(e);
   const values = components(e, value, width);
   const size = width * type.bits / 8;
@@ -41,7 +43,7 @@ export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | un
   if (!values.every(part => holds(part, type))) return undefined;
   const { bits } = address.base.type;
   if (bits !== 32 && bits !== 64) return undefined;
-  return { type, values, size, log2: Math.log2(size), shared: accessSpace(e) === 'shared', address, stride: e.stride(address), steps: e.steps(address), wide: bits === 64 };
+  return { type, values, size, log2: Math.log2(size), shared: space === 'shared', address, stride: e.stride(address), steps: e.steps(address), wide: bits === 64 };
 }
 
 /** An operand that a value of the type comes from or goes to without ado. */

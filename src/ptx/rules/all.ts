@@ -3,6 +3,7 @@
 import { ASYNC_RULES } from './async-copy.js';
 import { ATOMIC_RULES } from './atomics.js';
 import { BIT_RULES } from './bits.js';
+import { CLUSTER_RULES } from './cluster.js';
 import { COMPARE_RULES } from './compare.js';
 import { CONTROL_RULES } from './control.js';
 import { CONVERT_RULES } from './convert.js';
@@ -19,5 +20,5 @@ import type { Rules } from './rule.js';
 export const RULES: Rules = new Map([
   ...ARITHMETIC_RULES, ...INTEGER_ONLY_RULES, ...BIT_RULES, ...COMPARE_RULES, ...CONVERT_RULES,
   ...MEMORY_RULES, ...ATOMIC_RULES, ...CONTROL_RULES, ...PACKED_RULES, ...VIDEO_RULES, ...ASYNC_RULES, ...MBARRIER_RULES,
-  ...MATRIX_MEMORY_RULES, ...TEXTURE_RULES,
+  ...MATRIX_MEMORY_RULES, ...TEXTURE_RULES, ...CLUSTER_RULES,
 ]);

@@ -3,11 +3,12 @@
 
 import type { Arg } from '../analysis/program.js';
 import { ACCESS } from '../check.js';
-import { emitAccessCheck, emitCallerCheck } from '../emit/check.js';
+import { emitAccessCheck, emitCallerCheck, emitTouch } from '../emit/check.js';
 import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import { readModifyWrite } from './atomics.js';
+import { mapToRank } from './cluster.js';
 import { completeTransaction, pushBarrier } from './mbarrier.js';
 import { loadName } from './memory.js';
 import type { RuleRow } from './rule.js';
@@ -90,9 +91,9 @@ function bulkRanges(e: Emitter): { target: number; source: number; bytes: number
   const bytes = e.temp('i32');
   e.push(e.arg(2), B32);
   e.code.set(bytes);
-  const toShared = e.has('shared::cluster') || (e.has('shared::cta') && !e.has('bulk_group'));
+  const targetSpace = e.has('shared::cluster') ? 'cluster' : e.has('shared::cta') && !e.has('bulk_group') ? 'shared' : 'generic';
   const fromShared = !e.has('global') || e.has('bulk_group');
-  const target = checkedRange(e, e.arg(0), bytes, 16, toShared ? 'shared' : 'generic');
+  const target = checkedRange(e, e.arg(0), bytes, 16, targetSpace);
   const source = checkedRange(e, e.arg(1), bytes, 16, fromShared ? 'shared' : 'generic');
   return { target, source, bytes };
 }
@@ -105,15 +106,8 @@ function copyBulk(e: Emitter): void {
   const { code } = e;
   if (e.has('prefetch')) return;
   const { target, source, bytes } = bulkRanges(e);
-  const move = (): void => { code.get(target).get(source).get(bytes).op('memory.copy').byte(0).byte(0); };
   if (e.has('multicast::cluster')) {
-    // The only block of the cluster has rank 0.
-    e.push(e.arg(4), B16);
-    code.i32(1).op('i32.and');
-    e.when(() => {
-      move();
-      signal(e, bytes);
-    });
+    copyToMany(e, target, source, bytes);
     return;
   }
   if (e.has('cp_mask')) {
@@ -123,8 +117,44 @@ function copyBulk(e: Emitter): void {
     e.call('copy_masked');
     return;
   }
-  move();
+  code.get(target).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
   signal(e, bytes);
+}
+
+/** To the same place of every block whose bit is set in the mask; the mbarrier at the same place there is told. */
+function copyToMany(e: Emitter, target: number, source: number, bytes: number): void {
+  const { code } = e;
+  const mask = e.temp('i32');
+  const rank = e.temp('i32');
+  const there = e.temp('i32');
+  const barrier = e.temp('i64');
+  const pushRank = (): void => { code.get(rank); };
+  e.push(e.arg(4), B16);
+  code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
+  pushBarrier(e, e.arg(3));
+  code.op('i64.extend_i32_u').set(barrier).op('block').byte(0x40).op('loop').byte(0x40);
+  e.nest(() => {
+    e.nest(() => {
+      // Bits of blocks that are not there name nobody.
+      code.get(rank).get(e.ctx);
+      e.call('cluster_blocks');
+      code.op('i32.ge_u').op('br_if').u32(1);
+      code.get(mask).get(rank).op('i32.shr_u').i32(1).op('i32.and');
+      e.when(() => {
+        code.get(target).op('i64.extend_i32_u');
+        mapToRank(e, pushRank);
+        code.op('i32.wrap_i64').set(there);
+        if (e.around.check) emitTouch(e, { local: there, offset: 0 }, () => { code.get(bytes); }, ACCESS.write);
+        code.get(there).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
+        code.get(barrier);
+        mapToRank(e, pushRank);
+        code.op('i32.wrap_i64').i32(0).get(bytes).op('i32.sub');
+        e.call('mbarrier_transaction');
+      });
+      code.get(rank).i32(1).op('i32.add').set(rank).op('br').u32(0);
+    });
+  });
+  code.op('end').op('end');
 }
 
 /** cp.reduce.async.bulk: one reduction for each element. */

@@ -26,7 +26,7 @@ function atomic(e: Emitter): void {
   const { type, width } = vectorOf(e);
   const first = returns ? 1 : 0;
   const isAsync = e.has('async');
-  const space = isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'shared' : accessSpace(e);
+  const space = isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'cluster' : accessSpace(e);
   const size = type.bits / 8;
   const operands = first + (operation === 'cas' ? 3 : 2);
   e.argCount(operands, operands + 2);

@@ -156,9 +156,14 @@ const nothing = (): void => {};
 /** bar.arrive counts this thread without waiting. */
 function arrive(e: Emitter): void {
   if (!e.has('arrive')) throw e.unsupported();
-  // Arriving at the cluster's barrier is part of waiting at it.
-  if (e.has('cluster')) return;
   const { code } = e;
+  if (e.has('cluster')) {
+    // Where nobody waits there is no barrier.
+    if (!e.waitsForCluster) return;
+    code.get(e.ctx).get(e.thread);
+    e.call('cluster_arrive');
+    return;
+  }
   if (e.around.check) emitArrivalCheck(e);
   code.get(e.ctx);
   e.push(e.arg(0), scalarType('b32'));

@@ -21,8 +21,7 @@ export function accessSpace(e: Emitter): AccessSpace {
     switch (space) {
       case 'global': case 'local': case 'const': case 'param': return space;
       case 'shared':
-        if (modifier === 'shared::cluster') return 'generic';
-        return 'shared';
+        return modifier === 'shared::cluster' ? 'cluster' : 'shared';
     }
   }
   return 'generic';
@@ -189,6 +188,10 @@ function isSpace(e: Emitter): void {
   };
   const tests = {
     shared: () => { within(field('shared'), () => { code.get(e.contextField('shared')).get(e.contextField('sharedBytes')).op('i32.add'); }); },
+    cluster: () => {
+      code.get(e.ctx).get(address);
+      e.call('is_cluster_shared');
+    },
     local: () => { within(field('scratch'), () => { e.pushLocalEnd(); }); },
     const: () => { within(data(e.around.data.constants.from), data(e.around.data.constants.to)); },
     param: () => {
@@ -197,9 +200,9 @@ function isSpace(e: Emitter): void {
       within(field('params'), () => { code.get(e.contextField('params')).i32(paramBytes).op('i32.add'); });
     },
   };
-  const space = e.has('shared::cluster') ? 'shared' : accessSpace(e);
+  const space = accessSpace(e);
   if (space === 'global') {
-    tests.shared();
+    tests.cluster();
     tests.local();
     code.op('i32.or');
     tests.const();
@@ -223,22 +226,8 @@ function createPolicy(e: Emitter): void {
   e.pop(e.arg(0), scalarType('b64'));
 }
 
-/** mapa: a block is alone in its cluster, so an address of rank 0 is the address. */
-function mapAddress(e: Emitter): void {
-  e.argCount(3);
-  const type = e.type();
-  e.push(e.arg(1), type);
-  e.pop(e.arg(0), type);
-}
-
-function blockRank(e: Emitter): void {
-  e.argCount(2);
-  e.code.i32(0);
-  e.pop(e.arg(0), scalarType('b32'));
-}
-
 export const MEMORY_RULES: readonly RuleRow[] = [
   ['ld', load], ['ldu', load], ['st', store], ['isspacep', isSpace],
   ['prefetch', nothing], ['prefetchu', nothing], ['discard', nothing], ['applypriority', nothing],
-  ['createpolicy', createPolicy], ['mapa', mapAddress], ['getctarank', blockRank],
+  ['createpolicy', createPolicy],
 ];

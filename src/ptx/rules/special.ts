@@ -1,6 +1,6 @@
 // Special registers: what each is worth here.
 
-import { CTX } from '../context.js';
+import { CTX, EXPLICIT_CLUSTER } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
 import type { ScalarType } from '../scalar-types.js';
 
@@ -8,6 +8,16 @@ import type { ScalarType } from '../scalar-types.js';
 type Read = (e: Emitter) => void;
 
 const field = (offset: number): Read => e => { e.code.get(e.contextWord(offset)); };
+/** Blocks of a cluster along an axis. */
+const clusterSize = (axis: number): Read => e => {
+  e.code.get(e.contextWord(CTX.cluster)).i32(8 * axis).op('i32.shr_u').i32(255).op('i32.and').i32(1).op('i32.add');
+};
+/** What division of a word by that gives. */
+const inCluster = (offset: number, axis: number, operation: 'div_u' | 'rem_u'): Read => e => {
+  e.code.get(e.contextWord(offset));
+  clusterSize(axis)(e);
+  e.code.op(`i32.${operation}`);
+};
 const constant = (value: number): Read => e => { e.code.i32(value); };
 const lane: Read = e => { e.code.get(e.thread).i32(31).op('i32.and'); };
 const laneMask = (shift: number, operations: readonly string[]): Read => e => {
@@ -29,14 +39,18 @@ const READS = new Map<string, Read>([
   ...perAxis('ntid', axis => field(CTX.blockDim + 4 * axis)),
   ...perAxis('ctaid', axis => field(CTX.ctaid + 4 * axis)),
   ...perAxis('nctaid', axis => field(CTX.gridDim + 4 * axis)),
-  // Without cluster launch every block is a cluster of one.
-  ...perAxis('clusterid', axis => field(CTX.ctaid + 4 * axis)),
-  ...perAxis('nclusterid', axis => field(CTX.gridDim + 4 * axis)),
-  ...perAxis('cluster_ctaid', () => constant(0)),
-  ...perAxis('cluster_nctaid', () => constant(1)),
+  ...perAxis('clusterid', axis => inCluster(CTX.ctaid + 4 * axis, axis, 'div_u')),
+  ...perAxis('nclusterid', axis => inCluster(CTX.gridDim + 4 * axis, axis, 'div_u')),
+  ...perAxis('cluster_ctaid', axis => inCluster(CTX.ctaid + 4 * axis, axis, 'rem_u')),
+  ...perAxis('cluster_nctaid', clusterSize),
   ...['tid', 'ntid', 'ctaid', 'nctaid', 'clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid'].map((name): [string, Read] => [`${name}.w`, constant(0)]),
-  ['cluster_ctarank', constant(0)], ['cluster_nctarank', constant(1)],
-  ['is_explicit_cluster', constant(0)], ['current_graph_exec', constant(0)],
+  ['cluster_ctarank', field(CTX.clusterRank)],
+  ['cluster_nctarank', e => {
+    e.code.get(e.ctx);
+    e.call('cluster_blocks');
+  }],
+  ['is_explicit_cluster', e => { e.code.get(e.contextWord(CTX.cluster)).i32(EXPLICIT_CLUSTER).op('i32.and').i32(0).op('i32.ne'); }],
+  ['current_graph_exec', constant(0)],
   // Nothing is counted by performance monitors.
   ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat().map((name): [string, Read] => [name, constant(0)]),
   ['laneid', lane],

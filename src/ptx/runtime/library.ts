@@ -5,6 +5,7 @@ import { PASS_FUNCTIONS } from '../lanes/block-passes.js';
 import { LANE_FUNCTIONS } from '../lanes/memory.js';
 import { VECTOR_CALL_FUNCTIONS } from '../lanes/vector-calls.js';
 import { CHECKED_COPY_FUNCTIONS, COPY_FUNCTIONS } from '../rules/async-copy.js';
+import { CLUSTER_FUNCTIONS } from '../rules/cluster.js';
 import { WIDE_ACCESS_FUNCTIONS } from '../rules/wide-access.js';
 import { MBARRIER_FUNCTIONS } from '../rules/mbarrier.js';
 import { CONVERSION_FUNCTIONS } from '../rules/convert.js';
@@ -13,6 +14,7 @@ import { VIDEO_FUNCTIONS } from '../rules/video.js';
 import { NAN_FUNCTIONS } from '../rules/nan.js';
 import { WatLibrary } from '../wasm/wat.js';
 import { APPROXIMATION_FUNCTIONS } from './approximations.js';
+import { CHECKED_CLUSTER_BARRIER_FUNCTIONS, CLUSTER_BARRIER_FUNCTIONS } from './cluster-barrier.js';
 import { FAULT_FUNCTIONS } from './faults.js';
 import { FLOAT_FUNCTIONS } from './floats.js';
 import { INTEGER_FUNCTIONS } from './integers.js';
@@ -34,7 +36,7 @@ let watched: WatLibrary | undefined;
 
 /** `check`: with functions that tell of their accesses. */
 export function runtimeLibrary(check: boolean): WatLibrary {
-  if (check) return watched ??= new WatLibrary([...texts(), CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS]);
+  if (check) return watched ??= new WatLibrary([...texts(), CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS, CHECKED_CLUSTER_BARRIER_FUNCTIONS]);
   return plain ??= new WatLibrary(texts());
 }
 
@@ -43,5 +45,6 @@ function texts(): readonly string[] {
     FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS, SCHEDULER_FUNCTIONS, WARP_FUNCTIONS,
     MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS,
     SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS, PASS_FUNCTIONS, VECTOR_CALL_FUNCTIONS,
+    CLUSTER_FUNCTIONS, CLUSTER_BARRIER_FUNCTIONS,
   ];
 }

@@ -11,6 +11,8 @@ export interface SchedulerNeeds {
   matrices: boolean;
   /** `plain`: every barrier is barrier 0 for the whole block, and no mail is written. */
   barriers: 'none' | 'plain' | 'general';
+  /** Threads wait at the cluster's barrier. */
+  cluster: boolean;
   /** Warps take their turns in an order that is drawn for each pass. */
   ordered: boolean;
   /** Says when threads may have been released. */
@@ -30,7 +32,7 @@ export const BLOCK_LOOP = `
 `;
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, matrices, barriers, check, ordered }: SchedulerNeeds): string {
+export function schedulerText({ warps, matrices, barriers, cluster, check, ordered }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
   const resolveWarp = `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)`;
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
@@ -101,10 +103,16 @@ export function schedulerText({ warps, matrices, barriers, check, ordered }: Sch
       (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
       (return $status)))
     (local.set $cursor 0)`}
-    (local.set $verdict (call $${{ none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
+    (local.set $verdict (call $${cluster ? 'resolve_cluster' : { none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
     ${check ? '(call $check_released $ctx 0 $threads)' : ''}
     (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
-    (br_if $pass (i32.eq $verdict 1)))
+    (br_if $pass (i32.eq $verdict 1))
+    ${cluster ? `
+    (if (i32.eq $verdict 3) (then
+      (i32.store offset=${SCRATCH.cursor} $scratch 0)
+      (i32.store offset=${SCRATCH.carry} $scratch 0)
+      ${warps ? `(i32.store offset=${ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
+      (return ${STATUS.waiting})))` : ''})
   (call $fault_stuck $ctx)
   ${STATUS.fault})
 `;
@@ -206,7 +214,7 @@ export const SCHEDULER_FUNCTIONS = `
     (return (select 0 2 (i32.eq $exited $threads)))))
   ;; Each barrier by itself.
   (block $resolved (loop $next
-    (br_if $resolved (i32.gt_u $barrier ${CLUSTER_BARRIER}))
+    (br_if $resolved (i32.eq $barrier ${CLUSTER_BARRIER}))
     (local.set $thread 0) (local.set $count 0) (local.set $expected 0) (local.set $reduced 0) (local.set $and 1) (local.set $or 0)
     (block $counted (loop $each
       (br_if $counted (i32.ge_u $thread $threads))
