@@ -1,7 +1,6 @@
 /**
- * What cuDeviceGetAttribute answers for the embedded device: the limits of compute capability 8.0, whose features are
- * those that the PTX compiler has (clusters, the newest of them, it has not). PTX for a later target is taken all the
- * same. Attributes that are not listed are features the device lacks and answer 0.
+ * What cuDeviceGetAttribute answers for the embedded device: the limits of compute capability 8.0, and of the features
+ * of later ones those that the PTX compiler has, such as clusters. PTX for a later target is taken all the same. Attributes that are not listed are features the device lacks and answer 0.
  */
 import { CUdevice_attribute as A } from '../attributes.js';
 import type { CpuDevice } from './device.js';
@@ -17,6 +16,9 @@ export const SHARED_PER_MULTIPROCESSOR = 228 * 1024;
 export const RESERVED_SHARED_PER_BLOCK = 1024;
 export const THREADS_PER_MULTIPROCESSOR = 2048;
 export const BLOCKS_PER_MULTIPROCESSOR = 32;
+/** Blocks that a cluster may have, and may have once the kernel allows sizes that not every GPU has. */
+export const PORTABLE_CLUSTER = 8;
+export const MAX_CLUSTER = 16;
 export const MAX_PITCH = 2147483647;
 export const REGISTERS = 65536;
 
@@ -65,6 +67,7 @@ const ANSWERS: Readonly<Record<number, number | ((device: CpuDevice) => number)>
   [A.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS]: 1,
   [A.CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR]: 1,
   [A.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH]: 1,
+  [A.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH]: 1,
   [A.CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED]: 1,
   [A.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED]: 1,
 };

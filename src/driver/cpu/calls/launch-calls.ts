@@ -4,19 +4,26 @@
  * Occupancy is a GPU's arithmetic on the limits that the device states: a multiprocessor holds 2048 threads, 32 blocks
  * and 228 KiB of shared memory, 1 KiB of which goes to each block. Registers do not count: PTX has virtual ones.
  */
-import type { Driver, LaunchAttributes, LaunchConfig } from '../../driver.js';
+import type { Driver, LaunchConfig } from '../../driver.js';
+import { CUfunction_attribute } from '../../attributes.js';
 import { CUresult } from '../../result.js';
 import {
-  BLOCKS_PER_MULTIPROCESSOR, MAX_BLOCK_DIM, MAX_GRID_DIM, RESERVED_SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN, SHARED_PER_MULTIPROCESSOR,
+  BLOCKS_PER_MULTIPROCESSOR, MAX_BLOCK_DIM, MAX_CLUSTER, MAX_GRID_DIM, PORTABLE_CLUSTER, RESERVED_SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN, SHARED_PER_MULTIPROCESSOR,
   THREADS_PER_MULTIPROCESSOR, WARP_SIZE,
 } from '../device-attributes.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';
 import { submit } from '../graphs/capture.js';
+import { clusterShape } from '../kernels/cluster.js';
+import type { ClusterShape } from '../kernels/cluster.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
 import { LaunchOperation } from '../kernels/launch-operation.js';
 import type { Machine } from '../machine.js';
 
 const AXES = ['X', 'Y', 'Z'] as const;
+const CLUSTER_SIZES: readonly number[] = [
+  CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+  CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+];
 
 function activeBlocks(func: KernelFunction, threads: number, dynamicShared: number): number {
   if (threads > func.maxThreads) return 0;
@@ -46,13 +53,15 @@ export function launchCalls(machine: Machine) {
 
   function launch(
     call: string, func: KernelFunction, gx: number, gy: number, gz: number, bx: number, by: number, bz: number,
-    shared: number, streamHandle: number, cooperative: boolean, params: Int32Array, paramStart: number, paramBytes: number,
+    shared: number, streamHandle: number, cooperative: boolean, clusterDim: readonly [number, number, number] | undefined, params: Int32Array, paramStart: number, paramBytes: number,
   ): void {
     const stream = machine.stream(call, streamHandle);
     if (func.context !== stream.context) fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, 'the function and the stream belong to different contexts');
     checkDimension(call, 'grid', 0, gx, MAX_GRID_DIM[0]);
     checkDimension(call, 'grid', 1, gy, MAX_GRID_DIM[1]);
     checkDimension(call, 'grid', 2, gz, MAX_GRID_DIM[2]);
+    const cluster = clusterOf(call, func, clusterDim);
+    if (cluster !== undefined) [gx, gy, gz] = gridOf(call, func, cluster, gx, gy, gz);
     checkDimension(call, 'block', 0, bx, MAX_BLOCK_DIM[0]);
     checkDimension(call, 'block', 1, by, MAX_BLOCK_DIM[1]);
     checkDimension(call, 'block', 2, bz, MAX_BLOCK_DIM[2]);
@@ -76,12 +85,39 @@ export function launchCalls(machine: Machine) {
         fail(call, CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, `${gx * gy * gz} blocks cannot run at once; the device holds ${most} of this kernel`);
       }
     }
-    submit(call, stream, LaunchOperation.take(func, gx, gy, gz, bx, by, bz, shared, cooperative, params, paramStart));
+    submit(call, stream, LaunchOperation.take(func, gx, gy, gz, bx, by, bz, shared, cooperative, cluster, params, paramStart));
   }
 
-  function checkAttributes(call: string, { clusterDim }: LaunchAttributes): void {
-    if (clusterDim === undefined || clusterDim.every((blocks) => blocks === 1)) return;
-    fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, `clusters of (${clusterDim.join()}) blocks: the CPU device has compute capability 8.0, without clusters`);
+  /** The clusters that a launch and the kernel ask for; undefined where neither does. */
+  function clusterOf(call: string, func: KernelFunction, asked: readonly [number, number, number] | undefined): ClusterShape | undefined {
+    const { requiredCluster: required, kernel } = func;
+    const invalid = (why: string): never => fail(call, CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE, why);
+    if (asked === undefined && required === undefined) {
+      return kernel.cluster.explicit ? invalid(`${func.name} must be launched with clusters`) : undefined;
+    }
+    if (asked?.every((blocks) => Number.isInteger(blocks) && blocks >= 1) === false) invalidValue(call, `clusters of (${asked.join()}) blocks`);
+    const cluster = asked === undefined ? required! : clusterShape(asked);
+    if (required !== undefined && (cluster.x !== required.x || cluster.y !== required.y || cluster.z !== required.z)) {
+      invalid(`clusters of (${asked!.join()}) blocks; ${func.name} must have (${required.x},${required.y},${required.z})`);
+    }
+    const most = Math.min(func.allowsLargeClusters ? MAX_CLUSTER : PORTABLE_CLUSTER, kernel.cluster.most ?? MAX_CLUSTER);
+    if (cluster.blocks > most) {
+      invalid(`a cluster of ${cluster.blocks} blocks is more than the ${most} that ${func.name} can have`
+        + (most === PORTABLE_CLUSTER ? '; CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED allows more' : ''));
+    }
+    return cluster;
+  }
+
+  /** The grid in blocks: a whole number of clusters along each axis. */
+  function gridOf(call: string, func: KernelFunction, { x, y, z }: ClusterShape, gx: number, gy: number, gz: number): [number, number, number] {
+    if (func.kernel.cluster.gridOfClusters) {
+      checkDimension(call, 'grid', 0, gx * x, MAX_GRID_DIM[0]);
+      checkDimension(call, 'grid', 1, gy * y, MAX_GRID_DIM[1]);
+      checkDimension(call, 'grid', 2, gz * z, MAX_GRID_DIM[2]);
+      return [gx * x, gy * y, gz * z];
+    }
+    if (gx % x !== 0 || gy % y !== 0 || gz % z !== 0) invalidValue(call, `a grid of (${gx},${gy},${gz}) blocks is no multiple of clusters of (${x},${y},${z})`);
+    return [gx, gy, gz];
   }
 
   return {
@@ -89,8 +125,12 @@ export function launchCalls(machine: Machine) {
       return functionOf('cuFuncGetAttribute', func).attribute(attrib)
         ?? invalidValue('cuFuncGetAttribute', `${attrib} is not an attribute of a function`);
     },
-    cuFuncSetAttribute(func, attrib, value) {
-      const problem = functionOf('cuFuncSetAttribute', func).setAttribute(attrib, value);
+    cuFuncSetAttribute(handle, attrib, value) {
+      const func = functionOf('cuFuncSetAttribute', handle);
+      if (CLUSTER_SIZES.includes(attrib) && func.kernel.cluster.required !== undefined) {
+        fail('cuFuncSetAttribute', CUresult.CUDA_ERROR_NOT_PERMITTED, `the clusters of ${func.name} were decided when it was compiled`);
+      }
+      const problem = func.setAttribute(attrib, value);
       if (problem !== undefined) invalidValue('cuFuncSetAttribute', problem);
     },
     cuFuncSetCacheConfig(func, config) {
@@ -140,22 +180,21 @@ export function launchCalls(machine: Machine) {
     cuOccupancyMaxActiveClusters(handle, config) {
       const call = 'cuOccupancyMaxActiveClusters';
       const func = functionOf(call, handle);
-      checkAttributes(call, config.attrs);
+      const cluster = clusterOf(call, func, config.attrs.clusterDim);
       const threads = config.blockDimX * config.blockDimY * config.blockDimZ;
-      return activeBlocks(func, threads, config.sharedMemBytes) * func.context.device.multiprocessors;
+      return Math.floor(activeBlocks(func, threads, config.sharedMemBytes) * func.context.device.multiprocessors / (cluster?.blocks ?? 1));
     },
 
     cuLaunchKernel(handle, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, params, paramStart, paramBytes) {
       const func = functionOf('cuLaunchKernel', handle);
-      launch('cuLaunchKernel', func, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, false, params, paramStart, paramBytes);
+      launch('cuLaunchKernel', func, gx, gy, gz, bx, by, bz, sharedMemBytes, stream, false, undefined, params, paramStart, paramBytes);
     },
     /** Programmatic serialization and priority are hints that change nothing on this device. */
     cuLaunchKernelEx(c: LaunchConfig, handle, params, paramStart, paramBytes) {
       const call = 'cuLaunchKernelEx';
       const func = functionOf(call, handle);
-      checkAttributes(call, c.attrs);
       launch(call, func, c.gridDimX, c.gridDimY, c.gridDimZ, c.blockDimX, c.blockDimY, c.blockDimZ, c.sharedMemBytes, c.hStream,
-        c.attrs.cooperative === true, params, paramStart, paramBytes);
+        c.attrs.cooperative === true, c.attrs.clusterDim, params, paramStart, paramBytes);
     },
   } satisfies Partial<Driver>;
 }

@@ -3,13 +3,14 @@
  * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
  * of by the operations that do it.
  */
-import { ACCESS, ACCESS_SPACES, FAULT } from '../../../ptx/index.js';
+import { ACCESS, ACCESS_SPACES, CHECK_GAP, CTX, FAULT } from '../../../ptx/index.js';
 import type { CompiledModule } from '../../../ptx/index.js';
 import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
 import { hex } from '../failure.js';
-import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
+import { blocksOf } from '../kernels/cluster.js';
+import type { SlotLayout } from '../kernels/block-slots.js';
 import type { LaunchOperation } from '../kernels/launch-operation.js';
 import type { CpuModule } from '../kernels/module.js';
 import { waitGroups, waitsOf, waitsText } from '../kernels/waits.js';
@@ -32,7 +33,7 @@ const MOST_REPORTS = 64;
 /** Bytes of the widest plain access. */
 const MOST_BYTES = 32;
 
-const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, local: BYTE.local };
+const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, cluster: BYTE.shared, local: BYTE.local };
 
 /** Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends for it. */
 const DOUBT = 2000;
@@ -92,6 +93,9 @@ export class Checker implements MemoryWatch {
       check_released: (ctx = 0, first = 0, end = 0) => {
         sync.released(this.watch(ctx), first, end, this.context.memory.words);
       },
+      check_cluster: (ctx = 0) => {
+        races.meetCluster(this.clusterOf(ctx));
+      },
       check_frame: (ctx = 0, _thread = 0, address = 0, number = 0) => {
         this.frame(this.watch(ctx), address >>> 0, number);
       },
@@ -113,6 +117,15 @@ export class Checker implements MemoryWatch {
     return this.last!;
   }
 
+  /** The blocks of a block's cluster that have not ended. */
+  private clusterOf(ctx: number): BlockWatch[] {
+    const { words } = this.context.memory;
+    const count = blocksOf(words, ctx);
+    const stride = words[(ctx + CTX.clusterStride) >>> 2]!;
+    const first = (ctx >>> 0) - words[(ctx + CTX.clusterRank) >>> 2]! * stride;
+    return Array.from({ length: count }, (_, rank) => this.blocks.get(first + rank * stride)).filter((watch) => watch !== undefined);
+  }
+
   // Launches
 
   beginLaunch(operation: LaunchOperation, stream: Stream | undefined): LaunchWatch | undefined {
@@ -125,12 +138,14 @@ export class Checker implements MemoryWatch {
     return launch;
   }
 
-  /** A block takes the slot: nothing in its shared memory and frames has been written. */
-  beginBlock(launch: LaunchWatch, slot: BlockSlot, layout: SlotLayout, index: readonly [number, number, number]): void {
+  /** A block begins at the address of its context: nothing in its shared memory and frames has been written. */
+  beginBlock(launch: LaunchWatch, address: number, layout: SlotLayout): void {
     const { shadow } = this;
     const { check, threads } = launch;
     const [gx, gy] = launch.grid;
-    const { address } = slot;
+    const { words } = this.context.memory;
+    const at = (address + CTX.ctaid) >>> 2;
+    const index = [words[at]!, words[at + 1]!, words[at + 2]!] as const;
     const number = launch.first + index[0] + gx * (index[1] + gy * index[2]);
     const shared = address + layout.shared;
     const frames = address + layout.scratch + check.frames(threads);
@@ -155,8 +170,8 @@ export class Checker implements MemoryWatch {
     this.races.forget(address, bytes);
   }
 
-  endBlock(slot: BlockSlot): void {
-    this.blocks.delete(slot.address);
+  endBlock(address: number): void {
+    this.blocks.delete(address);
     this.lastCtx = -1;
   }
 
@@ -172,8 +187,8 @@ export class Checker implements MemoryWatch {
   }
 
   /** What the kernel's fault was about, where it is something that is checked. */
-  describeFault(launch: LaunchWatch, slot: BlockSlot, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
-    const watch = this.blocks.get(slot.address)!;
+  describeFault(launch: LaunchWatch, ctx: number, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
+    const watch = this.blocks.get(ctx)!;
     if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
     else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
       const memory = this.map.find(watch, address);
@@ -185,9 +200,9 @@ export class Checker implements MemoryWatch {
   }
 
   /** No block of the grid gets any further: told by the first of them. */
-  describeStall(launch: LaunchWatch, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): readonly CheckReport[] {
+  describeStall(launch: LaunchWatch, waiting: readonly number[], unstarted: number, milliseconds: number): readonly CheckReport[] {
     const others = `${waiting.length} ${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
-    launch.fatal = this.deadlock(this.blocks.get(waiting[0]!.address)!,
+    launch.fatal = this.deadlock(this.blocks.get(waiting[0]!)!,
       `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in the first of them`);
     return this.fail(launch);
   }
@@ -285,11 +300,17 @@ export class Checker implements MemoryWatch {
     return space !== BYTE.local || ownFrame(watch, thread, address);
   }
 
+  /** The block of the cluster whose shared memory an address is in or next to. */
+  private neighbour(watch: BlockWatch, address: number): BlockWatch {
+    const { sharedBytes } = watch.launch;
+    return this.clusterOf(watch.ctx).find(({ shared }) => address >= shared && address < shared + sharedBytes + CHECK_GAP) ?? watch;
+  }
+
   private badAccess(
     watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, all: number, any: number,
   ): boolean {
     const action = actionOf(flags);
-    const memory = this.map.find(watch, address, bytes);
+    const memory = this.map.find(this.neighbour(watch, address), address, bytes);
     const place = this.place(watch, thread, line, action);
     const what = `${action} of ${bytes} bytes at ${hex(address)}`;
     let kind: CheckKind = 'out-of-bounds';

@@ -280,6 +280,15 @@ export class RaceCheck {
     if (floor > watch.threadFloor[thread]!) watch.threadFloor[thread] = floor;
   }
 
+  /** All threads of these blocks have arrived at the barrier of their cluster: what any did before, all know. */
+  meetCluster(blocks: readonly BlockWatch[]): void {
+    for (const watch of blocks) {
+      watch.floor = this.now;
+      for (const other of blocks) if (other !== watch) watch.others.add(other.number, this.now);
+    }
+    this.now++;
+  }
+
   fence(watch: BlockWatch, thread: number, blockOnly: boolean): void {
     this.acquire(watch, thread, watch.seen[thread]!, blockOnly ? undefined : watch.seenOthers[thread]);
     if (!blockOnly) watch.seenOthers[thread] = undefined;

@@ -8,8 +8,6 @@ import type { Arrival, BlockWatch } from './block-watch.js';
 import type { RaceCheck } from './race-check.js';
 
 const WARP = 32;
-/** The cluster's barrier, behind the 16 of the block. */
-const CLUSTER_BARRIER = 16;
 /** Threads that a block may have. */
 const MOST_THREADS = 1024;
 
@@ -38,9 +36,7 @@ export class SyncCheck {
       } else if (b > Math.ceil(watch.threads / WARP) * WARP) {
         this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads in a block of ${watch.threads}`);
       }
-    } else if (kind === ARRIVAL.cluster) {
-      a = CLUSTER_BARRIER;
-    } else if (kind !== ARRIVAL.gathering && (a >>> (thread % WARP) & 1) === 0) {
+    } else if (kind !== ARRIVAL.cluster && kind !== ARRIVAL.gathering && (a >>> (thread % WARP) & 1) === 0) {
       this.tell(watch, 'warp-mask', thread, line, `the mask 0x${(a >>> 0).toString(16)} does not name lane ${thread % WARP}, which executes the instruction`);
     }
     if (kind === ARRIVAL.arrive) {
@@ -61,6 +57,11 @@ export class SyncCheck {
     for (let thread = first; thread < end; thread++) {
       const arrival = waiting[thread];
       if (arrival === undefined || words[states + thread]! < 0) continue;
+      if (arrival.kind === ARRIVAL.cluster) {
+        // What the threads know from each other they knew when the barrier was complete.
+        waiting[thread] = undefined;
+        continue;
+      }
       // Barriers by their number; of warp operations, those of one warp with the same mask.
       const key = arrival.kind <= ARRIVAL.barrier ? -1 - arrival.a : (thread >>> 5) * 2 ** 32 + (arrival.a >>> 0);
       const group = groups.get(key);
@@ -99,7 +100,7 @@ export class SyncCheck {
       if (exited++ === 0) firstExited = thread;
     }
     const whole = group.length + exited === watch.threads && arrived.length === 0;
-    if (arrival.b === 0 && exited > 0 && arrival.kind !== ARRIVAL.cluster) {
+    if (arrival.b === 0 && exited > 0) {
       this.tell(watch, 'divergent-barrier', group[0]!, arrival.line,
         `a barrier for all ${watch.threads} threads was reached by ${group.length}; ${exited} had exited, thread ${firstExited} the first of them`);
     }

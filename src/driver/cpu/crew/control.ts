@@ -58,11 +58,17 @@ export const JOB = {
   gridY: 17,
   scratch: 18,
   scratchBytes: 19,
+  /** Where in a block its shared memory lies, for those who look at its state. */
   shared: 20,
   /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
   round: 21,
   /** Blocks that one call runs: a divisor of a row's. */
   together: 22,
+  /** 1: what an entry holds are clusters, see `../kernels/cluster.ts`. */
+  inClusters: 23,
+  /** The scratch of a block, for those who look at its state. */
+  blockScratch: 24,
+  blockScratchBytes: 25,
 } as const;
 
 export const TRAPPED = -1;

@@ -50,7 +50,8 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
     // Looked at after the count: whoever ends a job looks at the count after closing it.
     if ((Atomics.load(words, WORD.open) & (1 << job)) !== 0 && site.hasWork(job)) {
       blocks = 0;
-      const outcome = site.work(job, kernel(words[at + JOB.module]!, words[at + JOB.kernel]!), stay,
+      const run = kernel(words[at + JOB.module]!, words[at + JOB.kernel]!);
+      const outcome = site.work(job, words[at + JOB.inClusters] === 1 ? site.clusterRun(run) : run, stay,
         (message) => new Letterbox(words, start.member).write(message));
       worked = outcome !== PAUSE.idle;
     }

@@ -23,6 +23,9 @@ export interface GridState {
   readonly started: number;
   readonly finished: number;
   readonly layout: SlotLayout;
+  /** A slot holds a cluster, of blocks of this layout. */
+  readonly inClusters: boolean;
+  readonly blockLayout: SlotLayout;
   /** Slots of blocks that have begun. */
   readonly begun: readonly BlockSlot[];
   /** A slot that a block can be put into; undefined where memory is short. */
@@ -75,7 +78,7 @@ export class SharedGrid implements Stay {
     this.job = job;
     this.mostSlots = mostSlots;
     const { words, site } = crew;
-    const { code, layout } = state;
+    const { code, layout, blockLayout } = state;
     const at = jobAt(job);
     words[at + JOB.next] = state.started;
     words[at + JOB.total] = state.total;
@@ -87,7 +90,10 @@ export class SharedGrid implements Stay {
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
     words[at + JOB.scratchBytes] = layout.scratchBytes;
-    words[at + JOB.shared] = layout.shared;
+    words[at + JOB.shared] = blockLayout.shared;
+    words[at + JOB.inClusters] = state.inClusters ? 1 : 0;
+    words[at + JOB.blockScratch] = blockLayout.scratch;
+    words[at + JOB.blockScratchBytes] = blockLayout.scratchBytes;
     for (const slot of state.begun) {
       const entry = this.enter(slot);
       words[entryAt(entry) + ENTRY.busy] = 1;

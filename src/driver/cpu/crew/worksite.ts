@@ -4,6 +4,7 @@
  * job's queue and may go on elsewhere: all of its state is in device memory.
  */
 import { CTX, STATUS } from '../../../ptx/index.js';
+import { beginCluster, runClusters } from '../kernels/cluster.js';
 import { forget, noteClock, observe } from '../kernels/stall.js';
 import { ENTRY, JOB, TRAPPED, WORD, entryAt, jobAt, ring } from './control.js';
 
@@ -116,6 +117,11 @@ export class Worksite {
     }
   }
 
+  /** What runs the clusters of a job, from what runs their blocks. */
+  clusterRun(run: RunBlock): RunBlock {
+    return runClusters(run, (address) => this.viewOf(address));
+  }
+
   /** Whether a thread that comes would find a block to run. */
   hasWork(job: number): boolean {
     const { words } = this;
@@ -166,7 +172,10 @@ export class Worksite {
     const round = Atomics.load(words, at + JOB.round);
     if (round !== 0) {
       const address = words[entryAt(entry) + ENTRY.address]!;
-      const place = { shared: words[at + JOB.shared]!, scratch: words[at + JOB.scratch]!, scratchBytes: words[at + JOB.scratchBytes]! };
+      const place = {
+        shared: words[at + JOB.shared]!, scratch: words[at + JOB.blockScratch]!, scratchBytes: words[at + JOB.blockScratchBytes]!,
+        inClusters: words[at + JOB.inClusters] === 1,
+      };
       observe(words, entryAt(entry) + ENTRY.watch, round, this.viewOf(address), address, place);
     }
     words[yields]!++;
@@ -223,6 +232,7 @@ export class Worksite {
     view[ctx + (CTX.further >> 2)] = Math.min(most, total - block) - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
+    if (words[at + JOB.inClusters] === 1) beginCluster(view, address, this.fill);
     this.refresh(entry);
     return true;
   }

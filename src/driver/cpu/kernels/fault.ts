@@ -54,7 +54,8 @@ const UNKNOWN: FaultKind = { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: ()
 export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: number): Fault {
   const { context, name } = launch.func;
   const { words } = context.memory;
-  const at = slot.address >>> 2;
+  const ctx = launch.faultyBlock(slot);
+  const at = ctx >>> 2;
   const kind = status === STATUS.stuck ? STUCK : KINDS[words[at + (CTX.faultKind >> 2)]!] ?? UNKNOWN;
   const address = (words[at + (CTX.faultAddress >> 2)]! >>> 0) + (words[at + (CTX.faultAddress >> 2) + 1]! >>> 0) * 2 ** 32;
   const line = words[at + (CTX.faultLine >> 2)]!;
@@ -62,12 +63,12 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const assertion = context.failedAssertion;
   context.failedAssertion = undefined;
   if (launch.watch !== undefined) {
-    const reports = context.checker!.describeFault(launch.watch, slot, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
+    const reports = context.checker!.describeFault(launch.watch, ctx, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
-  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, slot)}` };
-  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, slot), threadText(launch, thread)];
+  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, ctx)}` };
+  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, ctx), threadText(launch, thread)];
   return {
     result: kind.result,
     detail: `${name}: ${kind.says(hex(address), assertion)}, ${where.filter((part) => part !== '').join(', ')}`,
@@ -81,13 +82,13 @@ function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
 /** Blocks that are told one by one. */
 const TOLD = 8;
 
-/** No block of the grid gets any further. `waiting` are the slots of those that have begun. */
-export function describeStall(launch: LaunchOperation, waiting: readonly BlockSlot[], unstarted: number, milliseconds: number): Fault {
+/** No block of the grid gets any further. `waiting` are the addresses of those that have begun. */
+export function describeStall(launch: LaunchOperation, waiting: readonly number[], unstarted: number, milliseconds: number): Fault {
   if (launch.watch !== undefined) {
     const reports = launch.func.context.checker!.describeStall(launch.watch, waiting, unstarted, milliseconds);
     return checked(launch.watch.fatal!, reports);
   }
-  const told = waiting.slice(0, TOLD).map((slot) => waitingText(launch, slot));
+  const told = waiting.slice(0, TOLD).map((ctx) => waitingText(launch, ctx));
   if (waiting.length > TOLD) told.push(`${waiting.length - TOLD} more blocks wait`);
   if (unstarted > 0) told.push(`${unstarted} have not begun`);
   return {
@@ -97,14 +98,15 @@ export function describeStall(launch: LaunchOperation, waiting: readonly BlockSl
   };
 }
 
-function waitingText(launch: LaunchOperation, slot: BlockSlot): string {
-  return [blockText(launch, slot), waitsText(waitsOf(launch.func, slot.address), (thread) => threadText(launch, thread))].filter((part) => part !== '').join(': ');
+function waitingText(launch: LaunchOperation, ctx: number): string {
+  return [blockText(launch, ctx), waitsText(waitsOf(launch.func, ctx), (thread) => threadText(launch, thread))].filter((part) => part !== '').join(': ');
 }
 
 /** WebAssembly stopped the kernel itself. */
 export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unknown): Fault {
+  const ctx = launch.faultyBlock(slot);
   if (launch.watch !== undefined) {
-    const reports = launch.func.context.checker!.describeFault(launch.watch, slot, FAULT.none, 0, 0, 0);
+    const reports = launch.func.context.checker!.describeFault(launch.watch, ctx, FAULT.none, 0, 0, 0);
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
@@ -112,11 +114,11 @@ export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unk
   let result: CUresult = CUresult.CUDA_ERROR_LAUNCH_FAILED;
   if (message.includes('out of bounds')) result = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS;
   else if (message.includes('call stack')) result = CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR;
-  return { result, detail: `${launch.func.name}: ${message}, ${blockText(launch, slot)}` };
+  return { result, detail: `${launch.func.name}: ${message}, ${blockText(launch, ctx)}` };
 }
 
-function blockText(launch: LaunchOperation, slot: BlockSlot): string {
-  const at = (slot.address + CTX.ctaid) >>> 2;
+function blockText(launch: LaunchOperation, ctx: number): string {
+  const at = (ctx + CTX.ctaid) >>> 2;
   const { words } = launch.func.context.memory;
   return `block (${words[at]},${words[at + 1]},${words[at + 2]})`;
 }

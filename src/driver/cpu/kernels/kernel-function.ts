@@ -8,6 +8,8 @@ import type { CpuContext } from '../context.js';
 import { MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN } from '../device-attributes.js';
 import { layOutSlot } from './block-slots.js';
 import type { SlotLayout } from './block-slots.js';
+import { clusterShape } from './cluster.js';
+import type { ClusterShape } from './cluster.js';
 import { KernelCodes } from './kernel-code.js';
 import type { KernelCode } from './kernel-code.js';
 import type { CpuModule } from './module.js';
@@ -22,6 +24,8 @@ export class KernelFunction {
   readonly paramWords: number;
   /** Bytes of dynamic shared memory that a launch may ask for. */
   maxDynamicShared: number;
+  /** The clusters of every launch. */
+  requiredCluster: ClusterShape | undefined;
   /** Attributes that are remembered and change nothing here. */
   private readonly hints = new Map<number, number>();
   /** Blocks that are run between two looks at the clock. */
@@ -40,6 +44,8 @@ export class KernelFunction {
     const required = kernel.requiredBlock;
     const declared = required === undefined ? kernel.maxThreads : required[0] * required[1] * required[2];
     this.maxThreads = declared > 0 ? Math.min(declared, MAX_THREADS_PER_BLOCK) : MAX_THREADS_PER_BLOCK;
+    const { required: cluster } = kernel.cluster;
+    this.requiredCluster = cluster === undefined ? undefined : clusterShape(cluster);
     this.paramWords = Math.ceil(kernel.paramBytes / 4);
     this.maxDynamicShared = Math.max(0, SHARED_PER_BLOCK - kernel.sharedBytes);
   }
@@ -74,15 +80,29 @@ export class KernelFunction {
       case A.CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 80;
       case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return this.maxDynamicShared;
       case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return this.hints.get(attribute) ?? -1;
-      case A.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return kernel.cluster.explicit ? 1 : 0;
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        return kernel.cluster.required?.[attribute - A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] ?? this.hints.get(attribute) ?? 0;
+      case A.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       case A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return this.hints.get(attribute) ?? 0;
       default: return undefined;
     }
+  }
+
+  /** Takes over what attributes say of the clusters, where the kernel says nothing: none before all three do. */
+  private setClusters(): void {
+    const [x = 0, y = 0, z = 0] = [
+      A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+    ].map((attribute) => this.hints.get(attribute));
+    this.requiredCluster = x > 0 && y > 0 && z > 0 ? clusterShape([x, y, z]) : undefined;
+  }
+
+  /** Whether a launch may ask for clusters that not every GPU with clusters can have. */
+  get allowsLargeClusters(): boolean {
+    return this.hints.get(A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) === 1;
   }
 
   /** What is wrong with the new value, or undefined once it is set. */
@@ -97,6 +117,13 @@ export class KernelFunction {
       case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         if (!(value >= -1 && value <= 100)) return `the carveout is ${value}; it must be -1 to 100 percent`;
         this.hints.set(attribute, value);
+        return undefined;
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        if (!Number.isInteger(value) || value < 0) return `a cluster of ${value} blocks`;
+        this.hints.set(attribute, value);
+        this.setClusters();
         return undefined;
       case A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:

@@ -5,12 +5,16 @@
  * it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as a multiprocessor holds twice over. A
  * cooperative launch starts all its blocks at once. How far a step goes is counted in blocks and fuel, never in time.
  *
+ * A grid of clusters is one of blocks to all of this, each of which is a cluster: see `cluster.ts`.
+ *
  * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
 import { CTX, ORDER_SEED, STATUS } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
+import { HEAD, beginCluster, blockAddresses, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
+import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { CUresult } from '../../result.js';
 import { Operation, STEP } from '../streams/operation.js';
@@ -44,10 +48,18 @@ export class LaunchOperation extends Operation {
   watch: LaunchWatch | undefined;
   private params = new Int32Array(16);
   private cooperative = false;
+  /** Undefined where nobody asked for clusters. */
+  private cluster: ClusterShape | undefined;
+  /** The grid of what takes its turn: blocks, or clusters of several. */
+  private readonly turns = new Int32Array(3);
 
   /** What runs the blocks, and the memory that it needs. */
   private code!: KernelCode;
   private layout!: SlotLayout;
+  /** Where in a slot its blocks lie, of which there may be several. */
+  private blockLayout!: SlotLayout;
+  private firstBlock = 0;
+  private stride = 0;
   private total = 0;
   private started = 0;
   private finished = 0;
@@ -76,7 +88,7 @@ export class LaunchOperation extends Operation {
 
   static take(
     func: KernelFunction, gx: number, gy: number, gz: number, bx: number, by: number, bz: number, dynamicShared: number,
-    cooperative: boolean, params: Int32Array, paramStart: number,
+    cooperative: boolean, cluster: ClusterShape | undefined, params: Int32Array, paramStart: number,
   ): LaunchOperation {
     const op = LaunchOperation.spare.pop() ?? new LaunchOperation();
     const { grid, block } = op;
@@ -88,7 +100,12 @@ export class LaunchOperation extends Operation {
     block[1] = by;
     block[2] = bz;
     op.threads = bx * by * bz;
-    op.total = gx * gy * gz;
+    op.cluster = cluster;
+    const { turns } = op;
+    turns[0] = cluster === undefined ? gx : gx / cluster.x;
+    turns[1] = cluster === undefined ? gy : gy / cluster.y;
+    turns[2] = cluster === undefined ? gz : gz / cluster.z;
+    op.total = turns[0]! * turns[1]! * turns[2]!;
     op.dynamicShared = dynamicShared;
     op.cooperative = cooperative;
     const words = func.paramWords;
@@ -136,7 +153,7 @@ export class LaunchOperation extends Operation {
         return STEP.fault;
       }
       if (status === STATUS.done) {
-        if (this.watch !== undefined) context.checker!.endBlock(slot);
+        if (this.watch !== undefined && !this.inClusters) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
           this.end();
@@ -188,14 +205,15 @@ export class LaunchOperation extends Operation {
 
   /** Opens the grid to other threads if it is time and there is something for them. */
   private share(milliseconds: number): SharedGrid | undefined {
-    const { func, grid, total } = this;
+    const { func, turns, total } = this;
     const { context } = func;
     // The last block of the only stream at work is best left where it is.
     if (total - this.finished < 2 && context.machine.scheduler.streams.length < 2) return undefined;
     const crew = Crew.for(context, milliseconds, ++this.steps);
     if (crew === undefined) return undefined;
     this.shared = SharedGrid.open(crew, {
-      func, code: this.code, gridX: grid[0]!, gridY: grid[1]!, total, started: this.started, finished: this.finished, layout: this.layout,
+      func, code: this.code, gridX: turns[0]!, gridY: turns[1]!, total, started: this.started, finished: this.finished, layout: this.layout, blockLayout: this.blockLayout,
+      inClusters: this.inClusters,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
         const slot = this.slot(this.layout.bytes);
@@ -222,7 +240,7 @@ export class LaunchOperation extends Operation {
     shared?.beginRound(stall.round);
     if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
     if (now - slice.moved < limit) return false;
-    const { result, detail, reports } = describeStall(this, residents.map(({ slot }) => slot), this.total - (shared?.started ?? this.started), limit);
+    const { result, detail, reports } = describeStall(this, residents.flatMap(({ slot }) => this.waitingBlocks(slot)), this.total - (shared?.started ?? this.started), limit);
     context.raise(result, detail, reports);
     return true;
   }
@@ -246,8 +264,10 @@ export class LaunchOperation extends Operation {
   private begin(slice: Slice): boolean {
     const { func, total } = this;
     const { context } = func;
-    this.code = func.codes.choose(total * this.threads, this.block);
-    this.layout = func.slotLayout(this.code, this.threads, this.dynamicShared);
+    const { cluster } = this;
+    this.code = func.codes.choose(total * (cluster?.blocks ?? 1) * this.threads, this.block);
+    this.layout = this.blockLayout = func.slotLayout(this.code, this.threads, this.dynamicShared);
+    if (cluster !== undefined && cluster.blocks > 1) this.layOutClusters(cluster);
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
@@ -276,6 +296,33 @@ export class LaunchOperation extends Operation {
     return true;
   }
 
+  private layOutClusters(cluster: ClusterShape): void {
+    const { func, code, blockLayout } = this;
+    const { context } = func;
+    const layout = layOutCluster(blockLayout, func.kernel.sharedAlign, cluster);
+    this.layout = layout;
+    this.firstBlock = layout.first;
+    this.stride = layout.stride;
+    const ended = context.checker === undefined ? undefined : (address: number): void => { context.checker!.endBlock(address); };
+    this.code = { ...code, runsOn: false, run: runClusters(code.run, () => context.memory.words, ended) };
+  }
+
+  /** Whether a slot holds a cluster. */
+  private get inClusters(): boolean {
+    return this.cluster !== undefined && this.cluster.blocks > 1;
+  }
+
+  /** Address of the block in the slot that has met a fault. */
+  faultyBlock(slot: BlockSlot): number {
+    return this.inClusters ? faultyBlock(this.func.context.memory.words, slot.address) : slot.address;
+  }
+
+  /** Addresses of the slot's blocks that have not ended. */
+  private waitingBlocks({ address }: BlockSlot): number[] {
+    const { words } = this.func.context.memory;
+    return this.inClusters ? [...blockAddresses(words, address)].filter((_, rank) => !hasEnded(words, address, rank)) : [address];
+  }
+
   private slot(bytes: number): BlockSlot | undefined {
     const { context } = this.func;
     return context.slots.take(bytes) ?? (context.slots.trim() ? context.slots.take(bytes) : undefined);
@@ -283,12 +330,28 @@ export class LaunchOperation extends Operation {
 
   /** What is the same for all blocks that will run in the slot. */
   private prepareSlot(slot: BlockSlot): void {
-    const { grid, block, layout, params, func } = this;
-    const { memory } = func.context;
+    const { cluster, stride } = this;
     const { address } = slot;
-    const words = memory.words;
-    const at = address >>> 2;
     slot.yields = 0;
+    if (cluster === undefined || cluster.blocks === 1) {
+      this.prepareContext(address, cluster === undefined ? 0 : clusterWord(cluster), 0, 0);
+      return;
+    }
+    const first = this.firstBlock;
+    for (let rank = 0; rank < cluster.blocks; rank++) this.prepareContext(address + first + rank * stride, clusterWord(cluster), rank, stride);
+    const { words } = this.func.context.memory;
+    const at = address >>> 2;
+    words[at + (CTX.cluster >> 2)] = clusterWord(cluster);
+    words[at + (CTX.clusterStride >> 2)] = stride;
+    words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
+    words[at + (HEAD.first >> 2)] = first;
+    words[at + (HEAD.scratchBytes >> 2)] = this.blockLayout.scratchBytes;
+  }
+
+  private prepareContext(address: number, clusterWord: number, rank: number, stride: number): void {
+    const { grid, block, blockLayout: layout, params, func } = this;
+    const { words } = func.context.memory;
+    const at = address >>> 2;
     words[at + (CTX.gridDim >> 2)] = grid[0]!;
     words[at + (CTX.gridDim >> 2) + 1] = grid[1]!;
     words[at + (CTX.gridDim >> 2) + 2] = grid[2]!;
@@ -304,13 +367,16 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.flags >> 2)] = 0;
     words[at + (CTX.workspace >> 2)] = this.barrier?.address ?? 0;
     words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
+    words[at + (CTX.cluster >> 2)] = clusterWord;
+    words[at + (CTX.clusterRank >> 2)] = rank;
+    words[at + (CTX.clusterStride >> 2)] = stride;
     const paramsAt = (address + layout.params) >>> 2;
     for (let i = 0; i < func.paramWords; i++) words[paramsAt + i] = params[i]!;
   }
 
   /** Puts the next block of the grid into the slot, or as many in a row as may be. */
   private prepareBlock(slot: BlockSlot, most: number): void {
-    const { grid, layout, func } = this;
+    const { turns, layout, func } = this;
     const { memory } = func.context;
     const words = memory.words;
     const at = slot.address >>> 2;
@@ -322,17 +388,18 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.faultKind >> 2)] = 0;
     // Rows begin at multiples of their length: where the grid is opened to other threads these, too, take several at a time.
     const aligned = this.started === 0 ? most : Math.min(most, this.started & -this.started);
-    const count = Math.min(aligned, grid[0]! - this.nextX);
+    const count = Math.min(aligned, turns[0]! - this.nextX);
     words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
     if (this.schedule !== undefined) words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
-    if (this.watch !== undefined) func.context.checker!.beginBlock(this.watch, slot, layout, [this.nextX, this.nextY, this.nextZ]);
+    if (this.inClusters) beginCluster(words, slot.address, (address, byte, bytes) => { memory.fill(address, byte, bytes); });
+    if (this.watch !== undefined) for (const address of this.waitingBlocks(slot)) func.context.checker!.beginBlock(this.watch, address, this.blockLayout);
     this.started += count;
     this.nextX += count;
-    if (this.nextX === grid[0]) {
+    if (this.nextX === turns[0]) {
       this.nextX = 0;
-      if (++this.nextY === grid[1]) {
+      if (++this.nextY === turns[1]) {
         this.nextY = 0;
         this.nextZ++;
       }
@@ -340,7 +407,7 @@ export class LaunchOperation extends Operation {
   }
 
   private choose(index: number): void {
-    const [gx = 1, gy = 1] = this.grid;
+    const [gx = 1, gy = 1] = this.turns;
     this.nextX = index % gx;
     this.nextY = Math.floor(index / gx) % gy;
     this.nextZ = Math.floor(index / (gx * gy));
@@ -360,7 +427,7 @@ export class LaunchOperation extends Operation {
   /** The block used up its fuel: whose turn is it now? */
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
-    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, this.layout);
+    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, { ...this.blockLayout, inClusters: this.inClusters });
     if (++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
@@ -404,7 +471,7 @@ export class LaunchOperation extends Operation {
   copy(): Operation {
     const { grid, block } = this;
     return LaunchOperation.take(
-      this.func, grid[0]!, grid[1]!, grid[2]!, block[0]!, block[1]!, block[2]!, this.dynamicShared, this.cooperative, this.params, 0,
+      this.func, grid[0]!, grid[1]!, grid[2]!, block[0]!, block[1]!, block[2]!, this.dynamicShared, this.cooperative, this.cluster, this.params, 0,
     );
   }
 

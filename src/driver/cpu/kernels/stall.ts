@@ -7,6 +7,7 @@
  * of any stream has ended in that time, nothing but the host could help: see `stallLimit` of the device's options.
  */
 import { CTX, TURN_BYTES } from '../../../ptx/index.js';
+import { HEAD, blockAddresses } from './cluster.js';
 
 /** Milliseconds. A program that waits for the host longer than that has to say so. */
 export const STALL_LIMIT = 10_000;
@@ -17,11 +18,13 @@ const LOOKS = 10;
 export const WATCH = { round: 0, hash: 1, still: 2, clock: 3, words: 4 } as const;
 const NEVER = -1;
 
-/** Where in a slot the state of its block lies. */
+/** Where the state of a block lies, from its address. */
 export interface StatePlace {
   readonly shared: number;
   readonly scratch: number;
   readonly scratchBytes: number;
+  /** The address is that of a cluster's head. */
+  readonly inClusters: boolean;
 }
 
 /** A new block is in the slot. */
@@ -39,7 +42,7 @@ export function noteClock(watch: Int32Array, at: number, memory: Int32Array, add
 export function observe(watch: Int32Array, at: number, round: number, memory: Int32Array, address: number, place: StatePlace): void {
   const last = watch[at + WATCH.round]!;
   if (round === 0 || last === round) return;
-  const hash = stateHash(memory, address, place);
+  const hash = place.inClusters ? clusterHash(memory, address, place) : stateHash(memory, address, place);
   const same = last === round - 1 && hash === watch[at + WATCH.hash] && memory[(address + CTX.clockLo) >>> 2] === watch[at + WATCH.clock];
   watch[at + WATCH.still] = same ? watch[at + WATCH.still]! + 1 : 0;
   watch[at + WATCH.hash] = hash;
@@ -53,6 +56,12 @@ function stateHash(memory: Int32Array, address: number, { shared, scratch, scrat
   for (let i = (address + shared) >>> 2; i < turn; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
   const end = turn + (scratchBytes >>> 2);
   for (let i = turn + (TURN_BYTES >>> 2); i < end; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
+  return hash;
+}
+
+function clusterHash(memory: Int32Array, head: number, place: StatePlace): number {
+  let hash = memory[(head + HEAD.ended) >>> 2]!;
+  for (const address of blockAddresses(memory, head)) hash = Math.imul(hash, 31) + stateHash(memory, address, place) | 0;
   return hash;
 }
 
