@@ -30,7 +30,7 @@ test('a device says what it is', () => {
   expect(get(D.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)).toBe(6);
   expect(get(D.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)).toBe(232448);
   expect(get(D.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)).toBe(1);
-  expect(get(D.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)).toBe(0);
+  expect(get(D.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)).toBe(1);
   expect(resultOf(() => get(9999))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuDeviceGet(2))).toBe('CUDA_ERROR_INVALID_DEVICE');
   expect(cu.cuDeviceCanAccessPeer(0, 1)).toBe(false);
