@@ -4,7 +4,7 @@
 
 import { CTX } from '../context.js';
 import { CLUSTER_BARRIER, CLUSTER_STATE, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
-import { MAILBOXES } from './scheduler.js';
+import { MAILBOXES, STATES } from './scheduler.js';
 
 /** `completed` is done when the barrier is complete. */
 const clusterFunctions = (completed: string): string => `
@@ -16,36 +16,58 @@ const clusterFunctions = (completed: string): string => `
 (func $cluster_arrive (param $ctx $thread i32)
   (i32.store8 (i32.add (call $cluster_marks $ctx) $thread) 1))
 
-;; Notes how far the block is, completes the barrier if all blocks are there, and releases the threads whose barrier it was: 1 if there were any.
-(func $cluster_settle (param $ctx i32) (result i32)
-  (local $scratch $threads $states $mail $marks $thread $state $live $missing $released $box i32)
-  (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
+;; Every thread's wait at the cluster's barrier is over that has no mark: 1 if there were any.
+(func $cluster_release (param $ctx i32) (result i32) (local $threads $states $mail $marks $thread $state $released i32)
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
-  (local.set $states (i32.add $scratch ${SCRATCH.states}))
+  (local.set $states ${STATES})
   (local.set $mail ${MAILBOXES})
   (local.set $marks (call $cluster_marks $ctx))
-  (block $scanned (loop $scan
-    (br_if $scanned (i32.ge_u $thread $threads))
-    (if (i32.ne (i32.load (i32.add $states (i32.shl $thread 2))) ${STATE.exited}) (then
-      (local.set $live 1)
-      (if (i32.eqz (i32.load8_u (i32.add $marks $thread))) (then (local.set $missing 1)))))
-    (local.set $thread (i32.add $thread 1))
-    (br $scan)))
-  (i32.store offset=${SCRATCH.cluster} $scratch
-    (select ${CLUSTER_STATE.open} (select ${CLUSTER_STATE.arrived} ${CLUSTER_STATE.ended} $live) $missing))
-  (if (i32.eqz $missing) (then (call $cluster_complete $ctx)))
-  (local.set $thread 0)
   (block $done (loop $each
     (br_if $done (i32.ge_u $thread $threads))
     (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
-    (local.set $box (i32.add $mail (i32.mul $thread ${MAIL.bytes})))
-    (if (i32.and (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (i32.eq (i32.load offset=${MAIL.mask} $box) ${CLUSTER_BARRIER})) (then
-      (if (i32.eqz (i32.load8_u (i32.add $marks $thread))) (then
+    (if (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (then
+      (if (i32.and (i32.eqz (i32.load8_u (i32.add $marks $thread)))
+          (i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER})) (then
         (i32.store (i32.add $states (i32.shl $thread 2)) (i32.and $state ${STATE.entryMask}))
         (local.set $released 1)))))
     (local.set $thread (i32.add $thread 1))
     (br $each)))
   $released)
+
+;; As resolve_block, after noting how far the block is at the cluster's barrier, which is then complete perhaps; 3: all that are left wait, and
+;; other blocks of the cluster may release some.
+(func $resolve_cluster (param $ctx i32) (result i32)
+  (local $scratch $threads $states $mail $marks $thread $state $live $missing $ready $here $elsewhere i32)
+  (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
+  (local.set $threads (i32.load offset=${CTX.threads} $ctx))
+  (local.set $states ${STATES})
+  (local.set $mail ${MAILBOXES})
+  (local.set $marks (call $cluster_marks $ctx))
+  (block $scanned (loop $scan
+    (br_if $scanned (i32.ge_u $thread $threads))
+    (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
+    (if (i32.ne $state ${STATE.exited}) (then
+      (local.set $live 1)
+      (if (i32.eqz (i32.load8_u (i32.add $marks $thread))) (then (local.set $missing 1)))
+      (if (i32.ge_s $state 0) (then (local.set $ready 1))
+        (else (if (i32.and (i32.lt_u $state ${STATE.warp})
+            (i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER}))
+          (then (local.set $here 1))
+          (else (local.set $elsewhere 1)))))))
+    (local.set $thread (i32.add $thread 1))
+    (br $scan)))
+  (i32.store offset=${SCRATCH.cluster} $scratch
+    (select ${CLUSTER_STATE.open} (select ${CLUSTER_STATE.arrived} ${CLUSTER_STATE.ended} $live) $missing))
+  (if (i32.eqz $missing) (then (call $cluster_complete $ctx)))
+  (if $here (then (if (call $cluster_release $ctx) (then (return 1)))))
+  (if $elsewhere
+    (then
+      (local.set $state (call $resolve_block $ctx))
+      (if (i32.ne $state 2) (then (return $state))))
+    (else
+      (if $ready (then (return 1)))
+      (if (i32.eqz $live) (then (return 0)))))
+  (select 3 2 (i32.eq (i32.load offset=${SCRATCH.cluster} $scratch) ${CLUSTER_STATE.arrived})))
 
 ;; Clears the marks of all blocks if none of them has a thread that is missing.
 (func $cluster_complete (param $ctx i32) (local $count $stride $first $i $at $end $toMarks i32)
@@ -73,14 +95,6 @@ const clusterFunctions = (completed: string): string => `
     (local.set $i (i32.add $i 1))
     (br $clear)))
   ${completed})
-
-;; As resolve_block; 3: all that are left wait, and other blocks of the cluster may release some.
-(func $resolve_cluster (param $ctx i32) (result i32) (local $released $verdict i32)
-  (local.set $released (call $cluster_settle $ctx))
-  (local.set $verdict (call $resolve_block $ctx))
-  (if $released (then (return 1)))
-  (if (i32.ne $verdict 2) (then (return $verdict)))
-  (select 3 2 (i32.eq (i32.load offset=${SCRATCH.cluster} (i32.load offset=${CTX.scratch} $ctx)) ${CLUSTER_STATE.arrived})))
 `;
 
 export const CLUSTER_BARRIER_FUNCTIONS = clusterFunctions('');

@@ -118,7 +118,8 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
 `;
 }
 
-const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})`;
+/** Address of the first state. */
+export const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})`;
 /** Address of the first mailbox. */
 export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) -128))`;
 
