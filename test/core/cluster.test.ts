@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { CudaError, i32 } from 'async-cuda/core';
 import type { Kernel } from 'async-cuda/core';
 import { beforeEach, expect, test } from 'vitest';
-import { failure, onDevice, openTestDevice } from './test-device.js';
+import { failure, onDevice } from './test-device.js';
 
 const CLUSTERS = readFileSync(new URL('./kernels/clusters.ptx', import.meta.url), 'utf8');
 const integers = (length: number, value: (i: number) => number): Int32Array => Int32Array.from({ length }, (_, i) => value(i));

@@ -12,7 +12,7 @@ const NOTES: Readonly<Record<string, string>> = {
   applypriority: 'a hint: does nothing',
   atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once',
   bar: 'threads that have exited are not waited for',
-  barrier: '`.cluster`: a block is alone in its cluster; `arrive` is taken together with `wait`',
+  barrier: '`.cluster`: threads that have exited are not waited for',
   brkpt: 'ends the launch with an error: nobody debugs',
   call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail` are provided',
   cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
@@ -20,11 +20,11 @@ const NOTES: Readonly<Record<string, string>> = {
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',
   discard: 'a hint: does nothing',
   div: '`.approx` and `.full` are rounded correctly; division of integers by zero gives all ones',
-  getctarank: 'always 0: a block is alone in its cluster',
+  getctarank: 'of an address that is in no other block, the own rank',
   griddepcontrol: 'does nothing: grids of a stream run one after the other',
   isspacep: '`.param` is refused in functions that are really called',
   ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a vector; of `.b128` one, under the lock of `atom`',
-  mapa: 'the address itself: a block is alone in its cluster',
+  mapa: 'of a rank that the cluster has not, an address that faults',
   ldmatrix: 'all lanes of the warp must come', movmatrix: 'as `ldmatrix`', stmatrix: 'as `ldmatrix`',
   mma: 'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums go through k in ascending order, each rounded',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
@@ -40,7 +40,7 @@ const NOTES: Readonly<Record<string, string>> = {
 };
 
 const REFUSED: Readonly<Record<string, string>> = {
-  clusterlaunchcontrol: 'clusters of several blocks', multimem: 'memory of several GPUs', tcgen05: 'tensor memory', tensormap: 'tensor copies',
+  clusterlaunchcontrol: 'work that one cluster takes from another', multimem: 'memory of several GPUs', tcgen05: 'tensor memory', tensormap: 'tensor copies',
   wgmma: 'matrices of warp groups',
 };
 

@@ -105,7 +105,7 @@ export class LaunchOperation extends Operation {
     turns[0] = cluster === undefined ? gx : gx / cluster.x;
     turns[1] = cluster === undefined ? gy : gy / cluster.y;
     turns[2] = cluster === undefined ? gz : gz / cluster.z;
-    op.total = turns[0]! * turns[1]! * turns[2]!;
+    op.total = turns[0] * turns[1] * turns[2];
     op.dynamicShared = dynamicShared;
     op.cooperative = cooperative;
     const words = func.paramWords;
