@@ -38,7 +38,7 @@ export interface LaunchOptions {
   shared?: number;
   /** All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
   cooperative?: boolean;
-  /** Blocks of one cluster; compute capability 9.0 or later. CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+  /** Blocks of one cluster; compute capability 9.0 or later, or the CPU device. CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
   cluster?: Dimensions;
   /** May begin before the kernel in front of it ends. CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
   programmatic?: boolean;
