@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers';
 
 /** Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and a millisecond is to be enough. */
-const TURN_MS = 0.2;
+const TURN_MS = 0.15;
 /** Passing a copy of a megabyte on to a later turn makes it take twice as long. */
 const FIRST_SHARE = 2;
 /** Bytes of plain copying a millisecond, until it is known: 10 GB/s. */
