@@ -5,7 +5,6 @@ import type { Driver } from '../driver.js';
 import { CUpointer_attribute } from '../attributes.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
-import { adviseHugePages } from './huge-pages.js';
 import { memLocation } from './structures.js';
 
 type MemoryCalls = Pick<Driver,
@@ -82,8 +81,6 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
         throw cuMemHostRegister.failure(CUresult.CUDA_ERROR_INVALID_VALUE, range);
       }
       const address = Number(koffi.address(new Uint8Array(buffer, byteOffset)));
-      // Now: locking the pages makes them.
-      adviseHugePages(koffi, address, bytesize);
       const r = cuMemHostRegister.run(address, bytesize, flags);
       if (r !== 0) throw cuMemHostRegister.failure(r, range);
       registered.set(address, { buffer, byteOffset, bytesize });
