@@ -8,6 +8,8 @@ import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
 interface Run {
   out: number[];
+  /** Threads that run at once. */
+  width: number;
   outcome: Outcome;
 }
 
@@ -31,7 +33,7 @@ function run(body: string, { cluster, grid = cluster, threads = 32, simd = false
   const [x, y = 1, z = 1] = grid;
   const out = machine.put(new Uint32Array(64 * x * y * z));
   const outcome = machine.run('k', [{ i64: out.address }], { grid, block: [threads], cluster, fuel, maxCalls: 10_000 });
-  return { out: [...out.view], outcome };
+  return { out: [...out.view], outcome, width: machine.width('k', { grid, block: [threads] }) };
 }
 
 const MEET = 'barrier.cluster.arrive; barrier.cluster.wait;';
@@ -74,6 +76,13 @@ describe('clusters', () => {
         const { out, outcome } = run(`setp.eq.u32 %p, %c, 1; @%p exit; setp.ge.u32 %p, %t, 20; @%p barrier.cluster.arrive; @%p exit; ${MEET} mov.u32 %r0, 9; ${STORE}`, { cluster: [3], simd });
         expect(outcome.status).toBe(STATUS.done);
         for (let block = 0; block < 3; block++) expect(out.slice(64 * block, 64 * block + 32)).toEqual(Array.from({ length: 32 }, (_, t) => block !== 1 && t < 20 ? 9 : 0));
+      });
+      it('threads of a warp arrive and wait apart', () => {
+        const { out, outcome, width } = run(`${NEXT} st.shared.u32 [%r5], %t; and.b32 %r6, %t, 3; setp.eq.u32 %p, %r6, 1; @%p bra odd; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; bra join;
+          odd: mov.u32 %r7, 0; more: add.u32 %r7, %r7, 1; setp.lt.u32 %q, %r7, %t; @%q bra more; ${MEET} ld.shared::cluster.u32 %r0, [%r2]; add.u32 %r0, %r0, %r7;
+          join: ${MEET} bar.sync 0; ${STORE}`, { cluster: [2], threads: 64, simd });
+        expect([outcome.status, width]).toEqual([STATUS.done, simd ? 32 : 1]);
+        for (let block = 0; block < 2; block++) expect(out.slice(64 * block, 64 * block + 64)).toEqual(Array.from({ length: 64 }, (_, t) => t % 4 === 1 ? t + Math.max(t, 1) : t));
       });
       it('atomics from all blocks on one cell', () => {
         const { out } = run(`setp.ne.u32 %q, %t, 0; mov.u32 %r0, 5; @!%q st.shared.u32 [s], %r0; ${MEET} mapa.shared::cluster.u32 %r2, %s, 0; cvt.u64.u32 %l1, %r2;
