@@ -244,10 +244,10 @@ async function pumpIn(
       const acquired = staging.acquire();
       const segment = acquired instanceof Promise ? await acquired : acquired;
       try {
-        const turn = staging.turns.take(bytes * source.cost);
-        if (turn !== undefined) await turn;
-        if (runtime.lost !== undefined) throw runtime.lost;
-        staging.encode(source, slice.host, bytes, segment.offset);
+        await inTurns(staging, bytes, source.cost, (from, part) => {
+          if (runtime.lost !== undefined) throw runtime.lost;
+          staging.encode(source, slice.host + from, part, segment.offset + from);
+        });
       } catch (error) {
         staging.release(segment);
         throw error;
@@ -268,6 +268,17 @@ async function pumpIn(
     throw error;
   } finally {
     runtime.release(slot, release);
+  }
+}
+
+/** Copies part by part, each in a turn of the event loop that has room for it. What has to be converted goes in one part. */
+async function inTurns(staging: Staging, bytes: number, cost: number, copy: (from: number, bytes: number) => void): Promise<void> {
+  for (let from = 0; from < bytes; ) {
+    const part = cost === 1 ? staging.turns.part(bytes - from) : bytes;
+    const turn = staging.turns.take(part * cost);
+    if (turn !== undefined) await turn;
+    copy(from, part);
+    from += part;
   }
 }
 
@@ -384,9 +395,7 @@ async function takeOut(
       await staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
       return;
     }
-    const turn = staging.turns.take(bytes * target.cost);
-    if (turn !== undefined) await turn;
-    staging.decode(target, slice.host, bytes, segment.offset);
+    await inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from));
   } finally {
     staging.release(segment);
   }

@@ -34,6 +34,24 @@ test('small copies share a turn', () => {
   expect(budget.fits(HUGE)).toBe(false);
 });
 
+test('a large copy goes in parts that are as large as the rate allows', () => {
+  const budget = new TurnBudget();
+  const parts = (bytes: number): number[] => {
+    const found = [];
+    for (let left = bytes; left > 0; left -= found.at(-1)!) found.push(budget.part(left));
+    return found;
+  };
+  const whole = parts(1 << 20);
+  expect(whole.length).toBe(1);
+  // A megabyte has taken a millisecond, again and again.
+  for (let i = 0; i < 20; i++) budget.took(1 << 20, 1);
+  const slow = parts(1 << 20);
+  expect(slow.length).toBeGreaterThan(3);
+  expect(slow.reduce((sum, bytes) => sum + bytes)).toBe(1 << 20);
+  expect(slow.slice(0, -1).every((bytes) => bytes % 65536 === 0)).toBe(true);
+  expect(budget.part(5)).toBe(5);
+});
+
 test('a turn that has taken long otherwise copies nothing more, the next one does', async () => {
   const budget = new TurnBudget();
   void budget.take(1);

@@ -6,9 +6,11 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers';
 
 /** Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and a millisecond is to be enough. */
-const TURN_MS = 0.15;
+const TURN_MS = 0.12;
 /** Passing a copy of a megabyte on to a later turn makes it take twice as long. */
 const FIRST_SHARE = 2;
+/** Parts of larger copies are this many bytes, or a multiple. */
+const PART_BYTES = 1 << 16;
 /** Bytes of plain copying a millisecond, until it is known: 10 GB/s. */
 const FIRST_RATE = 1e7;
 /** How far the rate is believed: memory that has to be mapped first is slow, and what lies in a cache is fast. */
@@ -26,6 +28,12 @@ export class TurnBudget {
   /** In bytes of plain copying. */
   private get limit(): number {
     return this.rate * TURN_MS;
+  }
+
+  /** How many of `bytes` that are left of a plain copy to copy in one turn. A little more than its share, where that is the rest. */
+  part(bytes: number): number {
+    const share = Math.max(PART_BYTES, Math.floor(this.limit / PART_BYTES) * PART_BYTES);
+    return bytes <= share * 1.25 ? bytes : share;
   }
 
   /** Whether a copy of this cost would fit into this turn, made at once. The first may take a little longer than its share. */
