@@ -131,8 +131,9 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   const pushRank = (): void => { code.get(rank); };
   e.push(e.arg(4), B16);
   code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
-  pushBarrier(e, e.arg(3));
-  code.op('i64.extend_i32_u').set(barrier).op('block').byte(0x40).op('loop').byte(0x40);
+  // Within the cluster's shared memory it has its like in every block.
+  const own = checkedPlace(e, e.arg(3), 8, 'cluster');
+  code.get(own.local).i32(own.offset).op('i32.add').op('i64.extend_i32_u').set(barrier).op('block').byte(0x40).op('loop').byte(0x40);
   e.nest(() => {
     e.nest(() => {
       // Bits of blocks that are not there name nobody.

@@ -106,6 +106,11 @@ describe('clusters', () => {
     }
   });
 
+  it('a copy to many blocks tells mbarriers in shared memory only', () => {
+    const { outcome } = run('mov.u32 %r1, 16; mov.b16 %h0, 3; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%o], %r1, [%o], %h0;', { cluster: [2] });
+    expect([outcome.status, outcome.fault?.kind]).toEqual([STATUS.fault, FAULT.outOfBounds]);
+  });
+
   it('a barrier of the block that others wait for in the cluster\'s is a deadlock that is told', () => {
     const { outcome } = run(`setp.lt.u32 %p, %t, 8; @%p bra there; ${MEET} there: bar.sync 1, 32; ${MEET}`, { cluster: [2] });
     expect([outcome.status, outcome.fault?.kind]).toEqual([STATUS.fault, FAULT.divergentBarrier]);
