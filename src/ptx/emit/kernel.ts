@@ -147,6 +147,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       code.get(locals).get(threads).i32(this.layout.localBytes).op('i32.mul').op('i32.add').i32(CALL_STACK_BYTES).op('i32.add');
       code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel'));
       code.i32(this.around.dynamicStart!).op('global.set').u32(linker.globalIndex('dynamicStart'));
+      code.i32(this.paramBytes).op('global.set').u32(linker.globalIndex('paramBytes'));
       code.op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
     }));
   }

@@ -62,3 +62,16 @@ describe('shared memory', () => {
     expect(out).toEqual(out.map((_, t) => t));
   });
 });
+
+describe('isspacep', () => {
+  it('knows the parameters of the kernel in a function that it calls', () => {
+    const before = `.func (.param .b32 r) count(.param .b64 at, .param .b32 n)
+{ .reg .b32 %n, %m, %v; .reg .b64 %a; .reg .pred %p, %g, %q; ld.param.u64 %a, [at]; ld.param.u32 %n, [n]; isspacep.param %p, %a; isspacep.global %g, %a; selp.u32 %v, 1, 0, %p; selp.u32 %m, 16, 0, %g; add.u32 %v, %v, %m;
+      setp.eq.u32 %q, %n, 0; @%q bra end; sub.u32 %n, %n, 1; { .param .b64 a; .param .b32 b, c; st.param.b64 [a], %a; st.param.b32 [b], %n; call.uni (c), count, (a, b); ld.param.b32 %m, [c]; } add.u32 %v, %v, %m;
+      end: st.param.b32 [r], %v; ret; }`;
+    const ask = (place: string): string => `{ .param .b64 a; .param .b32 b, c; st.param.b64 [a], ${place}; st.param.b32 [b], %t; call.uni (c), count, (a, b); ld.param.b32 %w, [c]; }`;
+    const { out } = run(before, `.reg .b64 %a; mov.b64 %a, out; cvta.param.u64 %a, %a; ${ask('%a')} mov.u32 %v, %w; ${ask('%o')} mad.lo.u32 %v, %w, 256, %v;
+      st.global.u32 [%p], %v; ret;`, { grid: [1], block: [4] });
+    expect(out).toEqual([0x1001, 0x2002, 0x3003, 0x4004]);
+  });
+});
