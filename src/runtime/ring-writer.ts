@@ -14,7 +14,7 @@ import { peek, release } from './shared-words.js';
 
 const MASK = RING_WORDS - 1;
 /** Records moved in one go. */
-const FLUSH_LIMIT = 2000;
+const FLUSH_LIMIT = 500;
 /** The length of a record is 16 bits. */
 export const MAX_RECORD_WORDS = 0xffff;
 

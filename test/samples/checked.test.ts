@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
 import type { CheckReport } from 'async-cuda/core';
-import { TestDevice } from '../core/test-device.js';
+import { TestDevice, onCpu } from '../core/test-device.js';
 import { SAMPLE_MODULES } from './cases/all.js';
 import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
@@ -24,7 +24,7 @@ const RACES: Readonly<Record<string, string>> = {
 
 const racing = new Set<string>();
 
-describe.each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
+describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
   test.each(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))('$kernel, $name', async (sample) => {
     const host = new TestDevice('worker', { check: { keepGoing: true }, schedule: { seed: 2026 } });
     await host.open();
@@ -43,6 +43,6 @@ describe.each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
   });
 });
 
-test('and each of those is found', () => {
+test.runIf(onCpu)('and each of those is found', () => {
   expect([...racing].sort()).toEqual(Object.keys(RACES).sort());
 });

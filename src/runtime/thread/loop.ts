@@ -14,6 +14,7 @@ import {
   ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
+import { pauseProcessor } from '../pause.js';
 import { peek } from '../shared-words.js';
 import type { MendedDriver } from './fallbacks.js';
 
@@ -46,8 +47,6 @@ const SPIN_LOOKS = 40;
 const PAUSE_STEPS = 32;
 /** Twice some 30 ns. */
 const PAUSES = 2;
-/** The processor's own, from Node 24 on: meanwhile the other thread of the same core has all of it. */
-const pauseProcessor = (Atomics as { pause?: () => void }).pause;
 /** One turn of a polled device, so that the ring is looked at again soon. */
 const POLL_BUDGET_US = 200;
 /** A device that has had nothing to do for so long gives back the memory that its pool keeps. */

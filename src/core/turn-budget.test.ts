@@ -1,0 +1,57 @@
+import { performance } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers/promises';
+
+import { expect, test } from 'vitest';
+
+import { TurnBudget } from './turn-budget.js';
+
+const HUGE = 1e12;
+
+function spend(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+test('what is more than a turn may take goes one in a turn, in the order of asking', async () => {
+  const budget = new TurnBudget();
+  expect(budget.take(HUGE)).toBe(undefined);
+  const order: number[] = [];
+  const taken = [0, 1, 2].map((i) => budget.take(HUGE)!.then(() => order.push(i)));
+  const seen: number[] = [];
+  for (let turn = 0; turn < 3; turn++) {
+    await setImmediate();
+    seen.push(order.length);
+  }
+  await Promise.all(taken);
+  expect(order).toEqual([0, 1, 2]);
+  for (let turn = 1; turn < 3; turn++) expect(seen[turn]! - seen[turn - 1]!).toBeLessThanOrEqual(1);
+});
+
+test('small copies share a turn', () => {
+  const budget = new TurnBudget();
+  for (let i = 0; i < 10; i++) expect(budget.take(1000)).toBe(undefined);
+  expect(budget.fits(1000)).toBe(true);
+  expect(budget.fits(HUGE)).toBe(false);
+});
+
+test('a turn that has taken long otherwise copies nothing more, the next one does', async () => {
+  const budget = new TurnBudget();
+  void budget.take(1);
+  // The budget's own callback comes first, and begins the turn.
+  await setImmediate();
+  spend(2);
+  expect(budget.fits(1)).toBe(false);
+  const late = budget.take(1);
+  expect(late).toBeInstanceOf(Promise);
+  await late;
+});
+
+test('of a turn in which nothing was copied nobody knows how long it has been', async () => {
+  const budget = new TurnBudget();
+  void budget.take(1);
+  await setImmediate();
+  await setImmediate();
+  spend(2);
+  expect(budget.fits(1)).toBe(true);
+  expect(budget.take(1)).toBe(undefined);
+});
