@@ -3,6 +3,7 @@
 
 import { buildBlocks } from './analysis/blocks.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
+import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable } from './analysis/data-layout.js';
 import { computeLiveness } from './analysis/liveness.js';
@@ -137,7 +138,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const hostFunctions = calledHostFunctions([...functions.values()], functions);
   const context: LoweringContext = {
     module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
-    gap,
+    gap, reservedShared: { name: '%reserved_smem', size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
   };
   const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
@@ -190,14 +191,11 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
 
   const indices = new Map<PtxFunction, number>();
   const indirectCalls: { signature: Signature; index: number }[] = [];
-  const surroundings = (shared: ReadonlyMap<SharedVariable, number>, staticBytes: number, linker: Linker): Surroundings => ({
+  const surroundings = (shared: ReadonlyMap<SharedVariable, number>, dynamicStart: number | undefined, linker: Linker): Surroundings => ({
     source: module.source,
     linker,
-    sharedOffset: ({ variable }) => {
-      if (!variable.dynamic) return shared.get(variable)!;
-      return alignUp(staticBytes, Math.max(variable.align, 16));
-    },
-    staticSharedBytes: () => staticBytes,
+    sharedOffset: variable => shared.get(variable)!,
+    dynamicStart,
     functionAddress: target => functionAddress(target, taken),
     functionIndex: target => indices.get(target)!,
     indirectCall: signature => {
@@ -220,22 +218,23 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const compiled = kernels.flatMap(({ fn, lowered }) => attempt(fn, () => {
     const shared = new Map(pinned);
     let staticBytes = pinnedBytes;
-    let sharedAlign = 16;
-    let usesDynamicShared = [...real.values()].some(other => [...other.shared].some(variable => variable.dynamic));
     for (const variable of lowered.shared) {
-      sharedAlign = Math.max(sharedAlign, variable.align);
-      if (variable.dynamic) usesDynamicShared = true;
-      else if (!shared.has(variable)) {
-        staticBytes = alignUp(staticBytes, variable.align);
-        shared.set(variable, staticBytes);
-        staticBytes += variable.size + gap;
-      }
+      if (variable.dynamic || shared.has(variable)) continue;
+      staticBytes = alignUp(staticBytes, variable.align);
+      shared.set(variable, staticBytes);
+      staticBytes += variable.size + gap;
     }
+    const dynamic = [lowered, ...real.values()].flatMap(each => [...each.shared].filter(variable => variable.dynamic));
+    const usesDynamicShared = dynamic.length > 0;
+    const dynamicAlign = Math.max(16, ...dynamic.map(({ align }) => align));
+    const sharedAlign = Math.max(dynamicAlign, ...[...shared.keys()].map(({ align }) => align));
+    // All dynamic variables begin at one place, as in ptxas; the bytes up to there count as static.
+    const dynamicStart = usesDynamicShared || check ? alignUp(staticBytes, dynamicAlign) : staticBytes;
     const blocks = buildBlocks(lowered);
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
-    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, staticBytes, linker), callsFunctions);
+    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, dynamicStart, linker), callsFunctions);
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
@@ -256,13 +255,13 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     }
     const { remade, barriers, paramBytes } = emitter;
     const inLanes = lanesOf(options, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
-      own => surroundings(shared, staticBytes, own)));
+      own => surroundings(shared, dynamicStart, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
     const kernel: CompiledKernel = {
       ...signatureOf(fn),
       exportName: fn.name,
-      sharedBytes: usesDynamicShared ? alignUp(staticBytes, 16) : staticBytes,
+      sharedBytes: dynamicStart,
       sharedAlign,
       usesDynamicShared,
       localBytes: lowered.frameBytes,
@@ -276,7 +275,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       cluster: clusterOf(fn),
       ...(required?.length ? { requiredBlock: [required[0] ?? 1, required[1] ?? 1, required[2] ?? 1] } : {}),
     };
-    if (check) watchable(kernel, shared, staticBytes, lowered, layout);
+    if (check) watchable(kernel, shared, dynamicAlign, lowered, layout);
     return kernel;
   }));
   if (failures.length && !compiled.length) throw failures[0]!.error;
@@ -287,7 +286,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const shape = analyseShape(blocks);
     // Results are read at every return.
     const liveness = computeLiveness(blocks, lowered.registers, [...lowered.results, ...lowered.params]);
-    const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, pinnedBytes, linker));
+    const emitter = new DeviceFunctionEmitter(lowered, blocks, shape, liveness, RULES, surroundings(pinned, undefined, linker));
     const { locals, code } = emitter.emit();
     if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
       throw module.source.error('unsupported', `function '${target.name}' is too large`, target.at);
@@ -315,17 +314,17 @@ function clusterOf({ directives }: PtxFunction): ClusterDirectives {
 }
 
 /** Adds to a kernel what a watcher needs; its shared bytes become those of its variables alone, as without `check`. */
-function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, number>, staticBytes: number, lowered: LoweredFunction, layout: FrameLayout): void {
+function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, number>, dynamicAlign: number, lowered: LoweredFunction, layout: FrameLayout): void {
   const placed: PlacedVariable[] = [];
   let own = 0;
   for (const [{ name, size, align }, offset] of shared) {
     placed.push({ name, offset, size });
     own = alignUp(own, align) + size;
   }
-  const dynamicAlign = Math.max(16, ...[...lowered.shared].filter(variable => variable.dynamic).map(variable => variable.align));
-  kernel.sharedBytes = kernel.usesDynamicShared ? alignUp(own, 16) : own;
+  const { sharedBytes } = kernel;
+  kernel.sharedBytes = kernel.usesDynamicShared ? alignUp(own, dynamicAlign) : own;
   kernel.check = {
-    sharedBytes: alignUp(staticBytes, dynamicAlign), shared: placed, dynamicShared: alignUp(staticBytes, dynamicAlign),
+    sharedBytes, shared: placed, dynamicShared: sharedBytes,
     frames: threads => localsOffset(layout, threads), frameBytes: layout.localBytes, frame: lowered.frameVariables,
     stackBytes: layout.callStack ? CALL_STACK_BYTES : 0,
   };

@@ -8,9 +8,9 @@ import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
 import { assignRoles } from './operand-roles.js';
-import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, Symbol } from './program.js';
+import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
-import { isSpecialRegister } from './special-registers.js';
+import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
 /** Bytes per thread and function that alloca can give. */
@@ -31,7 +31,12 @@ export interface LoweringContext {
   hostFunctions: ReadonlySet<string>;
   /** Bytes to leave free behind each variable of a frame. */
   gap: number;
+  /** What the registers of reserved shared memory are addresses in. */
+  reservedShared: SharedVariable;
 }
+
+/** What scratch memory begins at a multiple of. */
+const LARGEST_ALIGN = 128;
 
 export function entryParameters(fn: PtxFunction): { variable: Variable; offset: number; size: number; align: number; aggregate: boolean }[] {
   let end = 0;
@@ -59,7 +64,7 @@ class Lowering {
   constructor(fn: PtxFunction, context: LoweringContext) {
     this.context = context;
     this.out = {
-      source: fn, code: [], registers: [], frameBytes: 0, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
+      source: fn, code: [], registers: [], frameBytes: 0, frameAlign: 16, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
       params: [], results: [], maxCallResults: 0,
     };
   }
@@ -109,7 +114,9 @@ class Lowering {
   }
 
   private frame(name: string, size: number, align: number): number {
-    const offset = alignUp(this.out.frameBytes, Math.min(Math.max(align, 1), 16));
+    const aligned = Math.min(Math.max(align, 1), LARGEST_ALIGN);
+    const offset = alignUp(this.out.frameBytes, aligned);
+    this.out.frameAlign = Math.max(this.out.frameAlign, aligned);
     this.out.frameBytes = offset + size + this.context.gap;
     this.out.frameVariables.push({ name, offset, size });
     if (this.out.frameBytes > 2 ** 20) {
@@ -274,6 +281,13 @@ class Lowering {
     const register = scope.register(full);
     if (register) return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
     if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
+    if (full === RESERVED_SHARED.size) return { kind: 'integer', value: BigInt(RESERVED_SHARED.bytes), at };
+    const reserved = RESERVED_SHARED.addresses.get(full);
+    if (reserved !== undefined) {
+      const variable = this.context.reservedShared;
+      this.out.shared.add(variable);
+      return { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: reserved, at };
+    }
     if (operand.selector !== undefined) {
       const whole = scope.register(operand.name);
       if (whole) return { kind: 'selected', operand: { kind: 'register', register: whole, at }, selector: operand.selector, at };

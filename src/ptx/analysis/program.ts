@@ -83,8 +83,9 @@ export interface LoweredFunction {
   /** Instructions and, between them, the labels that stand before them. */
   code: (Inst | Label)[];
   registers: Register[];
-  /** Bytes of .local variables and aggregate call parameters, and their alignment. */
+  /** Bytes of .local variables and aggregate call parameters, and their alignment: 16 at least. */
   frameBytes: number;
+  frameAlign: number;
   frameVariables: PlacedVariable[];
   shared: Set<SharedVariable>;
   calls: Set<PtxFunction>;

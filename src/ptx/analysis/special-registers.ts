@@ -7,10 +7,21 @@ const NAMES = new Set<string>([
   'laneid', 'warpid', 'nwarpid', 'smid', 'nsmid', 'gridid',
   'lanemask_eq', 'lanemask_le', 'lanemask_lt', 'lanemask_ge', 'lanemask_gt',
   'clock', 'clock_hi', 'clock64', 'globaltimer', 'globaltimer_lo', 'globaltimer_hi',
-  'dynamic_smem_size', 'total_smem_size', 'aggr_smem_size', 'reserved_smem_offset_begin', 'reserved_smem_offset_end',
-  'reserved_smem_offset_cap', 'reserved_smem_offset_0', 'reserved_smem_offset_1', 'current_graph_exec',
+  'dynamic_smem_size', 'total_smem_size', 'aggr_smem_size', 'current_graph_exec',
   ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat(),
   ...Array.from({ length: 32 }, (_, index) => `envreg${index}`),
 ]);
+
+/**
+ * The part of shared memory that is the system's, which cooperative groups of several warps meet in: special registers are
+ * its addresses. Kernels that read one of them have it as a variable.
+ */
+export const RESERVED_SHARED = {
+  bytes: 1024,
+  addresses: new Map([
+    ['%reserved_smem_offset_begin', 0], ['%reserved_smem_offset_0', 0], ['%reserved_smem_offset_1', 512], ['%reserved_smem_offset_end', 1024],
+  ]),
+  size: '%reserved_smem_offset_cap',
+} as const;
 
 export const isSpecialRegister = (name: string): boolean => name.startsWith('%') && NAMES.has(name.slice(1));

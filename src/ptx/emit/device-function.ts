@@ -156,6 +156,8 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.pushFuel(4);
     code.op('i32.eqz');
     this.when(() => { this.runAway(); });
+    // The caller keeps to 16 bytes.
+    if (lowered.frameAlign > 16) code.get(this.stack).i32(lowered.frameAlign - 1).op('i32.add').i32(-lowered.frameAlign).op('i32.and').set(this.stack);
     // The stack must have room for this frame.
     code.get(this.stack).i32(this.frameBytes).op('i32.add').op('global.get').u32(this.around.linker.globalIndex('stackEnd')).op('i32.gt_u');
     this.when(() => {

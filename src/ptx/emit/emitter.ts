@@ -2,7 +2,7 @@
 // thread loop, run-time functions, and errors that point at the instruction at hand.
 
 import type { Block } from '../analysis/blocks.js';
-import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
+import type { Arg, Inst, Register, SharedVariable, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
 import type { DataLayout } from '../analysis/data-layout.js';
 import type { SourceText } from '../error.js';
@@ -21,10 +21,11 @@ export type Fit = 'exact' | 'wide';
 export interface Surroundings {
   source: SourceText;
   linker: Linker;
-  /** Bytes from the start of shared memory, once the kernel's layout is known. */
-  sharedOffset(symbol: Symbol & { kind: 'shared' }): number;
+  /** Bytes from the start of shared memory to a static variable, once the kernel's layout is known. */
+  sharedOffset(variable: SharedVariable): number;
+  /** Where dynamic shared memory begins; undefined in real functions, which kernels with more or fewer variables of their own call. */
+  dynamicStart: number | undefined;
   functionAddress(target: PtxFunction): bigint;
-  staticSharedBytes(): number;
   functionIndex(target: PtxFunction): number;
   /** Index of the function that calls through an address: (…arguments, address, line) → results. */
   indirectCall(signature: Signature): number;
@@ -367,9 +368,11 @@ export abstract class Emitter {
     }
   }
 
-  /** Bytes of the kernel's static shared variables. */
-  staticSharedBytes(): number {
-    return this.around.staticSharedBytes();
+  /** Pushes how far into the block's shared memory its dynamic part begins. */
+  pushDynamicStart(): void {
+    const { dynamicStart, linker } = this.around;
+    if (dynamicStart !== undefined) this.code.i32(dynamicStart);
+    else this.code.op('global.get').u32(linker.globalIndex('dynamicStart'));
   }
 
   private pushRegister(register: Register, type: ScalarType, fit: Fit, at: number): void {
@@ -458,7 +461,12 @@ export abstract class Emitter {
         break;
       case 'shared':
         code.get(this.contextField('shared'));
-        offset += this.around.sharedOffset(symbol);
+        if (!symbol.variable.dynamic) offset += this.around.sharedOffset(symbol.variable);
+        else if (this.around.dynamicStart !== undefined) offset += this.around.dynamicStart;
+        else {
+          this.pushDynamicStart();
+          code.op('i32.add');
+        }
         break;
       case 'frame':
         this.pushFrame();

@@ -1,6 +1,8 @@
 // Where a block's scratch memory keeps what its threads need between two calls. The order is fixed; the places of
 // everything after the states depend on the number of threads.
 
+import { alignUp } from '../analysis/data-layout.js';
+
 export const SCRATCH = {
   /** Thread at which a suspended call goes on. */
   cursor: 0,
@@ -50,7 +52,9 @@ export interface FrameLayout {
   matrixOperandBytes: number;
   /** Bytes of spilled registers per thread. */
   frameBytes: number;
+  /** Bytes of local variables per thread, a multiple of their alignment. */
   localBytes: number;
+  localAlign: number;
   callStack: boolean;
 }
 
@@ -69,7 +73,7 @@ export function bytesBeforeFrames(layout: FrameLayout, threads: number): number 
 
 /** Where the threads' local variables begin. */
 export function localsOffset(layout: FrameLayout, threads: number): number {
-  return (bytesBeforeFrames(layout, threads) + layout.frameBytes * threads + 15) & ~15;
+  return alignUp(bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, layout.localAlign);
 }
 
 export function scratchBytes(layout: FrameLayout, threads: number): number {

@@ -87,7 +87,8 @@ export class KernelEmitter extends ControlFlowEmitter {
       mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
       matrixBytes: matrixOperandBytes + alignUp(Math.max(0, ...rooms.map(({ results }) => results)), 16), matrixOperandBytes,
       frameBytes: alignUp(end, 8),
-      localBytes: alignUp(lowered.frameBytes, 16),
+      localBytes: alignUp(lowered.frameBytes, lowered.frameAlign),
+      localAlign: lowered.frameAlign,
       callStack: callsFunctions,
     };
   }
@@ -128,7 +129,8 @@ export class KernelEmitter extends ControlFlowEmitter {
   private localsBase(): number {
     const frames = this.framesBase();
     return this.hoist('locals', 'i32', code => {
-      code.get(frames).get(this.contextField('threads')).i32(this.layout.frameBytes).op('i32.mul').op('i32.add').i32(15).op('i32.add').i32(-16).op('i32.and');
+      code.get(frames).get(this.contextField('threads')).i32(this.layout.frameBytes).op('i32.mul').op('i32.add');
+      code.i32(this.layout.localAlign - 1).op('i32.add').i32(-this.layout.localAlign).op('i32.and');
     });
   }
 
@@ -148,7 +150,10 @@ export class KernelEmitter extends ControlFlowEmitter {
       const threads = this.contextField('threads');
       const end = linker.globalIndex('stackEnd');
       code.get(locals).get(threads).i32(this.layout.localBytes).op('i32.mul').op('i32.add').i32(CALL_STACK_BYTES).op('i32.add');
-      code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel')).op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
+      code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel'));
+      code.i32(this.around.dynamicStart!).op('global.set').u32(linker.globalIndex('dynamicStart'));
+      code.i32(this.paramBytes).op('global.set').u32(linker.globalIndex('paramBytes'));
+      code.op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
     }));
   }
 

@@ -164,7 +164,7 @@ function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, l
     case 'shared': {
       const { variable } = symbol;
       if (variable.dynamic || offset + size > variable.size || variable.align % size !== 0) return undefined;
-      return { local: e.contextField('shared'), offset: e.around.sharedOffset(symbol) + offset };
+      return { local: e.contextField('shared'), offset: e.around.sharedOffset(variable) + offset };
     }
     case 'frame':
       e.pushFrame();

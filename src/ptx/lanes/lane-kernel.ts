@@ -230,6 +230,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     const frames = this.framesBase();
     return this.hoist('locals', 'i32', code => {
       code.get(frames).get(this.contextField('threads')).i32(this.width - 1).op('i32.add').i32(Math.log2(this.width)).op('i32.shr_u').i32(this.unitBytes).op('i32.mul').op('i32.add');
+      const { localAlign } = this.kernel.layout;
+      if (localAlign > 16) code.i32(localAlign - 1).op('i32.add').i32(-localAlign).op('i32.and');
     });
   }
 
@@ -243,7 +245,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Bytes of scratch for a block. */
   scratchBytes(threads: number): number {
     const { layout } = this.kernel;
-    return bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes + threads * layout.localBytes + this.exchangeBytes;
+    const locals = bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes;
+    return alignUp(locals, layout.localAlign) + threads * layout.localBytes + this.exchangeBytes;
   }
 
   get waitsForCluster(): boolean {

@@ -22,7 +22,6 @@ const NOTES: Readonly<Record<string, string>> = {
   div: '`.approx` and `.full` are rounded correctly; division of integers by zero gives all ones',
   getctarank: 'of an address that is in no other block, the own rank',
   griddepcontrol: 'does nothing: grids of a stream run one after the other',
-  isspacep: '`.param` is refused in functions that are really called',
   ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a vector; of `.b128` one, under the lock of `atom`',
   mapa: 'of a rank that the cluster has not, an address that faults',
   ldmatrix: 'all lanes of the warp must come', movmatrix: 'as `ldmatrix`', stmatrix: 'as `ldmatrix`',

@@ -195,9 +195,12 @@ function isSpace(e: Emitter): void {
     local: () => { within(field('scratch'), () => { e.pushLocalEnd(); }); },
     const: () => { within(data(e.around.data.constants.from), data(e.around.data.constants.to)); },
     param: () => {
-      const { paramBytes } = e;
-      if (paramBytes === undefined) throw e.unsupported('the parameter space inside a called function is');
-      within(field('params'), () => { code.get(e.contextField('params')).i32(paramBytes).op('i32.add'); });
+      within(field('params'), () => {
+        code.get(e.contextField('params'));
+        if (e.paramBytes !== undefined) code.i32(e.paramBytes);
+        else code.op('global.get').u32(e.around.linker.globalIndex('paramBytes'));
+        code.op('i32.add');
+      });
     },
   };
   const space = accessSpace(e);
@@ -207,10 +210,8 @@ function isSpace(e: Emitter): void {
     code.op('i32.or');
     tests.const();
     code.op('i32.or');
-    if (e.paramBytes !== undefined) {
-      tests.param();
-      code.op('i32.or');
-    }
+    tests.param();
+    code.op('i32.or');
     code.op('i32.eqz').get(address).i64(NULL_PAGE).op('i64.ge_u').op('i32.and');
   } else if (space === 'generic') {
     throw e.semantic("'isspacep' needs a state space");

@@ -63,9 +63,7 @@ const READS = new Map<string, Read>([
   ['lanemask_ge', laneMask(-1, [])],
   ['lanemask_gt', laneMask(-2, [])],
   ['total_smem_size', field(CTX.sharedBytes)], ['aggr_smem_size', field(CTX.sharedBytes)],
-  ['dynamic_smem_size', e => { e.code.get(e.contextField('sharedBytes')).i32(e.staticSharedBytes()).op('i32.sub'); }],
-  ['reserved_smem_offset_begin', constant(0)], ['reserved_smem_offset_end', constant(0)], ['reserved_smem_offset_cap', constant(0)],
-  ['reserved_smem_offset_0', constant(0)], ['reserved_smem_offset_1', constant(0)],
+  ['dynamic_smem_size', e => { e.code.get(e.contextField('sharedBytes')); e.pushDynamicStart(); e.code.op('i32.sub'); }],
   // The address of the grid's barrier for cooperative launches: high half in envreg1, low half in envreg2.
   ['envreg1', constant(0)], ['envreg2', field(CTX.workspace)],
   ...Array.from({ length: 32 }, (_, index) => index).filter(index => index !== 1 && index !== 2)

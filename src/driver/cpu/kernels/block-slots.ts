@@ -4,6 +4,7 @@
  * nothing from the allocator.
  */
 import { CTX } from '../../../ptx/index.js';
+import { GRANULE } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import type { DeviceMemory } from '../memory/device-memory.js';
 import { WATCH } from './stall.js';
@@ -19,6 +20,8 @@ export interface SlotLayout {
 }
 
 const MIN_ALIGNMENT = 128;
+/** What slots begin at a multiple of: shared variables keep alignments up to it, the largest that instructions ask for. */
+const SLOT_ALIGNMENT = 1024;
 
 export function layOutSlot(paramBytes: number, sharedBytes: number, sharedAlign: number, scratchBytes: number): SlotLayout {
   const params = CTX.bytes;
@@ -33,7 +36,7 @@ function alignUp(value: number, alignment: number): number {
 
 export interface BlockSlot {
   readonly range: Range;
-  /** Address of the context block; a multiple of 256. */
+  /** Address of the context block; a multiple of SLOT_ALIGNMENT. */
   readonly address: number;
   readonly sizeClass: number;
   /** How often the block in it has used up its fuel. */
@@ -55,8 +58,8 @@ export class BlockSlots {
     const sizeClass = 32 - Math.clz32(bytes - 1);
     const kept = this.spare[sizeClass]?.pop();
     if (kept !== undefined) return kept;
-    const range = this.memory.reserve(2 ** sizeClass);
-    return range === undefined ? undefined : { range, address: range.address, sizeClass, yields: 0, watch: new Int32Array(WATCH.words) };
+    const range = this.memory.reserve(2 ** sizeClass + SLOT_ALIGNMENT - GRANULE);
+    return range === undefined ? undefined : { range, address: alignUp(range.address, SLOT_ALIGNMENT), sizeClass, yields: 0, watch: new Int32Array(WATCH.words) };
   }
 
   giveBack(slot: BlockSlot): void {
