@@ -83,7 +83,7 @@ const WAY_MASK = 3;
 const WAY_SHIFT = 2;
 /** By number. */
 const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
-/** Launches of a kernel after which code is made for it: less than it takes to make. */
+/** Launches of a kernel after which code is made for it. What is launched less often would not get back what that takes. */
 const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {

@@ -460,8 +460,8 @@ export class Completion {
   }
 
   /**
-   * About a microsecond between two turns of the event loop, less where the wait ends. Turns without a pause keep a core
-   * busy, and where its other thread is the runtime thread's, that makes its launches by a third slower (3.2 and 4.2 µs, H200).
+   * About a microsecond between two turns of the event loop, less where the wait ends: turns without a pause keep busy a
+   * core whose other thread may be the runtime thread's.
    */
   private pause(): void {
     if (pauseProcessor === undefined) return;

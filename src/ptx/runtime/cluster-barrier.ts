@@ -6,6 +6,9 @@ import { CTX } from '../context.js';
 import { CLUSTER_BARRIER, CLUSTER_STATE, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 import { MAILBOXES, STATES } from './scheduler.js';
 
+/** Whether the thread, of which it is known that it waits, waits at the cluster's barrier. */
+const AT_CLUSTER_BARRIER = `(i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER})`;
+
 /** `completed` is done when the barrier is complete. */
 const clusterFunctions = (completed: string): string => `
 ;; Address of the threads' marks.
@@ -27,7 +30,7 @@ const clusterFunctions = (completed: string): string => `
     (local.set $state (i32.load (i32.add $states (i32.shl $thread 2))))
     (if (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (then
       (if (i32.and (i32.eqz (i32.load8_u (i32.add $marks $thread)))
-          (i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER})) (then
+          ${AT_CLUSTER_BARRIER}) (then
         (i32.store (i32.add $states (i32.shl $thread 2)) (i32.and $state ${STATE.entryMask}))
         (local.set $released 1)))))
     (local.set $thread (i32.add $thread 1))
@@ -51,7 +54,7 @@ const clusterFunctions = (completed: string): string => `
       (if (i32.eqz (i32.load8_u (i32.add $marks $thread))) (then (local.set $missing 1)))
       (if (i32.ge_s $state 0) (then (local.set $ready 1))
         (else (if (i32.and (i32.lt_u $state ${STATE.warp})
-            (i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER}))
+            ${AT_CLUSTER_BARRIER})
           (then (local.set $here 1))
           (else (local.set $elsewhere 1)))))))
     (local.set $thread (i32.add $thread 1))

@@ -95,7 +95,7 @@ export function launchCalls(machine: Machine) {
     if (asked === undefined && required === undefined) {
       return kernel.cluster.explicit ? invalid(`${func.name} must be launched with clusters`) : undefined;
     }
-    if (asked?.every((blocks) => Number.isInteger(blocks) && blocks >= 1) === false) invalidValue(call, `clusters of (${asked.join()}) blocks`);
+    if (asked?.every((blocks) => Number.isInteger(blocks) && blocks >= 1) === false) invalidValue(call, `clusters of (${asked.join()}) blocks; each dimension must be an integer of at least 1`);
     const cluster = asked === undefined ? required! : clusterShape(asked);
     if (required !== undefined && (cluster.x !== required.x || cluster.y !== required.y || cluster.z !== required.z)) {
       invalid(`clusters of (${asked!.join()}) blocks; ${func.name} must have (${required.x},${required.y},${required.z})`);

@@ -121,7 +121,7 @@ export class KernelFunction {
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        if (!Number.isInteger(value) || value < 0) return `a cluster of ${value} blocks`;
+        if (!Number.isInteger(value) || value < 0) return `a cluster's dimension is ${value} blocks; it must be an integer, 0 for none`;
         this.hints.set(attribute, value);
         this.setClusters();
         return undefined;
