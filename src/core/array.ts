@@ -116,7 +116,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     this.check(stream);
     const encoder = encoderFor(this.dtype, source, false, 'source');
     if (encoder.bytes !== this.length * this.dtype.bytes) throw invalid('source', `${this.length} elements`, source);
-    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.toString()}.write`);
+    return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
   /** Copies all of the array to dense host data; gives the dtype's host array. cuMemcpy3DAsync */
@@ -124,7 +124,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     this.check(stream);
     checkOptions('options', options, ['into']);
     const { target, decoder } = readTarget(this.dtype, this.length, options.into);
-    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.toString()}.read`, () => target as HostArray<D>);
+    return readRegion(stream, this.device.staging, this.region(), decoder, this.toString(), () => target as HostArray<D>);
   }
 
   /** Copies all of the array from a box of `width × channels` elements by `height` by `depth` on the same device. cuMemcpy3DAsync */

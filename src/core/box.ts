@@ -107,7 +107,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     if (source instanceof PinnedBuffer) return this.copyHost(stream, source, true);
     const encoder = encoderFor(this.dtype, source, false, 'source');
     if (encoder.bytes !== this.length * this.dtype.bytes) throw invalid('source', this.count(), source);
-    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.toString()}.write`);
+    return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
   /** Copies into page-locked memory of `width × height × depth` elements. cuMemcpy3DAsync */
@@ -119,7 +119,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
     checkOptions('options', target, ['into']);
     const { target: array, decoder } = readTarget(this.dtype, this.length, target.into, { count: this.count() });
-    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.toString()}.read`, () => array as HostArray<D>);
+    return readRegion(stream, this.device.staging, this.region(), decoder, this.toString(), () => array as HostArray<D>);
   }
 
   /**

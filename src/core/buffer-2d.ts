@@ -47,6 +47,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
+  private title: string | undefined;
   private readonly owner: DeviceBuffer2D<D> | undefined;
 
   /** @internal */
@@ -116,7 +117,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     if (encoder.bytes !== this.length * this.dtype.bytes) {
       throw invalid('source', `${this.height} × ${this.width} × ${this.channels} = ${this.length} elements`, source);
     }
-    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.name()}.write`);
+    return writeRegion(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
   /** Copies to a dense host image, `height × width × channels` elements; gives the dtype's host array. cuMemcpy2DAsync */
@@ -124,7 +125,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     this.check(stream);
     checkOptions('options', options, ['into']);
     const { target, decoder } = readTarget(this.dtype, this.length, options.into);
-    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as HostArray<D>);
+    return readRegion(stream, this.device.staging, this.region(), decoder, this.name(), () => target as HostArray<D>);
   }
 
   /** Sets every element to `value`; the padding of rows is left alone. cuMemsetD2D8Async, D2D16, D2D32 */
@@ -250,7 +251,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   private name(): string {
-    return this.label === undefined ? `image ${this.shape()}` : `image '${this.label}'`;
+    this.title ??= this.label === undefined ? `image ${this.shape()}` : `image '${this.label}'`;
+    return this.title;
   }
 
   private checkAlive(): void {

@@ -63,6 +63,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
+  private title: string | undefined;
   /** What a view keeps alive; undefined for the buffer that owns its memory. */
   private readonly owner: object | undefined;
 
@@ -399,12 +400,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         count < this.length && Number.isInteger(count) ? `To write part of the buffer use buffer.slice(0, ${count}).write(…).` : '',
       );
     }
-    return writeRegion(stream, this.device.staging, this.region(), encoder, `${this.name()}.write`);
+    return writeRegion(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
   private readArray<A>(stream: Stream, into: unknown, raw: boolean): Pending<A> {
     const { target, decoder } = readTarget(this.dtype, this.length, into, { raw, fix: 'Read part of the buffer with slice(from, to).' });
-    return readRegion(stream, this.device.staging, this.region(), decoder, `${this.name()}.read`, () => target as A);
+    return readRegion(stream, this.device.staging, this.region(), decoder, this.name(), () => target as A);
   }
 
   private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
@@ -453,7 +454,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   private name(): string {
-    return this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
+    this.title ??= this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
+    return this.title;
   }
 }
 

@@ -22,6 +22,6 @@ export function copyThroughHost(stream: Stream, target: Place, source: Place): P
   const from = source.region();
   const bytes = new Uint8Array(regionBytes(from));
   const decoder = decoderFor(DTYPES.u8, bytes, true, 'source', true);
-  const read = readRegion(source.device.stream, source.device.staging, from, decoder, 'copyFrom', () => encoderFor(DTYPES.u8, bytes, true, 'source'));
+  const read = readRegion(source.device.stream, source.device.staging, from, decoder, 'copyFrom', () => encoderFor(DTYPES.u8, bytes, true, 'source'), '');
   return writeRegionLater(stream, target.device.staging, target.region(), read.then(), 'copyFrom');
 }

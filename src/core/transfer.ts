@@ -169,14 +169,14 @@ export function putBox(
   memory[body + 13] = kind;
 }
 
-/** Queues the copy of a host array into a region. */
-export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, label: string): Pending {
-  stream.checkNotCaptured(label, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
+/** Queues the copy of a host array into a region of `what`. */
+export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, what: string): Pending {
+  stream.checkNotCaptured(`${what}.write`, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
   const { runtime } = stream;
   const bytes = regionBytes(region);
   const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
   const root = runtime.nextRoot();
-  runtime.name(root, label);
+  runtime.name(root, what, '.write');
   if (bytes === 0) return new Pending(stream, root, stream.mark);
   stream.order(region.resource, ACCESS_WRITE);
   const place = mayCopyNow(staging, bytes, source.cost) ? staging.place(bytes) : undefined;
@@ -304,13 +304,15 @@ async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging,
   staging.release(segment);
 }
 
-/** Queues the copy of a region into a host array; `finish` gives the value once it is there. */
-export function readRegion<T>(stream: Stream, staging: Staging, region: Region, target: Decoder, label: string, finish: () => T): Pending<T> {
-  stream.checkNotCaptured(label, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
+/** Queues the copy of a region of `what` into a host array; `finish` gives the value once it is there. */
+export function readRegion<T>(
+  stream: Stream, staging: Staging, region: Region, target: Decoder, what: string, finish: () => T, method = '.read',
+): Pending<T> {
+  stream.checkNotCaptured(`${what}${method}`, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
   const { runtime } = stream;
   const bytes = regionBytes(region);
   const root = runtime.nextRoot();
-  runtime.name(root, label);
+  runtime.name(root, what, method);
   if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
   stream.order(region.resource, ACCESS_READ);
   const place = bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1) ? staging.place(bytes) : undefined;

@@ -90,7 +90,8 @@ export interface CompletionHost {
 export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
-  private readonly active = new Set<CompletionSlot>();
+  /** Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the event loop walks it several times. */
+  private readonly active: CompletionSlot[] = [];
   /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
   loud: Promise<void> | undefined;
   /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
@@ -126,8 +127,9 @@ export class Completion {
   private othersGoOn = false;
   private readonly settleOthers = (): void => {
     this.othersDue = false;
-    for (const slot of this.active) {
-      if (!this.settle(slot)) continue;
+    const { active } = this;
+    for (let i = 0; i < active.length; i++) {
+      if (!this.settle(active[i]!)) continue;
       this.lastMove = performance.now();
       this.othersGoOn = true;
     }
@@ -215,7 +217,7 @@ export class Completion {
 
   /** Whether one await ends after the other while this thread looks for it, and nothing else is waited for. */
   get isOnlyOneHot(): boolean {
-    return (this.turnMarked || this.endedNear) && this.active.size === 0 && this.conditions.length === 0;
+    return (this.turnMarked || this.endedNear) && this.active.length === 0 && this.conditions.length === 0;
   }
 
   private get endedNear(): boolean {
@@ -224,7 +226,7 @@ export class Completion {
 
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
-    if (this.active.size !== 0 && !this.othersDue && this.othersPassed()) {
+    if (this.active.length !== 0 && !this.othersDue && this.othersPassed()) {
       this.othersDue = true;
       // Whoever is told now goes first: his next launch is not behind what they queue. Two microtasks, as for him.
       queueMicrotask(() => queueMicrotask(this.settleOthers));
@@ -279,7 +281,7 @@ export class Completion {
     let at = waiters.length;
     while (at > 0 && ((waiters[at - 1]!.seq - seq) | 0) > 0) at--;
     waiters.splice(at, 0, { seq, start: performance.now() - this.spun, resolve, reject, promise });
-    this.active.add(slot);
+    if (!this.active.includes(slot)) this.active.push(slot);
     this.start();
     return promise;
   }
@@ -323,7 +325,7 @@ export class Completion {
       }
       slot.waiters.length = 0;
     }
-    this.active.clear();
+    this.active.length = 0;
     for (const condition of this.conditions.splice(0)) condition.reject(error);
     if (this.backstop !== undefined) clearTimeout(this.backstop);
     this.backstop = undefined;
@@ -353,7 +355,9 @@ export class Completion {
 
   /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
   private othersPassed(): boolean {
-    for (const slot of this.active) {
+    const { active } = this;
+    for (let i = 0; i < active.length; i++) {
+      const slot = active[i]!;
       const first = slot.waiters[0];
       if (first !== undefined && this.passed(slot, first.seq)) return true;
     }
@@ -362,14 +366,12 @@ export class Completion {
 
   /** Whether the only wait there is is expected to end within some microseconds. */
   private isNear(): boolean {
-    if (this.active.size !== 1 || this.host.turn !== undefined) return false;
-    for (const slot of this.active) {
-      const first = slot.waiters[0];
-      if (first === undefined || slot.took > HOT_MS) return false;
-      const late = performance.now() - first.start - slot.took;
-      return late >= -NEAR_BEFORE_MS && late < NEAR_AFTER_MS;
-    }
-    return false;
+    if (this.active.length !== 1 || this.host.turn !== undefined) return false;
+    const slot = this.active[0]!;
+    const first = slot.waiters[0];
+    if (first === undefined || slot.took > HOT_MS) return false;
+    const late = performance.now() - first.start - slot.took;
+    return late >= -NEAR_BEFORE_MS && late < NEAR_AFTER_MS;
   }
 
   /**
@@ -377,9 +379,9 @@ export class Completion {
    * with nothing of the event loop between.
    */
   private lookNear(): void {
-    for (const slot of this.active) {
-      const first = slot.waiters[0];
-      if (this.active.size !== 1 || first === undefined) break;
+    const slot = this.active[0];
+    const first = slot?.waiters[0];
+    if (this.active.length === 1 && slot !== undefined && first !== undefined) {
       const { slots } = this.shared;
       const at = slot.index * SLOT_WORDS + SLOT_FENCE;
       const until = first.start + slot.took + NEAR_AFTER_MS;
@@ -430,9 +432,12 @@ export class Completion {
     this.readMessages();
     const flushed = this.host.flush();
     let moved = false;
-    for (const slot of this.active) {
+    const { active } = this;
+    for (let i = 0; i < active.length; ) {
+      const slot = active[i]!;
       if (this.settle(slot)) moved = true;
-      if (slot.waiters.length === 0) this.active.delete(slot);
+      if (slot.waiters.length === 0) active.splice(i, 1);
+      else i++;
     }
     for (let i = 0; i < this.conditions.length; ) {
       const condition = this.conditions[i]!;
@@ -447,7 +452,7 @@ export class Completion {
       this.rejectAll(lost);
       return;
     }
-    if (this.active.size === 0 && this.conditions.length === 0 && flushed && !(this.host.turn !== undefined && busy)) return;
+    if (this.active.length === 0 && this.conditions.length === 0 && flushed && !(this.host.turn !== undefined && busy)) return;
     const now = performance.now();
     if (moved) this.lastMove = now;
     if (this.host.turn !== undefined) {
@@ -465,12 +470,9 @@ export class Completion {
    */
   private pause(): void {
     if (pauseProcessor === undefined) return;
-    let first: Waiter | undefined;
-    let at = 0;
-    for (const slot of this.active) {
-      first = this.active.size === 1 ? slot.waiters[0] : undefined;
-      at = slot.index * SLOT_WORDS + SLOT_FENCE;
-    }
+    const slot = this.active.length === 1 ? this.active[0] : undefined;
+    const first = slot?.waiters[0];
+    const at = slot === undefined ? 0 : slot.index * SLOT_WORDS + SLOT_FENCE;
     const { slots } = this.shared;
     for (let i = 0; i < PAUSES; i++) {
       pauseProcessor();
@@ -481,7 +483,9 @@ export class Completion {
   /** How long it takes, in milliseconds, until the end of some wait is near, as long as the wait before took; 0 where one is. */
   private untilExpected(now: number): number {
     let least = Infinity;
-    for (const { took, waiters } of this.active) {
+    const { active } = this;
+    for (let i = 0; i < active.length; i++) {
+      const { took, waiters } = active[i]!;
       if (took < HOT_MS || waiters.length === 0) continue;
       const left = waiters[0]!.start + took - now;
       if (left > EXPECTED_MS) least = Math.min(least, left - EXPECTED_MS);
@@ -520,7 +524,7 @@ export class Completion {
     const again = (): void => {
       this.wakeSeen = Atomics.load(control, WORD.wake);
       if (this.host.lost() === undefined) this.armWake();
-      if (this.active.size !== 0 || this.conditions.length !== 0) this.start();
+      if (this.active.length !== 0 || this.conditions.length !== 0) this.start();
       else this.readMessages();
     };
     if (result.async) void result.value.then(again);

@@ -4,14 +4,20 @@ const KEPT = 4096;
 
 export class OperationNames {
   private readonly roots = new Int32Array(KEPT);
-  private readonly operations: ({ toString(): string } | undefined)[] = Array.from({ length: KEPT }, () => undefined);
+  private readonly subjects: ({ toString(): string } | undefined)[] = Array.from({ length: KEPT }, () => undefined);
+  private readonly methods: string[] = Array.from({ length: KEPT }, () => '');
   private next = 0;
 
-  /** Costs two stores: it is called for every operation that is not a launch. */
-  set(root: number, operation: { toString(): string }): void {
+  /**
+   * Costs three stores: it is called for every operation that is not a launch. The name is `subject` and `method`, put
+   * together when somebody asks: a text of its own for each operation would outlive thousands, so every collection of
+   * young garbage would move it.
+   */
+  set(root: number, subject: { toString(): string }, method = ''): void {
     const at = this.next;
     this.roots[at] = root;
-    this.operations[at] = operation;
+    this.subjects[at] = subject;
+    this.methods[at] = method;
     this.next = (at + 1) % KEPT;
   }
 
@@ -19,7 +25,7 @@ export class OperationNames {
   get(root: number): string | undefined {
     for (let back = 1; back <= KEPT; back++) {
       const at = (this.next + KEPT - back) % KEPT;
-      if (this.roots[at] === root) return this.operations[at]?.toString();
+      if (this.roots[at] === root) return this.nameAt(at);
     }
     return undefined;
   }
@@ -28,6 +34,11 @@ export class OperationNames {
   all(): (root: number) => string | undefined {
     const at = new Map<number, number>();
     for (let i = 0; i < KEPT; i++) at.set(this.roots[(this.next + i) % KEPT]!, (this.next + i) % KEPT);
-    return (root) => this.operations[at.get(root) ?? -1]?.toString();
+    return (root) => this.nameAt(at.get(root) ?? -1);
+  }
+
+  private nameAt(at: number): string | undefined {
+    const subject = this.subjects[at];
+    return subject === undefined ? undefined : `${subject.toString()}${this.methods[at]}`;
   }
 }

@@ -258,8 +258,8 @@ export class Runtime {
   }
 
   /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
-  name(root: number, operation: { toString(): string }): void {
-    this.operations.set(root, operation);
+  name(root: number, subject: { toString(): string }, method?: string): void {
+    this.operations.set(root, subject, method);
   }
 
   // Slots
