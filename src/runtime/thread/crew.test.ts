@@ -514,6 +514,35 @@ test('threads are started by the first grid that runs long, and not before', () 
   expect(out.view.every((value) => value === 1_000_000)).toBe(true);
 });
 
+test('threads are started by short grids that together run long, one soon after the other', () => {
+  let started = 0;
+  let time = 0;
+  const nobody = { post: () => undefined, end: () => undefined };
+  const device = open(3, { eager: false, start: () => (started++, nobody) }, { now: () => (time += 0.015) });
+  const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
+  const count = device.array(Int32Array, 1);
+  const BLOCKS = 20_000;
+  let launches = 0;
+  /** Launches grids until so much time has passed, with a pause before each. */
+  const run = (milliseconds: number, pause = 0): void => {
+    for (let spent = 0; spent < milliseconds; launches++) {
+      time += pause;
+      const before = time;
+      device.launch(touch, [BLOCKS], [1], [[count.at]]);
+      device.finish();
+      spent += time - before;
+    }
+  };
+  run(100, 2000);
+  expect(started).toBe(0);
+  time += 2000;
+  run(8);
+  expect(started).toBe(0);
+  run(40);
+  expect(started).toBe(2);
+  expect(count.view[0]).toBe(BLOCKS * launches);
+});
+
 test.runIf(process.platform === 'linux')('the threads end with the device', async () => {
   const threads = (): number => readdirSync('/proc/self/task').length;
   const before = threads();

@@ -3,8 +3,9 @@
  * works on it like any of them, and alone does what needs more than device memory: memory for more blocks, malloc and
  * free, the texts that kernels print.
  *
- * A member costs ten milliseconds and some megabytes to start, so members are started by the first grid that runs long,
- * and a grid is opened to them only after it has run for some time: until then waking them would cost more than it brings.
+ * A member costs ten milliseconds and some megabytes to start, so members are started by the first grid that runs long, or
+ * by grids that together do; and a grid is opened to them only after it has run for some time: until then waking them
+ * would cost more than it brings.
  */
 import type { CpuContext } from '../context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
@@ -37,6 +38,8 @@ const START_AFTER = 10;
 /** And steps: a short grid's first step may take long because the kernel is compiled in it, or the machine is busy. */
 const START_STEPS = 8;
 const OPEN_AFTER = 0.1;
+/** Grids further apart, in milliseconds, do not count together. */
+const APART = 1000;
 /** Milliseconds that an eager owner waits for members to start. */
 const EAGER_WAIT = 10_000;
 /** Looks at the news before the owner sleeps, some ten microseconds. */
@@ -58,6 +61,9 @@ export class Crew {
   private readonly leaving: { job: number; entries: Iterable<number> }[] = [];
   private readonly freeEntries: number[] = [];
   private seen = 0;
+  /** How long grids that were opened to nobody have run, and when the last of them ended, in milliseconds. */
+  private worked = 0;
+  private workedUntil = -Infinity;
 
   private constructor(context: CpuContext, options: CrewOptions) {
     this.context = context;
@@ -76,12 +82,31 @@ export class Crew {
    * millisecond.
    */
   static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
-    const options = context.machine.services.crew;
-    if (options === undefined || options.workers < 2 || (milliseconds < OPEN_AFTER && options.eager !== true)) return undefined;
-    const crew = (context.crew ??= new Crew(context, options));
-    if (options.eager === true) crew.assemble();
-    else if (milliseconds >= START_AFTER && steps >= START_STEPS && crew.members.length < crew.size) crew.startNext();
+    const eager = context.machine.services.crew?.eager === true;
+    const crew = milliseconds >= OPEN_AFTER || eager ? Crew.of(context) : undefined;
+    if (crew === undefined) return undefined;
+    if (eager) crew.assemble();
+    else if (milliseconds >= START_AFTER && steps >= START_STEPS) crew.startNext();
     return Atomics.load(crew.words, WORD.online) > 0 ? crew : undefined;
+  }
+
+  /**
+   * A grid of several blocks has run for so many milliseconds until `now` and has ended. Its function had run before:
+   * the first time some of it is compilation.
+   */
+  static ran(context: CpuContext, milliseconds: number, now: number): void {
+    const crew = milliseconds >= OPEN_AFTER ? Crew.of(context) : undefined;
+    if (crew === undefined) return;
+    if (now - crew.workedUntil > APART) crew.worked = 0;
+    crew.workedUntil = now;
+    crew.worked += milliseconds;
+    if (crew.worked >= START_AFTER) crew.startNext();
+  }
+
+  /** Undefined where the device has one thread only. */
+  private static of(context: CpuContext): Crew | undefined {
+    const options = context.machine.services.crew;
+    return options === undefined || options.workers < 2 ? undefined : (context.crew ??= new Crew(context, options));
   }
 
   /** Whether a grid that has run so long would be opened to members who are there. */
@@ -94,8 +119,10 @@ export class Crew {
     return this.options.workers - 1;
   }
 
+  /** Starts one more where there are not all of them. */
   private startNext(): void {
     const member = this.members.length;
+    if (member === this.size) return;
     const { memory } = this.context.memory;
     const started = this.options.start({ member, control: this.control, memory, timeOrigin: performance.timeOrigin });
     for (const message of this.sent) started.post(message);

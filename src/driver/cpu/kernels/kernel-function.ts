@@ -28,6 +28,8 @@ export class KernelFunction {
   requiredCluster: ClusterShape | undefined;
   /** Attributes that are remembered and change nothing here. */
   private readonly hints = new Map<number, number>();
+  /** Whether a grid of it has run to its end. */
+  hasRun = false;
   /** Blocks that are run between two looks at the clock. */
   stride = 1;
   private layout: SlotLayout | undefined;

@@ -79,6 +79,8 @@ export class LaunchOperation extends Operation {
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
   private begun = 0;
+  /** When its clock was looked at last; 0 where it has not been. */
+  private looked = 0;
   private steps = 0;
   private readonly stall = new StallWatch();
   /** The grid once other threads may work on it. */
@@ -140,8 +142,7 @@ export class LaunchOperation extends Operation {
     // With nobody to take turns with, a step goes on to the end of its slice.
     const alone = this.schedule === undefined && this.watch === undefined && context.machine.scheduler.streams.length < 2;
     let untilLook = func.stride;
-    let looked = 0;
-    for (;;) {
+    for (let looked = 0; ;) {
       const slot = this.current!;
       const blocks = context.memory.words[(slot.address + CTX.further) >>> 2]! + 1;
       let status: number;
@@ -156,6 +157,7 @@ export class LaunchOperation extends Operation {
         if (this.watch !== undefined && !this.inClusters) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
+          if (func.hasRun && this.looked !== 0) Crew.ran(context, this.looked - this.begun, this.looked);
           this.end();
           return STEP.done;
         }
@@ -186,6 +188,7 @@ export class LaunchOperation extends Operation {
       untilLook -= blocks;
       if (untilLook <= 0) {
         const now = slice.now();
+        this.looked = now;
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
           if (now - looked < 0.02) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
@@ -246,13 +249,16 @@ export class LaunchOperation extends Operation {
   }
 
   private stepShared(shared: SharedGrid, slice: Slice): number {
-    if (this.hangs(slice.now(), slice)) return STEP.fault;
+    const { func } = this;
+    const { context } = func;
+    const now = slice.now();
+    if (this.hangs(now, slice)) return STEP.fault;
     const outcome = shared.step(slice);
     if (outcome === STEP.done) {
+      if (func.hasRun) Crew.ran(context, now - this.begun, now);
       shared.close();
       this.end();
     } else if (outcome === STEP.fault) {
-      const { context } = this.func;
       const { slot, status, trap, assertion } = shared.fault;
       context.failedAssertion ??= assertion;
       const { result, detail } = trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
@@ -271,6 +277,7 @@ export class LaunchOperation extends Operation {
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
+    this.looked = 0;
     this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
@@ -460,6 +467,7 @@ export class LaunchOperation extends Operation {
     if (this.barrier !== undefined) slots.giveBack(this.barrier);
     this.current = this.barrier = this.watch = this.shared = undefined;
     this.running = false;
+    this.func.hasRun = true;
   }
 
   override restart(): void {
