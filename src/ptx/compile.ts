@@ -230,7 +230,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const sharedAlign = Math.max(dynamicAlign, ...[...shared.keys()].map(({ align }) => align));
     // All dynamic variables begin at one place, as in ptxas; the bytes up to there count as static.
     const dynamicStart = usesDynamicShared || check ? alignUp(staticBytes, dynamicAlign) : staticBytes;
-    const blocks = buildBlocks(lowered);
+    const blocks = buildBlocks(lowered, true);
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
@@ -282,7 +282,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
 
   for (const target of pending) {
     const lowered = real.get(target)!;
-    const blocks = buildBlocks(lowered);
+    const blocks = buildBlocks(lowered, false);
     const shape = analyseShape(blocks);
     // Results are read at every return.
     const liveness = computeLiveness(blocks, lowered.registers, [...lowered.results, ...lowered.params]);

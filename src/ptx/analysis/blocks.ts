@@ -1,7 +1,7 @@
 // Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut, because a thread can
 // be resumed only at the start of a block.
 
-import { cutKind, meetsFirst } from './cuts.js';
+import { cutKind, givesWay, meetsFirst } from './cuts.js';
 import type { CutKind } from './cuts.js';
 import { assignRoles } from './operand-roles.js';
 import { isLabel } from './program.js';
@@ -33,7 +33,8 @@ export function successors(block: Block): number[] {
   }
 }
 
-export function buildBlocks(fn: LoweredFunction): Block[] {
+/** `suspends`: whether threads can be suspended in the function. Then they give way where they need not. */
+export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   const blocks: Block[] = [];
   const pending: { block: Block; inst: Inst }[] = [];
   let current: Block | undefined;
@@ -78,7 +79,7 @@ export function buildBlocks(fn: LoweredFunction): Block[] {
       close({ kind: 'cut', inst: meeting, cut: 'warp', to: next() });
       current = open();
     }
-    const cut = cutKind(mnemonic, modifiers);
+    const cut = cutKind(mnemonic, modifiers) ?? (suspends && givesWay(mnemonic, modifiers) ? 'sleep' : undefined);
     if (!leaves && cut === undefined) {
       current.insts.push(inst);
       continue;

@@ -1,9 +1,9 @@
 // Decides which device functions become real WebAssembly functions and which are inlined. A real function cannot
-// be suspended, so whatever waits (barriers, warp operations) or loops is inlined into its kernel; recursion and
-// calls through pointers must stay real.
+// be suspended, so whatever waits (barriers, warp operations), gives way or loops is inlined into its kernel; recursion
+// and calls through pointers must stay real.
 
 import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
-import { isCut } from './cuts.js';
+import { givesWay, isCut } from './cuts.js';
 
 const SMALL = 40;
 
@@ -16,6 +16,7 @@ export interface FunctionTraits {
 interface Facts {
   size: number;
   waits: boolean;
+  /** Or gives way: better not in a real function, but that need not be refused. */
   loops: boolean;
   callees: Set<PtxFunction>;
 }
@@ -48,6 +49,7 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
       else if (statement.kind === 'instruction') {
         facts.size++;
         if (isCut(statement.mnemonic, statement.modifiers) || arrivesAtCluster(statement)) facts.waits = true;
+        if (givesWay(statement.mnemonic, statement.modifiers)) facts.loops = true;
         for (const operand of statement.operands) {
           if (operand.kind !== 'name') continue;
           if (statement.mnemonic === 'bra' && seen.has(operand.name)) facts.loops = true;

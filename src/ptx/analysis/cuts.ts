@@ -29,6 +29,13 @@ export function cutKind(mnemonic: string, modifiers: readonly string[]): CutKind
   return undefined;
 }
 
+/**
+ * Accesses behind which the warp's other threads have their turn. Code of before Volta reduces and scans in `volatile`
+ * shared memory without `__syncwarp`, which is right where the threads of a warp are in step from access to access.
+ */
+export const givesWay = (mnemonic: string, modifiers: readonly string[]): boolean =>
+  (mnemonic === 'ld' || mnemonic === 'st') && modifiers.includes('volatile') && !modifiers.includes('global') && !modifiers.includes('local');
+
 /** Instructions that the threads of a warp begin together, each then doing its own part. */
 export const meetsFirst = (mnemonic: string, modifiers: readonly string[]): boolean =>
   mnemonic === 'wmma' && (modifiers[0] === 'load' || modifiers[0] === 'store');

@@ -114,7 +114,11 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
           changed ||= there.size > before;
         }
         // What a cut writes comes from other threads.
-        if (block.ending.kind === 'cut') for (const register of block.ending.inst.defs) changed = define(register, VARYING) || changed;
+        const { ending } = block;
+        if (ending.kind !== 'cut') continue;
+        for (const register of ending.inst.defs) changed = define(register, VARYING) || changed;
+        // Those that give way do their own part first.
+        if (ending.cut === 'sleep') results.set(ending.inst, resultSpread(ending.inst, of, wraps, width) ?? VARYING);
       }
     }
   };
