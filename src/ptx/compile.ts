@@ -2,10 +2,12 @@
 // each step is in a file of its own.
 
 import { buildBlocks } from './analysis/blocks.js';
+import { checkDeclarations } from './analysis/declarations.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
-import type { DataVariable } from './analysis/data-layout.js';
+import type { DataVariable, Relocation } from './analysis/data-layout.js';
+import { checkTarget } from './analysis/targets.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
@@ -113,8 +115,8 @@ export interface CompiledModule {
   wasm: Uint8Array;
   /** Initial image of all .global and .const variables, to be copied to dataBase; alignment 256. */
   data: Uint8Array;
-  /** The u64 at data[offset] becomes dataBase + addend. */
-  relocations: { offset: number; addend: number }[];
+  /** For {@link relocate}. */
+  relocations: Relocation[];
   variables: DataVariable[];
   kernels: CompiledKernel[];
   hostImports: string[];
@@ -129,6 +131,8 @@ export interface CompiledModule {
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
+  checkTarget(module);
+  checkDeclarations(module);
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];

@@ -327,8 +327,9 @@ class Lowering {
     const callee = operands.shift();
     if (callee?.kind !== 'name') throw this.fail(source, 'expected a function', callee?.at ?? source.start);
     const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
+    const returns = context.functions.get(callee.name)?.returns;
     const argValues = args.map(arg => this.callValue(arg, scope, source));
-    const resultValues = results.map(arg => this.callValue(arg, scope, source));
+    const resultValues = results.map((arg, index) => this.callValue(arg, scope, source, returns?.[index]));
 
     const pointer = scope.register(callee.name);
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
@@ -390,7 +391,7 @@ class Lowering {
     });
   }
 
-  private callValue(operand: Operand, scope: Scope, source: Instruction): CallValue {
+  private callValue(operand: Operand, scope: Scope, source: Instruction, result?: Variable): CallValue {
     const arg = this.operand(operand, scope, source);
     if (arg.kind === 'register') return { kind: 'register', register: arg.register };
     if (arg.kind === 'symbol') {
@@ -398,7 +399,7 @@ class Lowering {
       if (arg.symbol.kind === 'frame') return { kind: 'frame', offset: arg.symbol.offset };
       if (arg.symbol.kind === 'incoming') return { kind: 'pointer', register: arg.symbol.pointer };
     }
-    if (arg.kind === 'sink') return { kind: 'register', register: this.newRegister('_', scalarType('b64')) };
+    if (arg.kind === 'sink') return { kind: 'register', register: this.newRegister('_', scalarType(result?.type ?? 'b64')) };
     return { kind: 'constant', arg };
   }
 
