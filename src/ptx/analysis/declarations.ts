@@ -94,7 +94,7 @@ export function checkDeclarations(module: PtxModule): void {
         if (type === 'pred' || type === 'f16x2' || vector > 1) throw fail(`the parameter '${name}' may not be ${vector > 1 ? `.v${vector} ` : ''}.${type}`, at);
         if (dimensions.length > 1) throw fail(`the parameter '${name}' has more than one dimension`, at);
         if (dimensions[0] === 0 && (entry || list === fn.returns)) throw fail(`the parameter '${name}' has no size`, at);
-        if ((variable.align ?? 1) > LARGEST_PARAMETER_ALIGN) throw fail(`the parameter '${name}' is aligned to more than ${LARGEST_PARAMETER_ALIGN} bytes`, at);
+        if (!entry && (variable.align ?? 1) > LARGEST_PARAMETER_ALIGN) throw fail(`the parameter '${name}' is aligned to more than ${LARGEST_PARAMETER_ALIGN} bytes`, at);
         const { size, align } = variableLayout(variable);
         end = Math.ceil(end / align) * align + size;
         if (entry && end > MOST_PARAMETER_BYTES) throw fail(`the kernel has more than ${MOST_PARAMETER_BYTES} bytes of parameters`, at);

@@ -3,11 +3,11 @@
 
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { formComplaint } from '../rules/forms.js';
+import { formComplaint, operandComplaint } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
-import { assignRoles } from './operand-roles.js';
+import { assignRoles, writesFirstOperand } from './operand-roles.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
@@ -33,6 +33,8 @@ export interface LoweringContext {
   gap: number;
   /** What the registers of reserved shared memory are addresses in. */
   reservedShared: SharedVariable;
+  /** Functions whose bodies have been gone through, inlined ones too. */
+  lowered: Set<PtxFunction>;
 }
 
 /** What scratch memory begins at a multiple of. */
@@ -49,20 +51,28 @@ export function entryParameters(fn: PtxFunction): { variable: Variable; offset: 
 }
 
 export function lowerFunction(fn: PtxFunction, context: LoweringContext): LoweredFunction {
-  return new Lowering(fn, context).run();
+  return new Lowering(fn, context, true).run();
+}
+
+/** Finds the errors in a function that no kernel needs. */
+export function checkFunction(fn: PtxFunction, context: LoweringContext): void {
+  new Lowering(fn, context, false).run();
 }
 
 class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
+  /** Functions are put in where they are called, those of them that have to. */
+  private readonly inlines: boolean;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
   private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
   private alloca: { top: Register; symbol: Symbol } | undefined;
   private inlining = 0;
 
-  constructor(fn: PtxFunction, context: LoweringContext) {
+  constructor(fn: PtxFunction, context: LoweringContext, inlines: boolean) {
     this.context = context;
+    this.inlines = inlines;
     this.out = {
       source: fn, code: [], registers: [], frameBytes: 0, frameAlign: 16, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
       params: [], results: [], maxCallResults: 0,
@@ -72,6 +82,7 @@ class Lowering {
   run(): LoweredFunction {
     const { out } = this;
     const fn = out.source;
+    this.context.lowered.add(fn);
     const scope = this.newScope();
     if (fn.entry) {
       for (const { variable, offset, size } of entryParameters(fn)) scope.symbols.set(variable.name, { kind: 'entryParam', offset, size });
@@ -239,6 +250,8 @@ class Lowering {
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
+      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers));
+      if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
@@ -337,7 +350,7 @@ class Lowering {
       const list = operands.shift();
       const prototype = list?.kind === 'name' ? scope.prototype(list.name) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype', source.start);
-      this.matchMemory(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
+      this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
     } else {
@@ -347,22 +360,22 @@ class Lowering {
       if (fn.params.length !== args.length || fn.returns.length !== results.length) {
         throw this.fail(source, `'${callee.name}' takes ${fn.params.length} parameters and returns ${fn.returns.length}, the call has ${args.length} and ${results.length}`, callee.at);
       }
+      this.matchArguments(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
       if (fn.body) {
         const traits = context.traits.get(fn)!;
-        if (traits.inlined) {
+        if (traits.inlined && this.inlines) {
           this.inline(fn, source, argValues, resultValues, predicate);
           return;
         }
-        if (traits.waits) {
+        if (traits.waits && this.inlines) {
           throw context.module.source.error('unsupported', `'${fn.name}' is recursive and waits for other threads: not covered yet`, callee.at, context.module.source.text.slice(source.start, source.end));
         }
-        this.matchMemory(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
         out.calls.add(fn);
         target = fn;
       } else if (context.hostFunctions.has(callee.name)) {
         target = callee.name;
       } else {
-        throw this.fail(source, `function '${callee.name}' has no definition`, callee.at);
+        throw context.module.source.error('unsupported', `function '${callee.name}' has no definition`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
     const inst: Inst = {
@@ -381,14 +394,27 @@ class Lowering {
     this.push(inst);
   }
 
-  /** Aggregates are passed as the memory that they are in, scalars are not. */
-  private matchMemory(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
+  /** Aggregates are passed as the memory that they are in and have the parameter's size, scalars are not and have its type. */
+  private matchArguments(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
     variables.forEach((variable, index) => {
       const value = values[index];
-      if (value && (value.kind === 'frame' || value.kind === 'pointer') !== variableLayout(variable).aggregate) {
-        throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
-      }
+      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
     });
+  }
+
+  private takes(variable: Variable, value: CallValue): boolean {
+    const { aggregate, size, element } = variableLayout(variable);
+    switch (value.kind) {
+      case 'frame': return aggregate && (variable.dimensions[0] === 0 || this.out.frameVariables.find(({ offset }) => offset === value.offset)?.size === size);
+      case 'pointer': return aggregate;
+      case 'constant': return !aggregate;
+      case 'register': {
+        const { type } = value.register;
+        const wanted = scalarType(variable.type);
+        const alike = type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
+        return !aggregate && Math.max(type.bits, 8) === element * 8 && alike;
+      }
+    }
   }
 
   private callValue(operand: Operand, scope: Scope, source: Instruction, result?: Variable): CallValue {
@@ -405,6 +431,7 @@ class Lowering {
 
   private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    this.context.lowered.add(fn);
     // Empty functions that call each other twice are few in the text and more than any memory here.
     this.instructions += INLINING;
     if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {

@@ -17,9 +17,12 @@ const number = (version: string): number => {
   return Number(major) * 100 + Number(minor);
 };
 
+/** 90 of sm_90a. */
+export const targetNumber = (target: string): number => Number(/\d+/.exec(target)?.[0] ?? 0);
+
 /** Refuses a target that there is not, or not yet in the module's version. */
 export function checkTarget({ source, version, target }: PtxModule): void {
-  const [, digits, kind = 'plain'] = /^sm_(\d+)([af]?)$/.exec(target) ?? [];
+  const [, digits, kind = 'plain'] = /^(?:sm|compute)_(\d+)([af]?)$/.exec(target) ?? [];
   const since = digits === undefined ? undefined : TARGETS[Number(digits)]?.[(kind || 'plain') as 'plain' | 'a' | 'f'];
   const at = Math.max(source.text.indexOf('.target'), 0);
   if (since === undefined) throw source.error('semantic', `there is no .target '${target}'`, at);

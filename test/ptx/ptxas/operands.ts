@@ -47,12 +47,17 @@ for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
   const [target = '', version = '9.0'] = pair.split('@');
   const cases: { text: string; label: string }[] = [];
   const seen = new Set<string>();
+  const done = new Set<string>();
   for (const row of FORMS) {
     if (values.only !== undefined && !values.only.split(',').includes(row.mnemonic)) continue;
+    // One row for each set of operands: those of matrices differ in their lengths only.
+    const key = `${row.mnemonic} ${row.operands.join(' ')}`;
+    if (done.has(key) || row.mnemonic.startsWith('mma')) continue;
+    done.add(key);
     const all = casesOf(row);
     const chosen = [all[0]!];
     const types = new Set<string>([all[0]!.modifiers.at(-1) ?? '']);
-    for (const c of all) if (chosen.length < 4 && !types.has(c.modifiers.at(-1) ?? '')) { types.add(c.modifiers.at(-1) ?? ''); chosen.push(c); }
+    for (const c of all) if (chosen.length < 1 && !types.has(c.modifiers.at(-1) ?? '')) { types.add(c.modifiers.at(-1) ?? ''); chosen.push(c); }
     for (const { text } of chosen) {
       const [name, operands] = splitOperands(text);
       const add = (list: readonly string[], label: string): void => {
