@@ -1,7 +1,7 @@
 // Resolves the names of a function body and flattens it: scopes disappear, calls are bound to their parameters,
 // and functions that must not be real ones are inlined.
 
-import { scalarType } from '../scalar-types.js';
+import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { formComplaint, operandComplaint } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
@@ -222,6 +222,10 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
+    if (mnemonic === 'mov' && modifiers.some(word => word === 'v2' || word === 'v4')) {
+      this.moveVector(source, scope, predicate);
+      return;
+    }
     const complaint = formComplaint(mnemonic, modifiers, source.operands.length);
     if (complaint) {
       const { source: text } = this.context.module;
@@ -256,6 +260,25 @@ class Lowering {
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
     this.push(inst);
+  }
+
+  /** `mov.v2` and `mov.v4`, which ptxas takes: a move for each element, by way of others, since the two may overlap. */
+  private moveVector(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
+    const modifiers = source.modifiers.filter(word => word !== 'v2' && word !== 'v4');
+    const type = modifiers.find(isScalarType);
+    const [target, from] = source.operands.map(operand => this.operand(operand, scope, source));
+    const width = source.modifiers.includes('v4') ? 4 : 2;
+    if (modifiers.length !== 1 || type === undefined || target?.kind !== 'vector' || from?.kind !== 'vector' || target.elements.length !== width || from.elements.length !== width) {
+      throw this.fail(source, `'mov' takes two vectors of ${width} here`, source.start);
+    }
+    const between = from.elements.map((): Arg => ({ kind: 'register', register: this.newRegister('(element)', scalarType(type)), at: source.start }));
+    const moves = [...from.elements.map((element, index) => [between[index]!, element]), ...target.elements.map((element, index) => [element, between[index]!])];
+    for (const args of moves) {
+      if (args[0]!.kind === 'sink') continue;
+      const inst: Inst = { mnemonic: 'mov', modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+      assignRoles(inst);
+      this.push(inst);
+    }
   }
 
   /** How much of the function's alloca stack is in use, and the stack's address. */
@@ -306,10 +329,24 @@ class Lowering {
       if (whole) return { kind: 'selected', operand: { kind: 'register', register: whole, at }, selector: operand.selector, at };
       throw this.fail(source, `undefined register '${full}'`, at);
     }
+    const parts = this.vector(operand.name, scope, at);
+    if (parts) return parts;
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** A register that was declared as a vector, or a special register of several components. */
+  private vector(name: string, scope: Scope, at: number): Arg | undefined {
+    if (isSpecialRegister(`${name}.x`)) return { kind: 'vector', elements: [...'xyzw'].map(part => ({ kind: 'special', name: `${name.slice(1)}.${part}`, at })), at };
+    const elements: Arg[] = [];
+    for (const part of 'xyzw') {
+      const register = scope.register(`${name}.${part}`);
+      if (!register) break;
+      elements.push({ kind: 'register', register, at });
+    }
+    return elements.length ? { kind: 'vector', elements, at } : undefined;
   }
 
   /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */

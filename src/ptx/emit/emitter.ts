@@ -349,7 +349,8 @@ export abstract class Emitter {
     }
     const size = fit === 'exact' ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits : own.bits >= type.bits;
     // Untyped bits fit everything of their size; floats fit floats only.
-    const kinds = fit === 'wide' || own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float') === (type.kind === 'float');
+    const kinds = own.kind === 'bits' || (type.kind === 'bits' && (own.kind !== 'float' || own.bits === type.bits || fit === 'exact'))
+      || ((own.kind === 'float') === (type.kind === 'float') && (own.kind !== 'float' || own.bits === type.bits));
     if (!size || !kinds) {
       throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
     }

@@ -111,7 +111,7 @@ export function operandComplaint(mnemonic: string, modifiers: readonly string[],
     else furthest = Math.max(furthest, wrong);
   }
   if (furthest < args.length) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
-  return counted ? undefined : { message: `'${nameOf(mnemonic, modifiers)}' takes ${[...new Set(rows.map(row => row.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
+  return counted ? undefined : { message: `'${mnemonic}' takes ${[...new Set(rows.map(row => row.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
 }
 
 /** `8.10` is later than `8.9`. */
