@@ -28,6 +28,8 @@ const TURN_LOOKS = 8;
 const SPIN_PAUSE = 32;
 /** After this long without a completion the runtime thread watches. */
 const HOT_MS = 1;
+/** And where the device's own threads want all cores: looking would take one of them half of its time. */
+const CROWDED_HOT_MS = 0.1;
 /**
  * It watches until so long before the end that is expected: being woken takes 50 µs, which is one percent of a copy of
  * 256 MiB. The same time after the expected end it watches again.
@@ -75,6 +77,8 @@ export class CompletionSlot {
 }
 
 export interface CompletionHost {
+  /** Whether the device computes on as many threads as there are cores. */
+  readonly crowded: boolean;
   /** Decodes and polls on this thread, where the runtime has no thread of its own. */
   turn: (() => boolean) | undefined;
   /** Reads messages; called whenever the posted counter moved. */
@@ -90,6 +94,7 @@ export interface CompletionHost {
 export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
+  private readonly hotMs: number;
   /** Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the event loop walks it several times. */
   private readonly active: CompletionSlot[] = [];
   /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
@@ -149,6 +154,7 @@ export class Completion {
   constructor(shared: SharedState, host: CompletionHost) {
     this.shared = shared;
     this.host = host;
+    this.hotMs = host.crowded ? CROWDED_HOT_MS : HOT_MS;
     if (host.turn === undefined) this.armWake();
   }
 
@@ -456,9 +462,9 @@ export class Completion {
     const now = performance.now();
     if (moved) this.lastMove = now;
     if (this.host.turn !== undefined) {
-      if (busy || now - this.lastMove < HOT_MS) this.schedule();
+      if (busy || now - this.lastMove < this.hotMs) this.schedule();
       else this.sleep(1);
-    } else if (!flushed || now - this.lastMove < HOT_MS || this.untilExpected(now) === 0) {
+    } else if (!flushed || now - this.lastMove < this.hotMs || this.untilExpected(now) === 0) {
       this.pause();
       this.schedule();
     } else this.watch(now);
@@ -483,6 +489,7 @@ export class Completion {
   /** How long it takes, in milliseconds, until the end of some wait is near, as long as the wait before took; 0 where one is. */
   private untilExpected(now: number): number {
     let least = Infinity;
+    if (this.host.crowded) return least;
     const { active } = this;
     for (let i = 0; i < active.length; i++) {
       const { took, waiters } = active[i]!;

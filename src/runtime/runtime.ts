@@ -5,6 +5,7 @@
  * Ordering: commands of one stream run in the order in which they are enqueued; commands of different streams in any
  * order that events allow. Nothing here blocks.
  */
+import { availableParallelism } from 'node:os';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
@@ -148,6 +149,7 @@ export class Runtime {
     this.ring = new RingWriter(shared, () => this.onSleeping(), () => this.completion.kick());
     this.handles = new HandleAllocator(shared);
     this.completion = new Completion(shared, {
+      crowded: config.provider === 'cpu' && local === undefined && (config.workers ?? Infinity) >= availableParallelism(),
       turn: local === undefined ? undefined : () => this.localTurn(),
       messages: () => this.thread?.drain(),
       flush: () => {

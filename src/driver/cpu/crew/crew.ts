@@ -100,7 +100,9 @@ export class Crew {
     if (now - crew.workedUntil > APART) crew.worked = 0;
     crew.workedUntil = now;
     crew.worked += milliseconds;
-    if (crew.worked >= START_AFTER) crew.startNext();
+    // No more threads than the grid would take tenths of a millisecond on one.
+    const { length } = crew.members;
+    if (crew.worked >= START_AFTER && length * OPEN_AFTER < milliseconds * (length + 1)) crew.startNext();
   }
 
   /** Undefined where the device has one thread only. */
