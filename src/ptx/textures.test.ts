@@ -181,6 +181,16 @@ describe('tex', () => {
     const words = fetch(line, { buffer: true }, 'tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%tex, {%a}];', Uint32Array.of(4, 0, 0, 0, 5, 0, 0, 0, 0xffffffff, 0, 0, 0));
     expect([...asFloats(words)].filter((_, index) => index % 4 === 0)).toEqual([5, 0, 0]);
   });
+  it('coordinates far outside give the texel at the edge', () => {
+    const line = floats(5, 1, 1, 1, x => x + 1);
+    const points = pointsOf([-Infinity, -1e30, -15280566272, -2147483648, 2147483648, 15280566272, 1e30, Infinity].map(x => [x]));
+    for (const linear of [false, true]) {
+      for (const normalized of [false, true]) {
+        const words = fetch(line, { linear, normalized }, FETCH[1]!, points);
+        expect([...asFloats(words)].filter((_, index) => index % 4 === 0)).toEqual([1, 1, 1, 1, 5, 5, 5, 5]);
+      }
+    }
+  });
   it('layers are picked by index and clamped', () => {
     const layers = floats(4, 2, 3, 1, (x, y, z) => x + 10 * y + 100 * z);
     const words = fetch(layers, { layered: true, linear: true }, 'tex.a2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%tex, {%l, %x, %y, %y}];', pointsOf([[1, 1, 0, 0], [1, 1, 0, 2], [2.5, 0.5, 0, 9], [2.5, 0.5, 0, 1]]));

@@ -20,7 +20,6 @@ function dtypeOf(values: HostArray): DType {
 export async function runCase(host: TestDevice, ptx: string, sample: SampleCase): Promise<Map<string, HostArray>> {
   const { device, stream } = host;
   const module = await host.load(ptx);
-  const kernel = module.kernel(sample.kernel);
   const buffers = new Map<string, DeviceBuffer>();
   const arrays = new Map<string, DeviceArray>();
   const objects: (Texture | Surface)[] = [];
@@ -47,7 +46,7 @@ export async function runCase(host: TestDevice, ptx: string, sample: SampleCase)
       using bytes = await module.global(name);
       await bytes.slice(0, values.byteLength).write(stream, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     }
-    for (const { args, ...options } of sample.launches) kernel.launch(stream, options, ...(await Promise.all(args.map(argument))));
+    for (const { kernel = sample.kernel, args, ...options } of sample.launches) module.kernel(kernel).launch(stream, options, ...(await Promise.all(args.map(argument))));
     const outputs = new Map<string, HostArray>();
     for (const name of Object.keys(sample.outputs)) outputs.set(name, (await (arrays.get(name) ?? buffers.get(name)!).read(stream)) as HostArray);
     return outputs;

@@ -24,6 +24,8 @@ export type SampleArgument = string | number | bigint | Uint8Array | ImageArgume
 type Size = number | readonly [number, number] | readonly [number, number, number];
 
 export interface SampleLaunch {
+  /** The case's, unless stated. */
+  kernel?: string;
   grid: Size;
   block: Size;
   /** Dynamic shared memory, bytes. */

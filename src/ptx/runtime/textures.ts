@@ -11,6 +11,8 @@ const FORMAT = { u8: 1, u16: 2, u32: 3, s8: 8, s16: 9, s32: 10, half: 16, float:
 const FLAG = { integer: 1, normalized: 2, srgb: 16 } as const;
 /** How a fetch asks: dimensions in bits 0 and 1, then these. */
 export const GEOMETRY = { layered: 4, cube: 8 } as const;
+/** In texels, and far outside every texture. */
+const FARTHEST = 2 ** 30;
 const CHANNELS = [0, 1, 2, 3];
 const AXES = ['x', 'y', 'z'] as const;
 
@@ -97,10 +99,11 @@ ${channel('')}
     (return (i32.trunc_sat_f32_s $border))))
   (call $channel $d (call $texel_address $ctx $d $i $j $k) $c))
 
-;; A coordinate in texels: normalised ones are wrapped or mirrored and scaled.
+;; A coordinate in texels: normalised ones are wrapped or mirrored and scaled. Those far outside come near enough for
+;; their neighbours to have indices.
 (func $coordinate (param $s $axis $n i32) (param $x f32) (result f64) (local $u $whole f64) (local $mode i32)
   (local.set $u (f64.promote_f32 $x))
-  (if (i32.eqz (i32.and ${field(T.flags, '$s')} ${FLAG.normalized})) (then (return $u)))
+  (if (i32.eqz (i32.and ${field(T.flags, '$s')} ${FLAG.normalized})) (then (return (call $near $u))))
   (local.set $mode (i32.load offset=${T.addressMode} (i32.add $s (i32.shl $axis 2))))
   (local.set $whole (f64.floor $u))
   (if ${eq('$mode', 0)} (then (local.set $u (f64.sub $u $whole))))
@@ -108,7 +111,8 @@ ${channel('')}
     (local.set $u (f64.sub $u $whole))
     ;; Odd periods run backwards.
     (if (f64.ne (f64.mul (f64.floor (f64.mul $whole 0.5d)) 2d) $whole) (then (local.set $u (f64.sub 1d $u))))))
-  (f64.mul $u (f64.convert_i32_s $n)))
+  (call $near (f64.mul $u (f64.convert_i32_s $n))))
+(func $near (param $u f64) (result f64) (f64.max (f64.min $u ${FARTHEST}d) -${FARTHEST}d))
 
 ;; The texel that an index names; -1 for the border. Wrapping and mirroring are for normalised coordinates.
 (func $index (param $s $axis $i $n i32) (result i32) (local $mode i32)
