@@ -2,12 +2,14 @@
 // each step is in a file of its own.
 
 import { buildBlocks } from './analysis/blocks.js';
+import { checkDeclarations } from './analysis/declarations.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
-import type { DataVariable } from './analysis/data-layout.js';
+import type { DataVariable, Relocation } from './analysis/data-layout.js';
+import { checkTarget, targetNumber } from './analysis/targets.js';
 import { computeLiveness } from './analysis/liveness.js';
-import { lowerFunction } from './analysis/lower.js';
+import { checkFunction, lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';
@@ -42,6 +44,9 @@ import type { Signature } from './wasm/module.js';
 /** What WebAssembly engines accept in one function. */
 const LARGEST_FUNCTION = 7_600_000;
 const MOST_LOCALS = 49_000;
+/** Bytes of static shared variables; ptxas has no limit for targets from sm_100 on. */
+const MOST_STATIC_SHARED = 48 * 1024;
+const UNBOUNDED_SHARED = 100;
 
 export interface CompileOptions {
   /** name shown in errors */
@@ -113,8 +118,8 @@ export interface CompiledModule {
   wasm: Uint8Array;
   /** Initial image of all .global and .const variables, to be copied to dataBase; alignment 256. */
   data: Uint8Array;
-  /** The u64 at data[offset] becomes dataBase + addend. */
-  relocations: { offset: number; addend: number }[];
+  /** For {@link relocate}. */
+  relocations: Relocation[];
   variables: DataVariable[];
   kernels: CompiledKernel[];
   hostImports: string[];
@@ -129,6 +134,8 @@ export interface CompiledModule {
 
 export function compilePtx(source: string, options: CompileOptions = {}): CompiledModule {
   const module = parsePtx(source, options.fileName);
+  checkTarget(module);
+  checkDeclarations(module);
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
@@ -139,16 +146,17 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const context: LoweringContext = {
     module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
     gap, reservedShared: { name: '%reserved_smem', size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
+    lowered: new Set(),
   };
   const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
   /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
-  const attempt = <T>(kernel: PtxFunction, step: () => T): T[] => {
+  const attempt = <T>(kernel: PtxFunction, step: () => T, missing = failures): T[] => {
     try {
       return [step()];
     } catch (error) {
       if (!(error instanceof PtxError) || error.code !== 'unsupported') throw error;
-      failures.push({ kernel: kernel.name, error });
+      missing.push({ kernel: kernel.name, error });
       return [];
     }
   };
@@ -189,6 +197,9 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     }
   }
 
+  // Functions that nothing calls need no code, but their errors are the module's all the same.
+  for (const fn of module.functions) if (fn.body && !fn.entry && !context.lowered.has(fn)) attempt(fn, () => { checkFunction(fn, context); }, []);
+
   const indices = new Map<PtxFunction, number>();
   const indirectCalls: { signature: Signature; index: number }[] = [];
   const surroundings = (shared: ReadonlyMap<SharedVariable, number>, dynamicStart: number | undefined, linker: Linker): Surroundings => ({
@@ -223,6 +234,10 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       staticBytes = alignUp(staticBytes, variable.align);
       shared.set(variable, staticBytes);
       staticBytes += variable.size + gap;
+    }
+    const ownBytes = [...shared.keys()].reduce((sum, variable) => variable === context.reservedShared ? sum : alignUp(sum, variable.align) + variable.size, 0);
+    if (ownBytes > MOST_STATIC_SHARED && targetNumber(module.target) < UNBOUNDED_SHARED) {
+      throw module.source.error('semantic', `kernel '${fn.name}' has ${ownBytes} bytes of shared variables, ${MOST_STATIC_SHARED} are the most`, fn.at);
     }
     const dynamic = [lowered, ...real.values()].flatMap(each => [...each.shared].filter(variable => variable.dynamic));
     const usesDynamicShared = dynamic.length > 0;

@@ -4,6 +4,8 @@
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
+export { relocate } from './analysis/data-layout.js';
+export type { Relocation } from './analysis/data-layout.js';
 export { compilePtx } from './compile.js';
 export type { ClusterDirectives, CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
 export type { LaneCode } from './lanes/compile-lanes.js';

@@ -1,7 +1,7 @@
 // Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump allocator.
 
 import { readFileSync } from 'node:fs';
-import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx } from './index.js';
+import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx, relocate } from './index.js';
 import type { CompileOptions, CompiledKernel, CompiledModule, LaneCode } from './index.js';
 
 export type Argument = { f32: number } | { f64: number } | { i32: number } | { i64: bigint | number } | { bytes: Uint8Array };
@@ -49,8 +49,7 @@ export class Grid {
     this.top = CONTEXT_AREA + 4096;
     this.dataBase = this.allocate(this.module.data.length, 256);
     this.bytes().set(this.module.data, this.dataBase);
-    const view = this.view();
-    for (const { offset, addend } of this.module.relocations) view.setBigUint64(this.dataBase + offset, BigInt(this.dataBase + addend), true);
+    relocate(this.view(), this.dataBase, this.module.relocations);
     const env: Record<string, WebAssembly.ExportValue> = {
       memory: this.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataBase),

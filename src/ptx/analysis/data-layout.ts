@@ -18,14 +18,35 @@ export interface DataVariable {
   visible: boolean;
 }
 
+/** The cell at `offset` becomes dataBase + addend: 64 bits of it, or as many as `part` says. */
+export interface Relocation {
+  offset: number;
+  addend: number;
+  /** Bytes of the cell, and how far the address is shifted right before its low bits go there. */
+  part?: { bytes: 1 | 4; shift: number };
+}
+
+/** Writes the addresses that depend on where the data image is. */
+export function relocate(view: DataView, dataBase: number, relocations: readonly Relocation[]): void {
+  for (const { offset, addend, part } of relocations) {
+    const address = BigInt(dataBase + addend);
+    if (!part) view.setBigUint64(dataBase + offset, address, true);
+    else if (part.bytes === 4) view.setUint32(dataBase + offset, Number(BigInt.asUintN(32, address)), true);
+    else view.setUint8(dataBase + offset, Number(address >> BigInt(part.shift) & 255n));
+  }
+}
+
 export interface DataLayout {
   image: Uint8Array;
-  relocations: { offset: number; addend: number }[];
+  relocations: Relocation[];
   variables: DataVariable[];
   symbols: Map<string, Symbol>;
   /** Where the .const variables are: after the .global ones. */
   constants: { from: number; to: number };
 }
+
+/** How far the byte stands that a mask chooses. */
+const BYTE_MASKS: ReadonlyMap<bigint, number> = new Map(Array.from({ length: 8 }, (_, byte) => [0xffn << BigInt(8 * byte), 8 * byte]));
 
 export const alignUp = (value: number, align: number): number => Math.ceil(value / align) * align;
 
@@ -89,7 +110,7 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
   const constants = { from: firstConstant < 0 ? end : firstConstant, to: end };
   const image = new Uint8Array(alignUp(end, 16));
   const view = new DataView(image.buffer);
-  const relocations: { offset: number; addend: number }[] = [];
+  const relocations: Relocation[] = [];
 
   const writeScalar = (variable: Variable, at: number, element: number, value: Initializer): void => {
     const { type } = variable;
@@ -99,17 +120,22 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
       const target = functions.get(value.name);
       const symbol = symbols.get(value.name);
       const mask = value.mask;
-      if (mask === undefined && element !== 8) throw source.error('semantic', `an address needs 8 bytes, '${variable.name}' has elements of ${element}`, value.at);
+      // A mask chooses one byte of the address.
+      if (mask !== undefined && !BYTE_MASKS.has(mask)) throw source.error('semantic', 'a mask is 0xff, or 0xff in a higher byte', value.at);
+      if (mask === undefined && element !== 8 && element !== 4) throw source.error('semantic', `an address needs 8 bytes, '${variable.name}' has elements of ${element}`, value.at);
       if (target) {
         const address = functionAddress(target, taken) + BigInt(value.addend);
-        if (mask === undefined) view.setBigUint64(at, address, true);
-        else image[at] = Number((address & mask) >> BigInt(Math.log2(Number(mask & -mask)))) & 255;
+        if (mask !== undefined) image[at] = Number(address >> BigInt(BYTE_MASKS.get(mask)!) & 255n);
+        else if (element === 4) throw source.error('semantic', `an address of a function needs 8 bytes, '${variable.name}' has elements of 4`, value.at);
+        else view.setBigUint64(at, address, true);
         return;
       }
       if (symbol?.kind !== 'data') throw source.error('semantic', `undefined symbol '${value.name}'`, value.at);
-      if (mask !== undefined) throw source.error('unsupported', 'byte masks of variable addresses are not covered yet', value.at);
       // The cell holds zero: the loader writes dataBase + addend.
-      relocations.push({ offset: at, addend: symbol.offset + value.addend });
+      const relocation = { offset: at, addend: symbol.offset + value.addend };
+      if (mask !== undefined) relocations.push({ ...relocation, part: { bytes: 1, shift: BYTE_MASKS.get(mask)! } });
+      else if (element === 4) relocations.push({ ...relocation, part: { bytes: 4, shift: 0 } });
+      else relocations.push(relocation);
       return;
     }
     let bits: bigint;

@@ -1,13 +1,13 @@
 // Resolves the names of a function body and flattens it: scopes disappear, calls are bound to their parameters,
 // and functions that must not be real ones are inlined.
 
-import { scalarType } from '../scalar-types.js';
+import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { formComplaint } from '../rules/forms.js';
+import { formComplaint, operandComplaint } from '../rules/forms.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
-import { assignRoles } from './operand-roles.js';
+import { assignRoles, writesFirstOperand } from './operand-roles.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
@@ -33,6 +33,8 @@ export interface LoweringContext {
   gap: number;
   /** What the registers of reserved shared memory are addresses in. */
   reservedShared: SharedVariable;
+  /** Functions whose bodies have been gone through, inlined ones too. */
+  lowered: Set<PtxFunction>;
 }
 
 /** What scratch memory begins at a multiple of. */
@@ -49,20 +51,28 @@ export function entryParameters(fn: PtxFunction): { variable: Variable; offset: 
 }
 
 export function lowerFunction(fn: PtxFunction, context: LoweringContext): LoweredFunction {
-  return new Lowering(fn, context).run();
+  return new Lowering(fn, context, true).run();
+}
+
+/** Finds the errors in a function that no kernel needs. */
+export function checkFunction(fn: PtxFunction, context: LoweringContext): void {
+  new Lowering(fn, context, false).run();
 }
 
 class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
+  /** Functions are put in where they are called, those of them that have to. */
+  private readonly inlines: boolean;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
   private readonly wideRegisters = new Map<Register, Register[]>();
   private instructions = 0;
   private alloca: { top: Register; symbol: Symbol } | undefined;
   private inlining = 0;
 
-  constructor(fn: PtxFunction, context: LoweringContext) {
+  constructor(fn: PtxFunction, context: LoweringContext, inlines: boolean) {
     this.context = context;
+    this.inlines = inlines;
     this.out = {
       source: fn, code: [], registers: [], frameBytes: 0, frameAlign: 16, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
       params: [], results: [], maxCallResults: 0,
@@ -72,6 +82,7 @@ class Lowering {
   run(): LoweredFunction {
     const { out } = this;
     const fn = out.source;
+    this.context.lowered.add(fn);
     const scope = this.newScope();
     if (fn.entry) {
       for (const { variable, offset, size } of entryParameters(fn)) scope.symbols.set(variable.name, { kind: 'entryParam', offset, size });
@@ -211,6 +222,10 @@ class Lowering {
   private instruction(source: Instruction, scope: Scope, returnTo: Label | undefined): void {
     const { mnemonic, modifiers } = source;
     const predicate = this.predicate(source, scope);
+    if (mnemonic === 'mov' && modifiers.some(word => word === 'v2' || word === 'v4')) {
+      this.moveVector(source, scope, predicate);
+      return;
+    }
     const complaint = formComplaint(mnemonic, modifiers, source.operands.length);
     if (complaint) {
       const { source: text } = this.context.module;
@@ -239,10 +254,31 @@ class Lowering {
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
+      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers));
+      if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
     this.push(inst);
+  }
+
+  /** `mov.v2` and `mov.v4`, which ptxas takes: a move for each element, by way of others, since the two may overlap. */
+  private moveVector(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
+    const modifiers = source.modifiers.filter(word => word !== 'v2' && word !== 'v4');
+    const type = modifiers.find(isScalarType);
+    const [target, from] = source.operands.map(operand => this.operand(operand, scope, source));
+    const width = source.modifiers.includes('v4') ? 4 : 2;
+    if (modifiers.length !== 1 || type === undefined || target?.kind !== 'vector' || from?.kind !== 'vector' || target.elements.length !== width || from.elements.length !== width) {
+      throw this.fail(source, `'mov' takes two vectors of ${width} here`, source.start);
+    }
+    const between = from.elements.map((): Arg => ({ kind: 'register', register: this.newRegister('(element)', scalarType(type)), at: source.start }));
+    const moves = [...from.elements.map((element, index) => [between[index]!, element]), ...target.elements.map((element, index) => [element, between[index]!])];
+    for (const args of moves) {
+      if (args[0]!.kind === 'sink') continue;
+      const inst: Inst = { mnemonic: 'mov', modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+      assignRoles(inst);
+      this.push(inst);
+    }
   }
 
   /** How much of the function's alloca stack is in use, and the stack's address. */
@@ -293,10 +329,24 @@ class Lowering {
       if (whole) return { kind: 'selected', operand: { kind: 'register', register: whole, at }, selector: operand.selector, at };
       throw this.fail(source, `undefined register '${full}'`, at);
     }
+    const parts = this.vector(operand.name, scope, at);
+    if (parts) return parts;
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** A register that was declared as a vector, or a special register of several components. */
+  private vector(name: string, scope: Scope, at: number): Arg | undefined {
+    if (isSpecialRegister(`${name}.x`)) return { kind: 'vector', elements: [...'xyzw'].map(part => ({ kind: 'special', name: `${name.slice(1)}.${part}`, at })), at };
+    const elements: Arg[] = [];
+    for (const part of 'xyzw') {
+      const register = scope.register(`${name}.${part}`);
+      if (!register) break;
+      elements.push({ kind: 'register', register, at });
+    }
+    return elements.length ? { kind: 'vector', elements, at } : undefined;
   }
 
   /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */
@@ -327,8 +377,9 @@ class Lowering {
     const callee = operands.shift();
     if (callee?.kind !== 'name') throw this.fail(source, 'expected a function', callee?.at ?? source.start);
     const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
+    const returns = context.functions.get(callee.name)?.returns;
     const argValues = args.map(arg => this.callValue(arg, scope, source));
-    const resultValues = results.map(arg => this.callValue(arg, scope, source));
+    const resultValues = results.map((arg, index) => this.callValue(arg, scope, source, returns?.[index]));
 
     const pointer = scope.register(callee.name);
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
@@ -336,7 +387,7 @@ class Lowering {
       const list = operands.shift();
       const prototype = list?.kind === 'name' ? scope.prototype(list.name) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype', source.start);
-      this.matchMemory(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
+      this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
     } else {
@@ -346,22 +397,22 @@ class Lowering {
       if (fn.params.length !== args.length || fn.returns.length !== results.length) {
         throw this.fail(source, `'${callee.name}' takes ${fn.params.length} parameters and returns ${fn.returns.length}, the call has ${args.length} and ${results.length}`, callee.at);
       }
+      this.matchArguments(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
       if (fn.body) {
         const traits = context.traits.get(fn)!;
-        if (traits.inlined) {
+        if (traits.inlined && this.inlines) {
           this.inline(fn, source, argValues, resultValues, predicate);
           return;
         }
-        if (traits.waits) {
+        if (traits.waits && this.inlines) {
           throw context.module.source.error('unsupported', `'${fn.name}' is recursive and waits for other threads: not covered yet`, callee.at, context.module.source.text.slice(source.start, source.end));
         }
-        this.matchMemory(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
         out.calls.add(fn);
         target = fn;
       } else if (context.hostFunctions.has(callee.name)) {
         target = callee.name;
       } else {
-        throw this.fail(source, `function '${callee.name}' has no definition`, callee.at);
+        throw context.module.source.error('unsupported', `function '${callee.name}' has no definition`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
     const inst: Inst = {
@@ -380,17 +431,30 @@ class Lowering {
     this.push(inst);
   }
 
-  /** Aggregates are passed as the memory that they are in, scalars are not. */
-  private matchMemory(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
+  /** Aggregates are passed as the memory that they are in and have the parameter's size, scalars are not and have its type. */
+  private matchArguments(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
     variables.forEach((variable, index) => {
       const value = values[index];
-      if (value && (value.kind === 'frame' || value.kind === 'pointer') !== variableLayout(variable).aggregate) {
-        throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
-      }
+      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
     });
   }
 
-  private callValue(operand: Operand, scope: Scope, source: Instruction): CallValue {
+  private takes(variable: Variable, value: CallValue): boolean {
+    const { aggregate, size, element } = variableLayout(variable);
+    switch (value.kind) {
+      case 'frame': return aggregate && (variable.dimensions[0] === 0 || this.out.frameVariables.find(({ offset }) => offset === value.offset)?.size === size);
+      case 'pointer': return aggregate;
+      case 'constant': return !aggregate;
+      case 'register': {
+        const { type } = value.register;
+        const wanted = scalarType(variable.type);
+        const alike = type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
+        return !aggregate && Math.max(type.bits, 8) === element * 8 && alike;
+      }
+    }
+  }
+
+  private callValue(operand: Operand, scope: Scope, source: Instruction, result?: Variable): CallValue {
     const arg = this.operand(operand, scope, source);
     if (arg.kind === 'register') return { kind: 'register', register: arg.register };
     if (arg.kind === 'symbol') {
@@ -398,12 +462,13 @@ class Lowering {
       if (arg.symbol.kind === 'frame') return { kind: 'frame', offset: arg.symbol.offset };
       if (arg.symbol.kind === 'incoming') return { kind: 'pointer', register: arg.symbol.pointer };
     }
-    if (arg.kind === 'sink') return { kind: 'register', register: this.newRegister('_', scalarType('b64')) };
+    if (arg.kind === 'sink') return { kind: 'register', register: this.newRegister('_', scalarType(result?.type ?? 'b64')) };
     return { kind: 'constant', arg };
   }
 
   private inline(fn: PtxFunction, source: Instruction, args: CallValue[], results: CallValue[], predicate: Inst['predicate']): void {
     const after: Label = { name: `(after ${fn.name})`, block: -1 };
+    this.context.lowered.add(fn);
     // Empty functions that call each other twice are few in the text and more than any memory here.
     this.instructions += INLINING;
     if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {

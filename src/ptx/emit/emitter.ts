@@ -43,6 +43,11 @@ export interface Surroundings {
 /** The types among an instruction's modifiers: instructions of one form share the array. */
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
+/** Instructions that put registers together and take them apart. */
+const MOVES = new Set(['mov', 'copy']);
+/** Instructions that take the address of a variable by its name; all others take a name with an offset only, as ptxas does. */
+const NAMES_TAKEN = new Set(['mov', 'copy', 'cvt', 'cvta', 'isspacep', 'mapa', 'getctarank', 'call', 'alloca', 'stacksave', 'stackrestore', 'tex', 'tld4', 'txq', 'istypep', 'suld', 'sust', 'sured', 'suq']);
+
 export abstract class Emitter {
   readonly code = new Code();
   /** Runs once per call, before the code. */
@@ -344,7 +349,8 @@ export abstract class Emitter {
     }
     const size = fit === 'exact' ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits : own.bits >= type.bits;
     // Untyped bits fit everything of their size; floats fit floats only.
-    const kinds = fit === 'wide' || own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float') === (type.kind === 'float');
+    const kinds = own.kind === 'bits' || (type.kind === 'bits' && (own.kind !== 'float' || own.bits === type.bits || fit === 'exact'))
+      || ((own.kind === 'float') === (type.kind === 'float') && (own.kind !== 'float' || own.bits === type.bits));
     if (!size || !kinds) {
       throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
     }
@@ -354,16 +360,29 @@ export abstract class Emitter {
   push(arg: Arg, type: ScalarType, fit: Fit = 'exact'): void {
     switch (arg.kind) {
       case 'register': this.pushRegister(arg.register, type, fit, arg.at); return;
-      case 'integer': this.pushInteger(arg.value, type); return;
-      case 'float': this.pushFloat(arg, type); return;
+      case 'integer':
+        if (type.kind === 'float') throw this.semantic(`an integer is no .${type.name}`, arg.at);
+        this.pushInteger(arg.value, type);
+        return;
+      case 'float':
+        // Bits take literals of their own width, floats either.
+        if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width)) throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
+        this.pushFloat(arg, type);
+        return;
       case 'special': pushSpecialRegister(this, arg.name, type); return;
-      case 'symbol': this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at); return;
+      case 'symbol':
+        if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' takes no variable; move its address to a register first`, arg.at);
+        this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at);
+        return;
       case 'not':
         if (type.kind !== 'predicate') throw this.semantic('only a predicate can be negated', arg.at);
         this.push(arg.operand, type, fit);
         this.code.op('i32.eqz');
         return;
-      case 'vector': this.pushPacked(arg.elements, type, arg.at); return;
+      case 'vector':
+        if (!MOVES.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' takes no vector here`, arg.at);
+        this.pushPacked(arg.elements, type, arg.at);
+        return;
       default: throw this.semantic('unexpected operand', arg.at);
     }
   }
@@ -510,6 +529,7 @@ export abstract class Emitter {
       return;
     }
     if (arg.kind === 'vector') {
+      if (!MOVES.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' gives no vector here`, arg.at);
       this.popPacked(arg.elements, type, arg.at);
       return;
     }

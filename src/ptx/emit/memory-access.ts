@@ -2,7 +2,7 @@
 // unsigned comparison. Subtracting the lower limit and rotating right by log2(size) turns the address into an
 // element index in which bad low bits have become enormous.
 
-import type { Arg } from '../analysis/program.js';
+import type { Arg, Symbol } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { scalarType } from '../scalar-types.js';
 import { emitAccessCheck } from './check.js';
@@ -64,6 +64,16 @@ export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   return place;
 }
 
+/** True where a variable may be named as an address of a space; generic addresses are of any but parameters. */
+function isIn(symbol: Symbol, space: AccessSpace): boolean {
+  switch (symbol.kind) {
+    case 'data': return space === 'generic' || space === symbol.space;
+    case 'shared': return space === 'generic' || isShared(space);
+    case 'entryParam': return space === 'param';
+    default: return space !== 'global' && space !== 'const' && !isShared(space);
+  }
+}
+
 /** The same for an instruction that tells itself of what it accesses. */
 export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSpace): Place {
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
@@ -71,6 +81,8 @@ export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   const log2 = Math.log2(size);
   const local = e.temp('i32');
   const { base, symbol, offset } = arg;
+  if (base?.type.kind === 'float') throw e.semantic(`'${base.name}' is .${base.type.name}, an address is an integer`, arg.at);
+  if (symbol && !isIn(symbol, space)) throw e.semantic('the variable is in another space', arg.at);
   if (symbol) {
     const known = staticPlace(e, arg, size, local);
     if (known) return known;

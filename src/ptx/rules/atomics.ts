@@ -49,7 +49,8 @@ function atomic(e: Emitter): void {
   });
   if (isAsync && e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(2), () => { code.i32(size); });
   if (!returns) return;
-  const targets = width > 1 ? components(e, e.arg(0), width) : [e.arg(0)];
+  const result = e.arg(0);
+  const targets = result.kind === 'sink' ? olds.map(() => result) : width > 1 ? components(e, result, width) : [result];
   targets.forEach((target, index) => {
     code.get(olds[index]!);
     e.convertBits(integer, type.wasm);

@@ -23,13 +23,7 @@ function move(e: Emitter): void {
   }
   const source = e.arg(1);
   const target = e.arg(0);
-  // An untyped 32- or 64-bit number in a float move is its bits; addresses and clocks may be wider than the target.
-  if (source.kind === 'integer' && type.kind === 'float' && type.wasm !== 'i32') {
-    e.push(source, scalarType(`b${type.bits}`));
-    e.convertBits(type.bits === 64 ? 'i64' : 'i32', type.wasm);
-  } else {
-    e.push(source, type);
-  }
+  e.push(source, type);
   e.pop(target, type);
 }
 
@@ -70,8 +64,9 @@ function pushArgument(e: Emitter, value: CallValue, variable: Variable): void {
       e.convertBits(value.register.type.wasm, type.bits === 64 ? 'i64' : 'i32');
       return;
     case 'constant': {
-      const bits = scalarType(type.bits === 64 ? 'b64' : 'b32');
-      e.push(value.arg, value.arg.kind === 'float' ? bits : bits);
+      const passed = type.wasm === 'f32' || type.wasm === 'f64' ? type : scalarType(type.bits === 64 ? 'b64' : 'b32');
+      e.push(value.arg, passed);
+      e.convertBits(passed.wasm, type.bits === 64 ? 'i64' : 'i32');
       return;
     }
   }

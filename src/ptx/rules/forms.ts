@@ -2,6 +2,7 @@
 // Rules say what an instruction does, these rows what is an instruction at all; docs/ptx-coverage.md is made from them,
 // and tests send each of them through the compiler and, where there is one, through NVIDIA's assembler.
 
+import type { Arg } from '../analysis/program.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';
 import { isScalarType } from '../scalar-types.js';
 import { fits } from './form.js';
@@ -66,6 +67,51 @@ export function formComplaint(mnemonic: string, modifiers: readonly string[], op
   if (stranger === undefined) return { code: 'unsupported', message: `instruction '${name}': this combination of types and modifiers is not covered` };
   if (isScalarType(stranger)) return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
   return { code: 'unsupported', message: `instruction '${name}': modifier '.${stranger}' is not covered yet` };
+}
+
+/** Instructions whose rows do not name every number of operands that they take: there the rules count. */
+const COUNTED_ELSEWHERE = new Set(['bar', 'barrier', 'cp', 'createpolicy', 'call', 'mbarrier', 'bra', 'brx', 'ret']);
+/** Instructions whose result nobody need want. */
+const RESULT_UNWANTED = new Set(['atom', 'mbarrier', 'setp', 'copy']);
+/** Fitting rows' operands, by the array of modifiers that all instructions of one form in a text share. */
+const operandRows = new WeakMap<readonly string[], { readonly mnemonic: string; readonly rows: readonly (readonly string[])[] }>();
+
+function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly (readonly string[])[] {
+  let known = operandRows.get(modifiers);
+  if (known?.mnemonic !== mnemonic) {
+    const rows = (FORMS_OF.get(mnemonic) ?? []).filter(row => fits(row, modifiers)).map(row => row.operands.map(token => token.replace('?', '')));
+    operandRows.set(modifiers, known = { mnemonic, rows });
+  }
+  return known.rows;
+}
+
+/** True where an operand may stand in a place of a row at all; its type is the rule's business. */
+function fitsPlace(mnemonic: string, kind: Arg['kind'], token: string, first: boolean): boolean {
+  switch (token[0]) {
+    case '[': return kind === 'address';
+    case '{': return kind !== 'address';
+    case 'p': case '!': return kind !== 'address' && kind !== 'float' && (kind !== 'sink' || !first || RESULT_UNWANTED.has(mnemonic));
+  }
+  if (/^\d/.test(token)) return kind === 'integer' || mnemonic === 'bar' || mnemonic === 'barrier';
+  if (kind === 'sink') return !first || RESULT_UNWANTED.has(mnemonic) || token.includes('|');
+  return kind !== 'address' && (kind !== 'not' || token === 'T');
+}
+
+/** What is wrong with the kinds of an instruction's operands, or how many there are; `at` is the operand, if it is one. */
+export function operandComplaint(mnemonic: string, modifiers: readonly string[], args: readonly Arg[], writes: boolean): { message: string; at: number | undefined } | undefined {
+  const rows = operandRowsOf(mnemonic, modifiers);
+  if (!rows.length) return undefined;
+  let furthest = -1;
+  let counted = COUNTED_ELSEWHERE.has(mnemonic);
+  for (const row of rows) {
+    const optional = FORMS_OF.get(mnemonic)!.some(form => form.operands.length === row.length && form.operands.at(-1)?.endsWith('?'));
+    counted ||= args.length === row.length || (optional && args.length === row.length - 1);
+    const wrong = args.findIndex((arg, index) => index < row.length && !fitsPlace(mnemonic, arg.kind, row[index]!, index === 0 && writes));
+    if (wrong < 0) furthest = args.length;
+    else furthest = Math.max(furthest, wrong);
+  }
+  if (furthest < args.length) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
+  return counted ? undefined : { message: `'${mnemonic}' takes ${[...new Set(rows.map(row => row.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
 }
 
 /** `8.10` is later than `8.9`. */

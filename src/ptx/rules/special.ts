@@ -75,15 +75,28 @@ const CLOCKS: Record<string, { shift: number }> = {
   globaltimer: { shift: 0 }, globaltimer_lo: { shift: 0 }, globaltimer_hi: { shift: 32 },
 };
 
+const WIDE = new Set(['clock64', 'globaltimer', 'gridid', 'current_graph_exec', ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`)]);
+/** What may also be read as 16 bits, and as 32 where it has 64: earlier PTX had it so. */
+const NARROWER = /^(n?tid|n?ctaid)\.|^gridid$/;
+
+/** Only cvt reads less of a register than there is; nothing reads more. */
+function checkWidth(e: Emitter, name: string, type: ScalarType): void {
+  const predicate = name === 'is_explicit_cluster';
+  if (predicate !== (type.kind === 'predicate')) throw e.semantic(`'%${name}' is ${predicate ? 'a' : 'no'} predicate`);
+  if (predicate) return;
+  const bits = WIDE.has(name) ? 64 : 32;
+  if (type.bits > bits || (type.bits < bits && e.inst.mnemonic !== 'cvt' && !NARROWER.test(name))) throw e.semantic(`'%${name}' has ${bits} bits`);
+}
+
 /** Pushes a special register as a value of `type`. */
 export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
   const { code } = e;
   const { mnemonic } = e.inst;
   if (mnemonic !== 'mov' && mnemonic !== 'cvt') throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
-  if (type.kind === 'float') throw e.semantic(`'%${name}' is not a float`);
+  if (type.kind === 'float' || (mnemonic === 'cvt' && e.types()[0]!.kind === 'float')) throw e.semantic(`'%${name}' is not a float`);
+  checkWidth(e, name, type);
   const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined;
   if (clock) {
-    if (type.bits !== 64 && (name === 'clock64' || name === 'globaltimer')) throw e.semantic(`'%${name}' has 64 bits`);
     code.get(e.ctx);
     e.call('read_clock');
     if (clock.shift) code.i64(clock.shift).op('i64.shr_u');

@@ -55,6 +55,8 @@ export interface Variable {
 export interface Prototype {
   returns: Variable[];
   params: Variable[];
+  /** Of a .callprototype. */
+  noreturn?: boolean;
 }
 
 export type Statement =

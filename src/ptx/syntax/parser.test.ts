@@ -60,7 +60,7 @@ describe('syntax', () => {
   it('reads variables with initialisers and addresses', () => {
     const module = compilePtx(`.version 8.0\n.target sm_80\n.address_size 64
       .global .align 4 .b8 bytes[6] = {1, 2, 0xff, -1};
-      .visible .const .f32 weights[2][2] = {{0f3F800000, 2.5}, {1, 0}};
+      .visible .const .f32 weights[2][2] = {{0f3F800000, 2.5}, {1.0, 0.0}};
       .global .u64 pointers[3] = {bytes+2, generic(weights), 0};
       .global .v4 .u32 quad = {1, 2, 3, 4};
       .visible .entry k() { ret; }`);

@@ -3,12 +3,13 @@
 
 import { SourceText } from '../error.js';
 import { isScalarType } from '../scalar-types.js';
-import type { Initializer, PtxFunction, PtxModule, Space, Statement, Variable } from './ast.js';
+import type { Initializer, Prototype, PtxFunction, PtxModule, Space, Statement, Variable } from './ast.js';
 import { parseInstruction } from './instruction-parser.js';
 import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
 
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
+const TARGET_OPTIONS = new Set(['debug', 'texmode_unified', 'texmode_independent']);
 const VARIABLE_SPACES = new Set<string>(['global', 'const', 'shared', 'local', 'param', 'tex']);
 const FUNCTION_DIRECTIVES = new Set(['maxntid', 'reqntid', 'minnctapersm', 'maxnctapersm', 'maxnreg', 'noreturn',
   'explicitcluster', 'reqnctapercluster', 'maxclusterrank', 'blocksareclusters', 'abi_preserve', 'abi_preserve_control', 'unified']);
@@ -20,6 +21,7 @@ export function parsePtx(text: string, fileName?: string): PtxModule {
 class ModuleParser {
   private readonly reader: TokenReader;
   private readonly module: PtxModule;
+  private sized = false;
 
   constructor(source: SourceText) {
     this.reader = new TokenReader(source);
@@ -40,20 +42,28 @@ class ModuleParser {
     const { at } = reader;
     const linkage: string[] = [];
     while (reader.kindAt(0) === TOKEN.dotted && LINKAGE.has(reader.text.slice(1))) linkage.push(reader.dotted('a directive'));
+    if (reader.accept('.attribute')) this.attributes();
     const directive = reader.dotted('a directive');
     switch (directive) {
       case 'version': {
         const version = reader.text;
         if (!/^\d+\.\d+$/.test(version)) throw reader.unexpected('a version number');
+        if (module.version) throw reader.error("'.version' stands twice", at);
         reader.advance();
         module.version = version;
         return;
       }
       case 'target':
+        if (!module.version || module.target) throw reader.error("'.target' stands once, behind '.version'", at);
         module.target = reader.word('a target');
-        while (reader.accept(',')) reader.word('a target option');
+        while (reader.accept(',')) {
+          const option = reader.word('a target option');
+          if (!TARGET_OPTIONS.has(option)) throw reader.error(`'${option}' is no option of a target`, at);
+        }
         return;
       case 'address_size':
+        if (!module.target || this.sized) throw reader.error("'.address_size' stands once, behind '.target'", at);
+        this.sized = true;
         module.addressSize = reader.count('32 or 64');
         if (module.addressSize !== 64) throw reader.error('only .address_size 64 is covered', at, 'unsupported');
         return;
@@ -179,19 +189,8 @@ class ModuleParser {
       } else if (part === 'ptr') {
         pointer = true;
       } else if (part === 'attribute') {
-        reader.expect('(');
-        while (!reader.accept(')')) {
-          if (reader.kindAt(0) === TOKEN.end) throw reader.unexpected("')'");
-          if (reader.accept('(')) {
-            while (!reader.accept(')')) {
-              if (reader.kindAt(0) === TOKEN.end) throw reader.unexpected("')'");
-              reader.advance();
-            }
-          } else {
-            reader.advance();
-          }
-        }
-      } else if (/^v[248]$/.test(part)) {
+        this.attributes();
+      } else if (/^v[24]$/.test(part)) {
         vector = Number(part.slice(1));
       } else if (isScalarType(part)) {
         type = part;
@@ -201,6 +200,23 @@ class ModuleParser {
     }
     if (type === undefined) throw reader.unexpected('a type');
     return { kind: 'variable', space, type, vector, align, linkage, pointer, ...this.declarator() };
+  }
+
+  /** Behind `.attribute`. */
+  private attributes(): void {
+    const { reader } = this;
+    reader.expect('(');
+    while (!reader.accept(')')) {
+      if (reader.kindAt(0) === TOKEN.end) throw reader.unexpected("')'");
+      if (reader.accept('(')) {
+        while (!reader.accept(')')) {
+          if (reader.kindAt(0) === TOKEN.end) throw reader.unexpected("')'");
+          reader.advance();
+        }
+      } else {
+        reader.advance();
+      }
+    }
   }
 
   private declarator(): { name: string; dimensions: number[]; initializer: Initializer | undefined; at: number } {
@@ -295,7 +311,16 @@ class ModuleParser {
       } else if (next === '.branchtargets' || next === '.calltargets') {
         reader.advance();
         const labels: string[] = [];
-        do labels.push(reader.word('a label')); while (reader.accept(','));
+        do {
+          const label = reader.word('a label');
+          // `N<4>` stands for N0 to N3.
+          if (reader.accept('<')) {
+            const count = reader.countOfNames(1 << 16, 'labels');
+            for (let number = 0; number < count; number++) labels.push(`${label}${number}`);
+          } else {
+            labels.push(label);
+          }
+        } while (reader.accept(','));
         reader.expect(';');
         out.push({ kind: 'targets', name, labels, at });
       } else {
@@ -306,17 +331,20 @@ class ModuleParser {
     out.push(parseInstruction(reader));
   }
 
-  private prototype(): { returns: Variable[]; params: Variable[] } {
+  private prototype(): Prototype {
     const { reader } = this;
     const returns = reader.is('(') ? this.parameterList() : [];
-    reader.word("'_'");
+    reader.expect('_');
     const params = reader.is('(') ? this.parameterList() : [];
+    let noreturn = false;
     while (reader.kindAt(0) === TOKEN.dotted) {
-      reader.dotted('a directive');
-      if (reader.kindAt(0) === TOKEN.number) reader.count('a number');
+      const directive = reader.dotted('a directive');
+      if (directive === 'noreturn') noreturn = true;
+      else if (directive !== 'abi_preserve' && directive !== 'abi_preserve_control') throw reader.error(`unknown directive '.${directive}'`);
+      else reader.count('a number');
     }
     reader.expect(';');
-    return { returns, params };
+    return { returns, params, noreturn };
   }
 
   private directive(out: Statement[]): void {
@@ -342,7 +370,7 @@ class ModuleParser {
       }
       return;
     }
-    if (this.ignored(name)) return;
+    if (name === 'pragma' && this.ignored(name)) return;
     if (VARIABLE_SPACES.has(name)) {
       out.push(...this.variables(name as Space, linkage, at));
       return;
@@ -368,12 +396,7 @@ class ModuleParser {
       const name = reader.word('a register name');
       let count: number | undefined;
       if (reader.accept('<')) {
-        if (reader.kindAt(0) !== TOKEN.number) throw reader.unexpected('a count');
-        const text = reader.text;
-        reader.advance();
-        count = Number(text.replace(/U$/, ''));
-        if (!Number.isInteger(count) || count > 1 << 24) throw reader.error('too many registers', start, 'semantic');
-        reader.expect('>');
+        count = reader.countOfNames(1 << 24, 'registers');
       }
       names.push({ name, count, at: start });
     } while (reader.accept(','));

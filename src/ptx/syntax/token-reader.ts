@@ -15,6 +15,10 @@ export type Constant = { kind: 'integer'; value: bigint; at: number } | { kind: 
 
 const float64Bits = (value: number): bigint => new BigUint64Array(new Float64Array([value]).buffer)[0]!;
 
+/** The number that a literal names. */
+export const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): number =>
+  width === 64 ? new Float64Array(new BigUint64Array([bits]).buffer)[0]! : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
+
 export class TokenReader {
   readonly source: SourceText;
   private readonly tokens: Tokens;
@@ -136,6 +140,17 @@ export class TokenReader {
     return Number(constant.value);
   }
 
+  /** The number in `%r<100>`, whose `<` has been read, and the `>` behind it. */
+  countOfNames(most: number, what: string): number {
+    const { at, text } = this;
+    if (this.kind !== TOKEN.number) throw this.unexpected('a count');
+    this.advance();
+    const count = Number(text.replace(/U$/, ''));
+    if (!Number.isInteger(count) || count > most) throw this.error(`too many ${what}`, at, 'semantic');
+    this.expect('>');
+    return count;
+  }
+
   startsConstant(): boolean {
     return this.kind === TOKEN.number || this.is('-') || this.is('(') || this.is('~') || this.is('+') || this.is('WARP_SZ');
   }
@@ -188,8 +203,9 @@ export class TokenReader {
       return value;
     }
     if (this.accept('WARP_SZ')) return { kind: 'integer', value: 32n, at };
-    if (this.kind !== TOKEN.number) throw this.unexpected('a number');
     const { text } = this;
+    // The lexer takes `.5` for a dotted word.
+    if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text)) throw this.unexpected('a number');
     this.advance();
     if (/^0[fF]/.test(text)) return { kind: 'float', width: 32, bits: BigInt(`0x${text.slice(2)}`), at };
     if (/^0[dD]/.test(text)) return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
@@ -201,8 +217,20 @@ export class TokenReader {
     return { kind: 'integer', value: BigInt(digits), at };
   }
 
+  /** Only + - * / and comparisons are defined on floats; they are computed in 64 bits. */
+  private combineFloats(operator: string, a: Constant & { kind: 'float' }, b: Constant & { kind: 'float' }): Constant {
+    const x = floatValue(a);
+    const y = floatValue(b);
+    const number = { '+': x + y, '-': x - y, '*': x * y, '/': x / y }[operator];
+    if (number !== undefined) return { kind: 'float', width: 64, bits: float64Bits(number), at: a.at };
+    const truth = { '<': x < y, '>': x > y, '<=': x <= y, '>=': x >= y, '==': x === y, '!=': x !== y }[operator];
+    if (truth === undefined) throw this.error(`'${operator}' needs integers`, a.at);
+    return { kind: 'integer', value: truth ? 1n : 0n, at: a.at };
+  }
+
   private combine(operator: string, a: Constant, b: Constant): Constant {
     const { at } = a;
+    if (a.kind === 'float' && b.kind === 'float') return this.combineFloats(operator, a, b);
     if (a.kind !== 'integer' || b.kind !== 'integer') throw this.error(`'${operator}' needs integers`, at);
     const x = a.value;
     const y = b.value;

@@ -36,3 +36,21 @@ export async function assemble(text: string, arch: string): Promise<Refusal[]> {
   }
   return refusals.length ? refusals : [{ line: 0, message: output.split('\n')[0] ?? '' }];
 }
+
+/** What ptxas has against each of the lines that stand in one kernel, `before` lines after its beginning. */
+export async function refusedLines(lines: readonly string[], kernel: (lines: readonly string[]) => string, before: number, arch: string): Promise<(string | undefined)[]> {
+  const refused = lines.map((): string | undefined => undefined);
+  const judge = async (batch: readonly number[]): Promise<void> => {
+    if (!batch.length) return;
+    const refusals = await assemble(kernel(batch.map(index => lines[index]!)), arch);
+    if (!refusals.length) return;
+    const named = refusals.filter(({ line }) => line > before && line <= before + batch.length);
+    for (const { line, message } of named) refused[batch[line - before - 1]!] = message;
+    // What is left over has been read, or not: ptxas gives up at some errors.
+    if (named.length) await judge(batch.filter(index => refused[index] === undefined));
+    else if (batch.length === 1) refused[batch[0]!] = refusals[0]!.message;
+    else for (const half of [batch.slice(0, batch.length >> 1), batch.slice(batch.length >> 1)]) await judge(half);
+  };
+  for (let at = 0; at < lines.length; at += 100) await judge(lines.slice(at, at + 100).map((_, index) => at + index));
+  return refused;
+}

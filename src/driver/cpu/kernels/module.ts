@@ -2,7 +2,7 @@
  * A loaded module: PTX compiled to WebAssembly, its variables placed in device memory, and an instance of the code
  * that works on that memory. Compiled code is kept by its text, since tests and reopened devices load the same again.
  */
-import { PtxError } from '../../../ptx/index.js';
+import { PtxError, relocate } from '../../../ptx/index.js';
 import type { CompiledModule } from '../../../ptx/index.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../result.js';
@@ -119,10 +119,7 @@ export class CpuModule implements CodeModule {
     context.checker?.placed(allocation, this);
     const { bytes } = context.memory;
     bytes.set(compiled.data, allocation.address);
-    const view = new DataView(bytes.buffer);
-    for (const { offset, addend } of compiled.relocations) {
-      view.setBigUint64(allocation.address + offset, BigInt(allocation.address + addend), true);
-    }
+    relocate(new DataView(bytes.buffer), allocation.address, compiled.relocations);
     return allocation;
   }
 

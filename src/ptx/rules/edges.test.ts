@@ -1,0 +1,226 @@
+// Bit fields, permutes, shifts and video instructions at the edges of their operands, against the ISA's pseudo-code in
+// exact integers: positions, lengths and counts far beyond the width, every selector, second operation and saturation.
+
+import { describe, it } from 'vitest';
+import { check, operandSets, s, seeds, u } from './evaluate.test-support.js';
+
+const COUNTS = [0n, 1n, 7n, 8n, 15n, 16n, 30n, 31n, 32n, 33n, 63n, 64n, 65n, 127n, 128n, 255n, 256n, 257n, 288n, 0x100n, 0x1ffn, 0x80000000n, 0xffffffe0n, 0xffffffffn];
+const pick = <T>(list: readonly T[]): T => list[Number(seeds() % BigInt(list.length))]!;
+/** Operands of which the last `counts` are positions, lengths or shift counts. */
+const counted = (values: number, counts: number): bigint[][] =>
+  operandSets(values, 500).map(set => [...set, ...Array.from({ length: counts }, () => pick(COUNTS))]);
+
+describe('bit fields', () => {
+  for (const w of [32, 64] as const) {
+    for (const signed of [false, true]) {
+      it(`bfe.${signed ? 's' : 'u'}${w}: the low 8 bits of position and length count, the sign fills what lies beyond the top`, () => {
+        check(`bfe.${signed ? 's' : 'u'}${w} %r, %a, %b, %c;`, [w, 32, 32], w, (a, b, c) => {
+          const msb = w - 1;
+          const pos = Number(b & 0xffn);
+          const len = Number(c & 0xffn);
+          const bit = (index: number): bigint => a >> BigInt(index) & 1n;
+          const sign = !signed || len === 0 ? 0n : bit(Math.min(pos + len - 1, msb));
+          let d = 0n;
+          for (let i = 0; i <= msb; i++) d |= (i < len && pos + i <= msb ? bit(pos + i) : sign) << BigInt(i);
+          return d;
+        }, counted(1, 2));
+      });
+    }
+    it(`bfi.b${w}`, () => {
+      check(`bfi.b${w} %r, %a, %b, %c, %d;`, [w, w, 32, 32], w, (a, b, c, d) => {
+        const pos = Number(c & 0xffn);
+        const len = Number(d & 0xffn);
+        let f = b;
+        for (let i = 0; i < len && pos + i <= w - 1; i++) f = (f & ~(1n << BigInt(pos + i))) | (a >> BigInt(i) & 1n) << BigInt(pos + i);
+        return f;
+      }, counted(2, 2));
+    });
+  }
+  it('bmsk', () => {
+    for (const mode of ['clamp', 'wrap']) {
+      check(`bmsk.${mode}.b32 %r, %a, %b;`, [32, 32], 32, (a, b) => {
+        const start = mode === 'clamp' ? a : a & 31n;
+        const length = mode === 'clamp' ? b : b & 31n;
+        if (start >= 32n) return 0n;
+        return u(32, ((1n << (length > 32n ? 32n : length)) - 1n) << start);
+      }, counted(0, 2));
+    }
+  });
+  it('szext', () => {
+    for (const mode of ['clamp', 'wrap']) {
+      for (const type of ['u32', 's32']) {
+        check(`szext.${mode}.${type} %r, %a, %b;`, [32, 32], 32, (a, b) => {
+          const n = mode === 'wrap' ? b & 31n : b;
+          if (n >= 32n) return a;
+          return n === 0n ? 0n : type === 's32' ? s(Number(n), a) : u(Number(n), a);
+        }, counted(1, 1));
+      }
+    }
+  });
+  it('fns: the n-th set bit from a base, up, down, or the one at the base', () => {
+    const sets = operandSets(1, 500).map(set => [...set, seeds() & 31n, u(32, BigInt(Number(seeds() % 80n) - 40))]);
+    check('fns.b32 %r, %a, %b, %c;', [32, 32, 32], 32, (mask, base, offset) => {
+      const n = Number(s(32, offset));
+      const start = Number(base);
+      if (n === 0) return mask >> base & 1n ? base : 0xffffffffn;
+      let count = Math.abs(n) - 1;
+      for (let pos = start; pos >= 0 && pos < 32; pos += Math.sign(n)) {
+        if (mask >> BigInt(pos) & 1n) {
+          if (count === 0) return BigInt(pos);
+          count--;
+        }
+      }
+      return 0xffffffffn;
+    }, sets);
+  });
+});
+
+describe('shifts and permutes', () => {
+  for (const direction of ['l', 'r']) {
+    for (const mode of ['clamp', 'wrap']) {
+      it(`shf.${direction}.${mode}`, () => {
+        check(`shf.${direction}.${mode}.b32 %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) => {
+          const n = mode === 'wrap' ? c & 31n : c > 32n ? 32n : c;
+          const whole = b << 32n | a;
+          return direction === 'l' ? u(32, whole << n >> 32n) : u(32, whole >> n);
+        }, counted(2, 1));
+      });
+    }
+  }
+  it('prmt: every mode and selector', () => {
+    const byte = (a: bigint, b: bigint, index: number): bigint => (b << 32n | a) >> BigInt(8 * index) & 0xffn;
+    const rows: Record<string, (n: number) => number[]> = {
+      f4e: n => [n, n + 1, n + 2, n + 3].map(i => i & 7), b4e: n => [n, n - 1, n - 2, n - 3].map(i => i & 7),
+      rc8: n => [n, n, n, n], rc16: n => [0, 1, 0, 1].map(i => i + 2 * (n & 1)),
+      ecl: n => [0, 1, 2, 3].map(i => Math.max(i, n)), ecr: n => [0, 1, 2, 3].map(i => Math.min(i, n)),
+    };
+    for (const [mode, row] of Object.entries(rows)) {
+      check(`prmt.b32.${mode} %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) =>
+        row(Number(c & 3n)).reduce((sum, index, place) => sum | byte(a, b, index) << BigInt(8 * place), 0n));
+    }
+    check('prmt.b32 %r, %a, %b, %c;', [32, 32, 32], 32, (a, b, c) => [0, 1, 2, 3].reduce((sum, place) => {
+      const selector = Number(c >> BigInt(4 * place) & 15n);
+      const value = byte(a, b, selector & 7);
+      return sum | (selector & 8 ? (value & 0x80n ? 0xffn : 0n) : value) << BigInt(8 * place);
+    }, 0n));
+  });
+  it('shl and shr clamp', () => {
+    for (const w of [16, 32, 64] as const) {
+      const far = (b: bigint): bigint => b > BigInt(w) ? BigInt(w) : b;
+      check(`shl.b${w} %r, %a, %b;`, [w, 32], w, (a, b) => a << far(b), counted(1, 1));
+      check(`shr.u${w} %r, %a, %b;`, [w, 32], w, (a, b) => a >> far(b), counted(1, 1));
+      check(`shr.s${w} %r, %a, %b;`, [w, 32], w, (a, b) => s(w, a) >> far(b), counted(1, 1));
+    }
+  });
+});
+
+describe('products and sums', () => {
+  const as = (type: string, value: bigint): bigint => type[0] === 's' ? s(32, value) : u(32, value);
+  it('mul24, mad24', () => {
+    for (const type of ['u32', 's32'] as const) {
+      const low = (value: bigint): bigint => type === 's32' ? s(24, value) : u(24, value);
+      for (const part of ['lo', 'hi'] as const) {
+        const product = (a: bigint, b: bigint): bigint => part === 'lo' ? low(a) * low(b) : low(a) * low(b) >> 16n;
+        check(`mul24.${part}.${type} %r, %a, %b;`, [32, 32], 32, product);
+        check(`mad24.${part}.${type} %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) => product(a, b) + c);
+      }
+    }
+  });
+  it('dp4a, dp2a of every signedness', () => {
+    const part = (type: string, value: bigint, bits: number, index: number): bigint => {
+      const field = value >> BigInt(bits * index);
+      return type[0] === 's' ? s(bits, field) : u(bits, field);
+    };
+    for (const ta of ['u32', 's32']) {
+      for (const tb of ['u32', 's32']) {
+        check(`dp4a.${ta}.${tb} %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) =>
+          [0, 1, 2, 3].reduce((sum, i) => sum + part(ta, a, 8, i) * part(tb, b, 8, i), c));
+        for (const half of ['lo', 'hi']) {
+          check(`dp2a.${half}.${ta}.${tb} %r, %a, %b, %c;`, [32, 32, 32], 32, (a, b, c) =>
+            [0, 1].reduce((sum, i) => sum + part(ta, a, 16, i) * part(tb, b, 8, i + (half === 'hi' ? 2 : 0)), c));
+        }
+      }
+    }
+  });
+  it('chains of carries in any order', () => {
+    // As in the machine, a subtraction adds what is turned about, and the flag is that sum's carry.
+    check('add.cc.u32 %r, %a, %b; subc.cc.u32 %r, %r, %c; addc.u32 %r, %r, 0;', [32, 32, 32], 32, (a, b, c) => {
+      const carry = a + b >> 32n;
+      const sum = u(32, a + b);
+      const difference = sum + u(32, ~c) + carry;
+      return u(32, difference) + (difference >> 32n);
+    });
+    check('sub.cc.u32 %r, %a, %b; madc.hi.cc.u32 %r, %a, %b, %c; addc.u32 %r, %r, %a;', [32, 32, 32], 32, (a, b, c) => {
+      const sum = (a * b >> 32n) + c + (a < b ? 0n : 1n);
+      return u(32, sum) + a + (sum >> 32n);
+    });
+    check('add.cc.u64 %r, %a, %b; addc.cc.u64 %r, %c, %a; addc.u64 %r, %r, 0;', [64, 64, 64], 64, (a, b, c) => {
+      const sum = c + a + (a + b >> 64n);
+      return u(64, sum) + (sum >> 64n);
+    });
+    // Without .cc the carry stays as it was.
+    check('add.cc.u32 %r, %a, %b; addc.u32 %r, %c, 0; add.u32 %r, %r, %a; addc.u32 %r, %r, 0;', [32, 32, 32], 32, (a, b, c) => {
+      const carry = a + b >> 32n;
+      return c + carry + a + carry;
+    });
+  });
+  it('sad', () => {
+    for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
+      const w = Number(type.slice(1)) as 16 | 32 | 64;
+      const typed = (value: bigint): bigint => type[0] === 's' ? s(w, value) : u(w, value);
+      check(`sad.${type} %r, %a, %b, %c;`, [w, w, w], w, (a, b, c) => {
+        const difference = typed(a) - typed(b);
+        return c + (difference < 0n ? -difference : difference);
+      });
+    }
+  });
+
+  describe('scalar video instructions', () => {
+    const select = (type: string, value: bigint, selector: string): bigint => {
+      if (selector === '') return as(type, value);
+      const bits = selector[1] === 'b' ? 8 : 16;
+      const field = value >> BigInt(bits * Number(selector[2]));
+      return type[0] === 's' ? s(bits, field) : u(bits, field);
+    };
+    const saturate = (value: bigint, type: string, bits: number): bigint => {
+      const least = type[0] === 's' ? -(1n << BigInt(bits - 1)) : 0n;
+      const most = type[0] === 's' ? (1n << BigInt(bits - 1)) - 1n : (1n << BigInt(bits)) - 1n;
+      return value < least ? least : value > most ? most : value;
+    };
+    const operations: Record<string, (a: bigint, b: bigint) => bigint> = {
+      vadd: (a, b) => a + b, vsub: (a, b) => a - b, vabsdiff: (a, b) => a > b ? a - b : b - a, vmin: (a, b) => a < b ? a : b, vmax: (a, b) => a > b ? a : b,
+    };
+    const SELECTORS = ['', '.b0', '.b1', '.b2', '.b3', '.h0', '.h1'];
+    for (const [name, operation] of Object.entries(operations)) {
+      it(name, () => {
+        for (const dt of ['u32', 's32']) {
+          for (const at of ['u32', 's32']) {
+            for (const bt of ['u32', 's32']) {
+              for (const sat of ['', '.sat']) {
+                const sa = pick(SELECTORS);
+                const sb = pick(SELECTORS);
+                const first = (a: bigint, b: bigint, bits: number): bigint => {
+                  const value = operation(select(at, a, sa), select(bt, b, sb));
+                  return sat ? saturate(value, dt, bits) : value;
+                };
+                const second = pick(['add', 'min', 'max']);
+                check(`${name}.${dt}.${at}.${bt}${sat}.${second} %r, %a${sa}, %b${sb}, %c;`, [32, 32, 32], 32, (a, b, c) => {
+                  const value = as(dt, first(a, b, 32));
+                  const other = as(dt, c);
+                  return second === 'add' ? value + other : second === 'min' ? (value < other ? value : other) : value > other ? value : other;
+                }, operandSets(3, 100));
+                const sd = pick(SELECTORS.slice(1));
+                const bits = sd[1] === 'b' ? 8 : 16;
+                check(`${name}.${dt}.${at}.${bt}${sat} %r${sd}, %a${sa}, %b${sb}, %c;`, [32, 32, 32], 32, (a, b, c) => {
+                  const mask = (1n << BigInt(bits)) - 1n;
+                  const shift = BigInt(bits * Number(sd[2]));
+                  return (c & ~(mask << shift)) | (first(a, b, bits) & mask) << shift;
+                }, operandSets(3, 100));
+              }
+            }
+          }
+        }
+      });
+    }
+  });
+});
