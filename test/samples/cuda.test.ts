@@ -11,10 +11,11 @@ import { GRAPHS } from './cuda/graphs.js';
 import { LANGUAGE } from './cuda/language.js';
 import { MATRICES } from './cuda/matrices.js';
 import { TEXT } from './cuda/text.js';
+import { WARPS } from './cuda/warps.js';
 import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
 
-const MODULES = [CIPHERS, GRAPHS, LANGUAGE, MATRICES, TEXT];
+const MODULES = [CIPHERS, GRAPHS, LANGUAGE, MATRICES, TEXT, WARPS];
 const ptxOf = (module: string): string => readFileSync(new URL(`./cuda/${module}.ptx`, import.meta.url), 'utf8');
 
 describe.each(onCpu ? ['none', 'all'] : ['a GPU has its own'])('Programs, lanes: %s', (lanes) => {
