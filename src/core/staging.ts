@@ -27,7 +27,36 @@ export interface Segment {
   /** Copies that JavaScript has yet to take out. */
   readers: number;
   /** Device work that reads or writes the segment. */
-  uses: Map<Stream, number>;
+  readonly uses: SegmentUses;
+}
+
+/** Streams, and each one's last operation. Not a map: emptying one makes a new table, thousands of times a second. */
+class SegmentUses {
+  private readonly streams: (Stream | undefined)[] = [];
+  private readonly marks: number[] = [];
+  private count = 0;
+
+  set(stream: Stream, mark: number): void {
+    let at = 0;
+    while (at < this.count && this.streams[at] !== stream) at++;
+    this.streams[at] = stream;
+    this.marks[at] = mark;
+    if (at === this.count) this.count++;
+  }
+
+  clear(): void {
+    while (this.count > 0) this.streams[--this.count] = undefined;
+  }
+
+  /** Whether all of it has been seen to be over. */
+  get over(): boolean {
+    for (let i = 0; i < this.count; i++) if (!this.streams[i]!.hasPassed(this.marks[i]!)) return false;
+    return true;
+  }
+
+  each(visit: (stream: Stream, mark: number) => void): void {
+    for (let i = 0; i < this.count; i++) visit(this.streams[i]!, this.marks[i]!);
+  }
 }
 
 export interface Place {
@@ -64,7 +93,7 @@ export class Staging {
     this.crew = runtime.config.provider === 'libcuda' && !runtime.isInline ? CopyCrew.share(runtime.config.koffiPath) : undefined;
     this.copyOut = runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
     for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
-      this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new Map() });
+      this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new SegmentUses() });
     }
   }
 
@@ -135,9 +164,7 @@ export class Staging {
     for (let i = 0; i < this.full.length; i++) {
       const segment = this.full[i]!;
       if (segment.readers !== 0) continue;
-      let over = true;
-      for (const [stream, mark] of segment.uses) if (!stream.hasPassed(mark)) over = false;
-      if (!over) continue;
+      if (!segment.uses.over) continue;
       this.full.splice(i--, 1);
       segment.used = 0;
       segment.uses.clear();
@@ -148,18 +175,18 @@ export class Staging {
   /** Nothing would ever be seen to be over if nobody else awaited these streams. */
   private fenceFull(): void {
     for (const segment of this.full) {
-      for (const [stream, mark] of segment.uses) {
+      segment.uses.each((stream, mark) => {
         if (!stream.isClosed && stream.capturing === undefined && !stream.hasPassed(mark)) stream.fenceAt(mark);
-      }
+      });
     }
   }
 
   /** Small copies may hold all segments; then a large one waits for their streams. */
   private watchFull(): void {
     for (const segment of this.full) {
-      for (const [stream, mark] of segment.uses) {
+      segment.uses.each((stream, mark) => {
         stream.passed(mark).then(() => this.serve(), () => undefined);
-      }
+      });
     }
   }
 

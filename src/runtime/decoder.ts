@@ -48,6 +48,8 @@ const LINE_WORDS = 16;
 const DRAIN_LIMIT = 64;
 /** Words decoded before the JS thread is told of the room. */
 const TAIL_WORDS = 256;
+/** Empty queues that are kept. */
+const SPARE_QUEUES = 16;
 /** How long the end of a short piece of work is asked for before a fence is put behind it, and how often between two looks at the clock. */
 const SETTLE_MS = 0.025;
 const SETTLE_QUERIES = 16;
@@ -106,6 +108,8 @@ export class Decoder {
   /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
   private readonly visiting: boolean;
   private readonly parked = new Map<number, Parked>();
+  /** Queues of streams that have gone on: making one takes 64 KiB, and streams park thousands of times a second. */
+  private readonly spareQueues: RecordQueue[] = [];
   /**
    * Events whose record is parked: the number of the last record that was set aside, and of the last that was taken up
    * again. Numbers go up by one within an entry and are never those of an earlier entry: a wait may outlive one.
@@ -354,6 +358,7 @@ export class Decoder {
       progress = true;
       this.parked.delete(stream);
       const { records } = queue;
+      let over = true;
       while (records.length > 0) {
         const { memory, at } = records;
         const event = memory[at + RECORD_EVENT]!;
@@ -369,8 +374,10 @@ export class Decoder {
         }
         if (again === undefined) continue;
         this.parked.set(stream, { wait: again, records });
+        over = false;
         break;
       }
+      if (over && this.spareQueues.length < SPARE_QUEUES) this.spareQueues.push(records);
     }
     this.tellParked();
     return progress;
@@ -523,7 +530,7 @@ export class Decoder {
   }
 
   private park(wait: Wait, stream: number, memory: Int32Array, at: number, length: number): Wait {
-    const queue: Parked = { wait, records: new RecordQueue() };
+    const queue: Parked = { wait, records: this.spareQueues.pop() ?? new RecordQueue() };
     this.parked.set(stream, queue);
     this.tellParked();
     if (!wait.consumed) this.setAside(queue, memory, at, length);
