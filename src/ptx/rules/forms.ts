@@ -73,13 +73,21 @@ export function formComplaint(mnemonic: string, modifiers: readonly string[], op
 const COUNTED_ELSEWHERE = new Set(['bar', 'barrier', 'cp', 'createpolicy', 'call', 'mbarrier', 'bra', 'brx', 'ret']);
 /** Instructions whose result nobody need want. */
 const RESULT_UNWANTED = new Set(['atom', 'mbarrier', 'setp', 'copy']);
-/** Fitting rows' operands, by the array of modifiers that all instructions of one form in a text share. */
-const operandRows = new WeakMap<readonly string[], { readonly mnemonic: string; readonly rows: readonly (readonly string[])[] }>();
+/** A row's operands, and whether the last of as many may be left out. */
+interface RowOperands {
+  readonly tokens: readonly string[];
+  readonly optional: boolean;
+}
+/** Those of fitting rows, by the array of modifiers that all instructions of one form in a text share. */
+const operandRows = new WeakMap<readonly string[], { readonly mnemonic: string; readonly rows: readonly RowOperands[] }>();
 
-function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly (readonly string[])[] {
+function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly RowOperands[] {
   let known = operandRows.get(modifiers);
   if (known?.mnemonic !== mnemonic) {
-    const rows = (FORMS_OF.get(mnemonic) ?? []).filter(row => fits(row, modifiers)).map(row => row.operands.map(token => token.replace('?', '')));
+    const all = FORMS_OF.get(mnemonic) ?? [];
+    const optional = new Set(all.filter(({ operands }) => operands.at(-1)?.endsWith('?')).map(({ operands }) => operands.length));
+    const rows = all.filter(row => fits(row, modifiers)).map(({ operands }) =>
+      ({ tokens: operands.map(token => token.replace('?', '')), optional: optional.has(operands.length) }));
     operandRows.set(modifiers, known = { mnemonic, rows });
   }
   return known.rows;
@@ -92,7 +100,7 @@ function fitsPlace(mnemonic: string, kind: Arg['kind'], token: string, first: bo
     case '{': return kind !== 'address';
     case 'p': case '!': return kind !== 'address' && kind !== 'float' && (kind !== 'sink' || !first || RESULT_UNWANTED.has(mnemonic));
   }
-  if (/^\d/.test(token)) return kind === 'integer' || mnemonic === 'bar' || mnemonic === 'barrier';
+  if (token >= '0' && token < ':') return kind === 'integer' || mnemonic === 'bar' || mnemonic === 'barrier';
   if (kind === 'sink') return !first || RESULT_UNWANTED.has(mnemonic) || token.includes('|');
   return kind !== 'address' && (kind !== 'not' || token === 'T');
 }
@@ -103,15 +111,15 @@ export function operandComplaint(mnemonic: string, modifiers: readonly string[],
   if (!rows.length) return undefined;
   let furthest = -1;
   let counted = COUNTED_ELSEWHERE.has(mnemonic);
-  for (const row of rows) {
-    const optional = FORMS_OF.get(mnemonic)!.some(form => form.operands.length === row.length && form.operands.at(-1)?.endsWith('?'));
-    counted ||= args.length === row.length || (optional && args.length === row.length - 1);
-    const wrong = args.findIndex((arg, index) => index < row.length && !fitsPlace(mnemonic, arg.kind, row[index]!, index === 0 && writes));
-    if (wrong < 0) furthest = args.length;
-    else furthest = Math.max(furthest, wrong);
+  for (const { tokens, optional } of rows) {
+    counted ||= args.length === tokens.length || (optional && args.length === tokens.length - 1);
+    let right = 0;
+    while (right < args.length && (right >= tokens.length || fitsPlace(mnemonic, args[right]!.kind, tokens[right]!, right === 0 && writes))) right++;
+    furthest = Math.max(furthest, right);
+    if (counted && furthest === args.length) return undefined;
   }
   if (furthest < args.length) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
-  return counted ? undefined : { message: `'${mnemonic}' takes ${[...new Set(rows.map(row => row.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
+  return counted ? undefined : { message: `'${mnemonic}' takes ${[...new Set(rows.map(({ tokens }) => tokens.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
 }
 
 /** `8.10` is later than `8.9`. */
