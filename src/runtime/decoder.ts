@@ -358,7 +358,6 @@ export class Decoder {
       progress = true;
       this.parked.delete(stream);
       const { records } = queue;
-      let over = true;
       while (records.length > 0) {
         const { memory, at } = records;
         const event = memory[at + RECORD_EVENT]!;
@@ -374,10 +373,9 @@ export class Decoder {
         }
         if (again === undefined) continue;
         this.parked.set(stream, { wait: again, records });
-        over = false;
         break;
       }
-      if (over && this.spareQueues.length < SPARE_QUEUES) this.spareQueues.push(records);
+      if (!this.parked.has(stream) && this.spareQueues.length < SPARE_QUEUES) this.spareQueues.push(records);
     }
     this.tellParked();
     return progress;
