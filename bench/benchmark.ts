@@ -3,6 +3,7 @@
  */
 import type { Device } from './library.js';
 import type { ProgramName, Programs } from './peers/programs.js';
+import type { Caller } from './processor.js';
 
 /** Where a row belongs in bench/results/summary.json. */
 export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
@@ -57,6 +58,8 @@ export interface Benchmark {
   readonly rounds?: number;
   /** Whether a first round is thrown away. Default true. */
   readonly warmUp?: boolean;
+  /** Which thread calls the driver, where the row is about the time of those calls: it and the peers share a processor. */
+  readonly caller?: Caller;
   start(setup: Setup): Promise<Contender>;
 }
 

@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers';
 
 import type { Benchmark, Contender, Peer, Round, Setup } from './benchmark.js';
 import { PeerAbsent } from './peers/program.js';
+import { type SharedProcessor, shareProcessor } from './processor.js';
 import { type Summary, summarise } from './statistics.js';
 
 /** A round that has not ended by then never will. */
@@ -34,6 +35,8 @@ class Entrant {
   problem: string | undefined;
   versions: Readonly<Record<string, string>> = {};
   contender: Contender | undefined;
+  /** Of a peer in a process of its own. */
+  pid: number | undefined;
 
   async start(peer: Peer, setup: Setup): Promise<void> {
     try {
@@ -41,6 +44,7 @@ class Entrant {
         const program = await setup.programs.get(peer.program);
         const request = await peer.request(setup);
         this.versions = program.versions;
+        this.pid = program.pid;
         this.contender = { round: () => program.round(request) };
       } else this.contender = await peer.start(setup);
     } catch (error) {
@@ -67,12 +71,17 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   const possible = benchmark.peers.filter((peer) => !('program' in peer) || setup.programs.possible(peer.program));
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
-  const close = (): Promise<unknown> => {
+  let shared: SharedProcessor | undefined;
+  const close = async (): Promise<unknown> => {
+    await shared?.giveBack().catch(() => undefined);
     const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
     return inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
   };
   try {
     for (const { peer, entrant } of entrants) await entrant.start(peer, setup);
+    if (benchmark.caller !== undefined) {
+      shared = await shareProcessor(benchmark.caller, entrants.flatMap(({ entrant: { pid } }) => pid ?? []));
+    }
     if (benchmark.warmUp !== false) {
       await inTime(ours.round());
       for (const { entrant } of entrants) await entrant.round(false);
@@ -90,7 +99,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   return {
     benchmark,
     ours: summarise(rounds, benchmark.statistic),
-    notes: rounds.at(-1)?.notes ?? {},
+    notes: { ...rounds.at(-1)?.notes, ...(shared === undefined ? {} : { 'all on processor': shared.processor }) },
     peers: entrants.map(({ peer, entrant: { rounds, problem, versions } }) => {
       if (problem !== undefined) return { peer, versions, problem };
       return { peer, versions, summary: summarise(rounds, benchmark.statistic), notes: rounds.at(-1)?.notes ?? {} };

@@ -63,6 +63,10 @@ export class Program {
     return program;
   }
 
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
   /** Runs one round. One at a time. */
   async round(request: string): Promise<Round> {
     if (this.ended !== undefined) throw this.ended;

@@ -29,6 +29,7 @@ export const chain: Benchmark = {
   name: 'chain of 1,000 operations, each',
   unit: 'µs',
   statistic: 'median',
+  caller: 'runtime thread',
   peers: [{
     name: 'C', bar: '<= 1.05', program: 'launches',
     request: () => `chain ${SAMPLES} ${OPERATIONS} ${ELEMENTS} ${bitsOfF16(chainResult())}`,

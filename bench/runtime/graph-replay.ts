@@ -15,6 +15,7 @@ export const graphReplay: Benchmark = {
   name: 'graph of 100 kernels, replay until done',
   unit: 'µs',
   statistic: 'median',
+  caller: 'main',
   peers: [{ name: 'C', bar: '<= 1.02', program: 'launches', request: ({ count }) => `graph ${count(301)} ${KERNELS}` }],
   async start({ device, count }) {
     const tick = await Tick.open(device);

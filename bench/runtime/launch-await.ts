@@ -37,6 +37,7 @@ export const launchAwait: Benchmark = {
   name: 'launch then await, hot',
   unit: 'µs',
   statistic: 'median',
+  caller: 'main',
   peers: [
     { name: 'C', bar: '<= 1.05', program: 'launches', request },
     { name: 'cuda.core', bar: '<= 1', program: 'cuda.core', request },

@@ -12,6 +12,7 @@ export const launchThroughput: Benchmark = {
   name: '20,000 launches, each until done',
   unit: 'µs',
   statistic: 'median',
+  caller: 'runtime thread',
   peers: [
     { name: 'C', bar: '<= 1.05', program: 'launches', request: () => request },
     { name: 'cuda.core', bar: '<= 1', program: 'cuda.core', request: () => request },
