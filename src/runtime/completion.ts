@@ -226,6 +226,11 @@ export class Completion {
     return (this.turnMarked || this.endedNear) && this.active.length === 0 && this.conditions.length === 0;
   }
 
+  /** Whether some await has ended within this turn of the event loop, and nothing is waited for. */
+  get isOnlyOneInTurn(): boolean {
+    return this.turnMarked && this.active.length === 0;
+  }
+
   private get endedNear(): boolean {
     return this.nearEnd !== 0 && performance.now() - this.nearEnd < NEAR_AFTER_MS;
   }

@@ -109,6 +109,23 @@ export class RingWriter {
     else this.spill();
   }
 
+  /** Whether the record that was begun last is a command of this kind without flags, and nothing waits before it. */
+  isAlone(op: number): boolean {
+    return (this.header & 0xffff) === op && this.memory === this.ring && peek(this.control, WORD.tail) === this.head;
+  }
+
+  /** Where the record that was begun last stands. */
+  get place(): number {
+    return this.at;
+  }
+
+  /** Ends a record that stood alone and was carried out without being shown. For who holds the decoder. */
+  skip(): void {
+    this.ring[(this.at + this.words) & MASK] = 0;
+    this.head = (this.head + this.words) | 0;
+    release(this.control, WORD.tail, this.head);
+  }
+
   private spill(): void {
     this.overflow.push(this.scratch, 0, this.words, this.header);
     if (this.overflow.length === 1) this.onOverflow();

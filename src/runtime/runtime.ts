@@ -309,6 +309,26 @@ export class Runtime {
   /** Ends the command at hand, of the slot's stream, and writes a fence behind it that will be waited for at once. Returns its value. */
   commitWithFence(slot: CompletionSlot): number {
     const { ring, inline } = this;
+    if (inline === undefined || !ring.isAlone(OP.launchLine) || !this.mayTakeOver(0)) return this.showWithFence(slot);
+    this.cold = this.isCold();
+    try {
+      this.makeCurrent(inline.driver);
+      if (inline.launchAlone(ring.place)) {
+        ring.skip();
+        slot.issued = (slot.issued + 1) | 0;
+        inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
+        inline.rehearse(ring.place);
+        return slot.issued;
+      }
+    } finally {
+      this.giveBack();
+    }
+    return this.showWithFence(slot);
+  }
+
+  /** {@link commitWithFence} by way of the ring. */
+  private showWithFence(slot: CompletionSlot): number {
+    const { ring, inline } = this;
     ring.show();
     if (inline === undefined || !inline.runsNext || !this.mayTakeOver(INLINE_WORDS)) {
       ring.announce();
@@ -343,7 +363,11 @@ export class Runtime {
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visited = false;
     if (!this.ring.drained || this.local !== undefined) this.takeOver();
-    return this.completion.spin(slot, seq) && this.completion.mayEndNow();
+    const { completion } = this;
+    if (!completion.isOnlyOneInTurn) return completion.spin(slot, seq) && completion.mayEndNow();
+    // Beforehand, since this thread only waits until then.
+    const may = completion.mayEndNow();
+    return completion.spin(slot, seq) && may;
   }
 
   /** The value of the slot's next hold. Counted here: the release of the one before may still be in the ring. */
@@ -416,7 +440,7 @@ export class Runtime {
 
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
   failureOf(root: number, goingOn = false): CudaError | undefined {
-    if (!goingOn) this.expected.delete(root);
+    if (!goingOn && this.expected.size !== 0) this.expected.delete(root);
     // A failure is posted before the fence behind it is written; the message may not have been read yet.
     this.completion.catchUp();
     if (this.failures.size === 0) return undefined;
