@@ -169,7 +169,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     memory[body + 1] = uses.length;
     let at = body + 2;
     for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
-    const mark = stream.commit();
+    const mark = stream.commitRun();
     for (const { resource, access } of uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
     if (this.prints) stream.printed();

@@ -36,7 +36,7 @@ export interface StreamOptions {
 
 /** Events that each stream records after its operations, in turn, while several streams are in use. */
 const EVENTS = 32;
-/** After so many operations that were each awaited at once the next one's fence is made ahead; and how many go without after one that was not. */
+/** After so many operations that were each awaited at once the next launch's fence is made ahead; and how many go without after one that was not. */
 const FORESIGHT_AWAITS = 4;
 const FORESIGHT_PAUSE = 1000;
 const CU_EVENT_DISABLE_TIMING = 2;
@@ -65,7 +65,7 @@ export class Stream implements Disposable {
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
-  /** Whether the next operation will be awaited, as so many before it were; and the fence that was made for the last one, or 0. */
+  /** Whether the next launch will be awaited, as so many operations before it were; and the fence that was made for the last one, or 0. */
   private foresees = false;
   private awaitedInRow = 0;
   private aheadMark = 0;
@@ -345,17 +345,21 @@ export class Stream implements Disposable {
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
-    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
     this.runtime.ring.commit();
     if (this.mark === 0) this.shared.streamStarted();
     const mark = ++this.mark;
-    // The last one was not awaited.
-    if (this.foresees) {
+    // What was foreseen to be awaited was not.
+    if (this.aheadMark !== 0) {
       this.foresees = false;
       this.awaitedInRow = -FORESIGHT_PAUSE;
       this.aheadMark = 0;
     }
     return mark;
+  }
+
+  /** {@link commit} of a kernel or a graph, which are what programs await one by one. @internal */
+  commitRun(): number {
+    return this.foresees && this.aheadMark === 0 && this.capturing === undefined ? this.commitAhead() : this.commit();
   }
 
   /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
