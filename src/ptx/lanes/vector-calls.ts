@@ -2,7 +2,7 @@
 // makes all results, bit for bit those of the scalar functions in runtime/.
 
 import type { Arg } from '../analysis/program.js';
-import { EXP2_SERIES } from '../runtime/approximations.js';
+import { EXP2_LIMIT, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import { fits, floatOperand, floatResult, only } from './arithmetic.js';
@@ -58,25 +58,24 @@ const directed: LaneRule = e => {
 
 export const CALLED: readonly (readonly [string, LaneRule])[] = [['ex2', exponential], ['fma', directed], ['mad', directed]];
 
-const series = EXP2_SERIES.slice(0, -1).reduceRight(
-  (inner, coefficient) => `(f64x2.add (f64x2.splat ${coefficient}d) (f64x2.mul $x ${inner}))`, `(f64x2.splat ${EXP2_SERIES.at(-1)!}d)`);
+const series = EXP2_SINGLES.slice(0, -1).reduceRight(
+  (inner, coefficient) => `(f32x4.add (f32x4.splat ${coefficient}f) (f32x4.mul $x ${inner}))`, `(f32x4.splat ${EXP2_SINGLES.at(-1)!}f)`);
 
 export const VECTOR_CALL_FUNCTIONS = `
-;; exp2 of two: beyond the bounds a single is infinite or zero, and the power is still one of a double.
-(func $exp2_two (param $x v128) (result v128) (local $n v128)
-  (local.set $x (f64x2.pmax (f64x2.pmin $x (f64x2.splat 1000d)) (f64x2.splat -1000d)))
-  (local.set $n (f64x2.nearest $x))
-  (local.set $x (f64x2.sub $x $n))
-  ;; 1.5 * 2^52: the sum's low bits are the integer.
-  (f64x2.mul ${series}
-    (i64x2.shl (i64x2.add (f64x2.add $n (f64x2.splat 6755399441055744d)) (i64x2.splat 1023L)) 52)))
-
-(func $exp2_lanes (param $at $count i32) (local $x v128)
+;; As exp2_single.
+(func $exp2_lanes (param $at $count i32) (local $x $n $i $h v128)
   (loop $each
-    (local.set $x (v128.load $at))
-    (v128.store $at (i8x16.shuffle 0 1 4 5
-      (f32x4.demote_f64x2_zero (call $exp2_two (f64x2.promote_low_f32x4 $x)))
-      (f32x4.demote_f64x2_zero (call $exp2_two (f64x2.promote_low_f32x4 (i8x16.shuffle 2 3 2 3 $x $x))))))
+    (local.set $x (f32x4.pmax (f32x4.pmin (v128.load $at) (f32x4.splat ${EXP2_LIMIT}f)) (f32x4.splat ${-EXP2_LIMIT}f)))
+    (local.set $n (f32x4.nearest $x))
+    (local.set $x (f32x4.sub $x $n))
+    (local.set $i (i32x4.sub (f32x4.add $n (f32x4.splat ${INTEGER_SINGLE}f)) (i32x4.splat ${INTEGER_SINGLE_BITS})))
+    (local.set $h (i32x4.shr_s $i 1))
+    (v128.store $at
+      (f32x4.mul
+        (f32x4.mul
+          (f32x4.add (f32x4.splat 1f) (f32x4.mul $x ${series}))
+          (i32x4.shl (i32x4.add $h (i32x4.splat 127)) 23))
+        (i32x4.shl (i32x4.add (i32x4.sub $i $h) (i32x4.splat 127)) 23)))
     (local.set $at (i32.add $at 16))
     (local.set $count (i32.sub $count 1))
     (br_if $each $count)))

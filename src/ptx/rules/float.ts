@@ -302,6 +302,14 @@ const approximate = (push: (e: Emitter) => void): Rule => e => {
   result(e, F32);
 };
 
+function exponential(e: Emitter): void {
+  e.argCount(2);
+  if (e.type().wasm !== 'f32') throw e.unsupported();
+  operand(e, 1, F32);
+  e.call('exp2_single');
+  result(e, F32);
+}
+
 function minMax(e: Emitter): void {
   const type = e.type();
   const { code } = e;
@@ -355,7 +363,7 @@ const FLOAT_RULES = new Map<string, Rule>([
   ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]), ['div', divide], ['rcp', reciprocal],
   ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
   ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
-  ['ex2', approximate(e => { e.call('exp2'); })], ['lg2', approximate(e => { e.call('log2'); })],
+  ['ex2', exponential], ['lg2', approximate(e => { e.call('log2'); })],
   ['sin', approximate(e => { e.code.i32(0); e.call('sine'); })], ['cos', approximate(e => { e.code.i32(1); e.call('sine'); })],
   ['tanh', approximate(e => { e.call('tanh'); })],
 ]);
