@@ -13,6 +13,8 @@ import { CONVERSION_FORMS } from '../rules/forms/conversion.js';
 const MNEMONICS = [...new Set([...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS].map(row => row.mnemonic))].filter(name => !['isspacep', 'cvta', 'mapa', 'getctarank'].includes(name));
 /** Instructions in one kernel. */
 const CHUNK = 12;
+/** Cases of a mnemonic: of more, every second, third or so. */
+const MOST = 240;
 const THREADS = 40;
 
 /** Numbers that do not depend on what was asked before, so that a form keeps its operands. */
@@ -117,7 +119,7 @@ function differs(instructions: readonly string[], seed: number): string | undefi
     expect(grid.run('k', [{ i64: input.address }, { i64: out.address }], launch).status).toBe(STATUS.done);
     const found = grid.kernel('k').inLanes([THREADS, 1, 1]);
     // A single instruction that has no vector form, among loads and stores that have, may be most of its kernel.
-    if (typeof found === 'string' && instructions.length === CHUNK) expect(found).toMatch(/carry chains|128-bit registers/);
+    if (simd && typeof found === 'string' && instructions.length === CHUNK) expect(found).toMatch(/carry chains|128-bit registers/);
     return out.view;
   }) as [Uint32Array, Uint32Array];
   for (let cell = 0; cell < cells; cell++) {
@@ -130,7 +132,8 @@ function differs(instructions: readonly string[], seed: number): string | undefi
 describe('forms in lanes', () => {
   for (const mnemonic of MNEMONICS) {
     it(`${mnemonic} gives what it gives thread by thread`, { timeout: 60_000 }, () => {
-      const cases = FORMS_OF.get(mnemonic)!.filter(row => !row.sinceText.includes('before')).flatMap(casesOf);
+      const all = FORMS_OF.get(mnemonic)!.filter(row => !row.sinceText.includes('before')).flatMap(casesOf);
+      const cases = all.filter((_, index) => index % Math.ceil(all.length / MOST) === 0);
       for (let from = 0; from < cases.length; from += CHUNK) {
         const seed = Math.imul(from + 1, 7919) + mnemonic.length;
         const next = sequence(seed + 2);
