@@ -101,6 +101,37 @@ for (const place of ['global', 'shared'] as const) {
   });
 }
 
+describe('sums of singles', () => {
+  // In units of the least subnormal; the least normal number is 2^23 of them.
+  const NORMAL = 0x800000n;
+  const MINUS = 0x80000000n;
+  /** Old value, operand, sum in shared memory, sum in global memory. */
+  const SUMS: [bigint, bigint, bigint, bigint][] = [
+    [1n, 2n, 3n, 0n], [NORMAL, 5n, NORMAL + 5n, NORMAL], [5n, NORMAL, NORMAL + 5n, NORMAL], [NORMAL + 7n, MINUS | NORMAL, 7n, 0n], [MINUS | (NORMAL + 7n), NORMAL, MINUS | 7n, MINUS],
+    [MINUS | 9n, MINUS | 1n, MINUS | 10n, MINUS], [MINUS | 9n, 1n, MINUS | 8n, 0n], [NORMAL - 1n, NORMAL - 1n, 2n * (NORMAL - 1n), 0n], [0x7f800000n, 1n, 0x7f800000n, 0x7f800000n], [0x3f800000n, 0x3f800000n, 0x40000000n, 0x40000000n],
+  ];
+  const add = (place: 'global' | 'shared', instruction: string, old: bigint, b: bigint): bigint =>
+    u(32, once(place, `mov.b32 %f, ${hex(b)}; ${instruction}`, [old], '.reg .f32 %f, %g;', []).cell[0]!);
+  it.each(['atom.SPACE.add.f32 %g, [%a], %f;', 'red.release.gpu.SPACE.add.f32 [%a], %f;', 'atom.add.f32 %g, [%a], %f;', 'red.add.f32 [%a], %f;'])('are flushed in global memory, and not in shared memory: %s', text => {
+    for (const [old, b, shared, global] of SUMS) {
+      expect(add('shared', text.replace('SPACE', 'shared'), old, b), `${hex(old)} + ${hex(b)}`).toBe(shared);
+      expect(add('global', text.replace('SPACE', 'global'), old, b), `${hex(old)} + ${hex(b)}`).toBe(global);
+    }
+  });
+  it('are flushed in vectors and bulk reductions', () => {
+    for (const [old, b, shared, global] of SUMS) {
+      const both = once('global', `mov.b32 %f, ${hex(b)}; red.global.add.v2.f32 [%a], {%f, %f};`, [old | (old << 32n)], '.reg .f32 %f;', []);
+      expect(both.cell[0], `${hex(old)} + ${hex(b)}`).toBe(global | (global << 32n));
+      const bulk = once('global', `mov.b32 %f, ${hex(b)}; st.shared.v4.f32 [area], {%f, %f, %f, %f}; mov.b32 %n, 16; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%a], [area], %n;`,
+        [old | (old << 32n)], '.reg .f32 %f; .reg .b32 %n;', []);
+      expect(bulk.cell[0], `${hex(old)} + ${hex(b)}`).toBe(global | (global << 32n));
+      if (shared === global) continue;
+      const double = once('global', `mov.b64 %d, ${hex(b)}; red.global.add.f64 [%a], %d;`, [old], '.reg .f64 %d;', []);
+      expect(double.cell[0], 'doubles are not').not.toBe(0n);
+    }
+  });
+});
+
 describe('vectors', () => {
   it('v2 and v4 of f32, v8 of f16, v4 of packed bf16', () => {
     const one = 0x3f800000n;

@@ -3,9 +3,10 @@
 
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
-import type { Place } from '../emit/memory-access.js';
+import type { AccessSpace, Place } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
+import { LEAST, flush } from './flush.js';
 import { widenHalf } from './half-values.js';
 import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
@@ -38,13 +39,14 @@ function atomic(e: Emitter): void {
   }
   const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
   const lists = e.inst.args.slice(first + 1).map(arg => width > 1 ? components(e, arg, width) : [arg]);
+  const limit = flushLimit(e, place, operation, type, space);
   const olds = Array.from({ length: width }, (_, index) => {
     const old = e.temp(integer);
     readModifyWrite(e, { local: place.local, offset: place.offset + index * size }, operation, type, shared, old, operand => {
       e.push(lists[operand - 1]![index]!, type);
       e.convertBits(type.wasm, integer);
       e.narrow(type);
-    });
+    }, limit);
     return old;
   });
   if (isAsync && e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(2), () => { code.i32(size); });
@@ -59,11 +61,29 @@ function atomic(e: Emitter): void {
 }
 
 /**
+ * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are not. Gives a local
+ * with the magnitude below which that is, or nothing where there is no such thing.
+ */
+export function flushLimit(e: Emitter, place: Place, operation: Operation, type: ScalarType, space: AccessSpace): number | undefined {
+  if (operation !== 'add' || type.name !== 'f32' || space === 'shared' || space === 'cluster') return undefined;
+  const { code } = e;
+  const limit = e.temp('f32');
+  if (space === 'generic') {
+    code.f32(0).f32(LEAST).get(e.ctx).get(place.local).op('i64.extend_i32_u').i64(place.offset).op('i64.add');
+    e.call('is_cluster_shared');
+    code.op('select').set(limit);
+  } else {
+    code.f32(LEAST).set(limit);
+  }
+  return limit;
+}
+
+/**
  * Changes one value in memory and leaves what was there, as bits, in `old`. `pushOperand(1)` pushes the bits of the
- * operand, 2 those of the value that cas writes.
+ * operand, 2 those of the value that cas writes. `limit` is what `flushLimit` gives.
  */
 export function readModifyWrite(
-  e: Emitter, place: Place, operation: Operation, type: ScalarType, shared: boolean, old: number, pushOperand: (index: number) => void,
+  e: Emitter, place: Place, operation: Operation, type: ScalarType, shared: boolean, old: number, pushOperand: (index: number) => void, limit?: number,
 ): void {
   const { code } = e;
   const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
@@ -78,10 +98,10 @@ export function readModifyWrite(
   } else if (shared) {
     code.get(place.local).memory(loadName(bits, false), place.offset).set(old);
     const value = e.temp(integer);
-    combine(e, operation, type, integer, old, pushOperand);
+    combine(e, operation, type, integer, old, pushOperand, limit);
     code.set(value).get(place.local).get(value).memory(storeName(bits, false), place.offset);
   } else {
-    compareAndSwap(e, place, type, integer, old, () => { combine(e, operation, type, integer, old, pushOperand); });
+    compareAndSwap(e, place, type, integer, old, () => { combine(e, operation, type, integer, old, pushOperand, limit); });
   }
 }
 
@@ -133,7 +153,7 @@ function compareAndSwap(e: Emitter, place: Place, type: ScalarType, integer: Was
 }
 
 /** Pushes the new value, as bits, from `old`. */
-function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void): void {
+function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void, limit?: number): void {
   const { code } = e;
   const zero = (): unknown => integer === 'i64' ? code.i64(0) : code.i32(0);
   const suffix = type.kind === 'signed' ? 's' : 'u';
@@ -152,7 +172,7 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
       return;
     case 'add':
       if (type.kind === 'float') {
-        addFloats(e, type, integer, old, pushOperand);
+        addFloats(e, type, integer, old, pushOperand, limit);
         return;
       }
       code.get(old);
@@ -202,14 +222,18 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
   }
 }
 
-function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void): void {
+function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void, limit?: number): void {
   const { code } = e;
+  const flushed = (): void => { if (limit !== undefined) flush(e, () => { code.get(limit); }); };
   if (type.wasm !== 'i32') {
     code.get(old);
     e.convertBits(integer, type.wasm);
+    flushed();
     pushOperand(1);
     e.convertBits(integer, type.wasm);
+    flushed();
     code.op(`${type.wasm}.add`);
+    flushed();
     canonicalNaN(e, type);
     e.convertBits(type.wasm, integer);
     return;

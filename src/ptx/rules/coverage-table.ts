@@ -10,7 +10,7 @@ import { UNCOVERED_MNEMONICS } from './uncovered.js';
 const NOTES: Readonly<Record<string, string>> = {
   alloca: 'up to 4096 bytes per thread and function; more is a stack overflow',
   applypriority: 'a hint: does nothing',
-  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once',
+  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once; sums of f32 in global memory are flushed, in shared memory not',
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: threads that have exited are not waited for',
   brkpt: 'ends the launch with an error: nobody debugs',

@@ -164,6 +164,43 @@ describe('products and sums', () => {
       return c + carry + a + carry;
     });
   });
+  it('division by a literal that is -1 or 0 as the type reads it', () => {
+    for (const [type, minusOne, zero] of [['s16', '0xffff', '0x10000'], ['s32', '0xffffffff', '0x100000000'], ['s32', '0xffffffffffffffff', '0'], ['s64', '0xffffffffffffffff', '0'], ['u32', '0xffffffff', '0x100000000'], ['u16', '0xffff', '0x10000']] as const) {
+      const w = Number(type.slice(1)) as 16 | 32 | 64;
+      const typed = (value: bigint): bigint => type[0] === 's' ? s(w, value) : u(w, value);
+      check(`div.${type} %r, %a, ${minusOne};`, [w], w, a => typed(a) / typed(BigInt(minusOne)));
+      check(`rem.${type} %r, %a, ${minusOne};`, [w], w, a => typed(a) % typed(BigInt(minusOne)));
+      check(`div.${type} %r, %a, ${zero};`, [w], w, () => -1n);
+      check(`rem.${type} %r, %a, ${zero};`, [w], w, a => a);
+    }
+  });
+  it('min and max of singles: NaN, signs, subnormal numbers, two operands and three', () => {
+    const EDGES = [0n, 1n, 0x7fffffn, 0x800000n, 0x3f800000n, 0x40000000n, 0x7f7fffffn, 0x7f800000n, 0x7fc00000n, 0x7f800001n].flatMap(bits => [bits, bits | 0x80000000n]);
+    const isNaN = (bits: bigint): boolean => (bits & 0x7fffffffn) > 0x7f800000n;
+    /** Integers in the order of the numbers, -0 before +0. */
+    const key = (bits: bigint): bigint => bits >> 31n ? -(bits & 0x7fffffffn) - 1n : bits;
+    for (const name of ['min', 'max'] as const) {
+      for (const nan of [false, true]) {
+        for (const [words, count] of [['', 2], ['.xorsign.abs', 2], ['', 3], ['.abs', 3]] as const) {
+          for (const ftz of [false, true]) {
+            const reference = (...given: bigint[]): bigint => {
+              const operands = given.slice(0, count).map(bits => ftz && (bits & 0x7f800000n) === 0n ? bits & 0x80000000n : bits);
+              const sign = words === '.xorsign.abs' ? operands.reduce((x, y) => (x ^ y) & 0x80000000n) : undefined;
+              const values = words === '' ? operands : operands.map(bits => bits & 0x7fffffffn);
+              const numbers = values.filter(bits => !isNaN(bits));
+              if (numbers.length === 0 || (nan && numbers.length < count)) return 0x7fffffffn;
+              const chosen = numbers.reduce((x, y) => (key(x) < key(y)) === (name === 'min') ? x : y);
+              return sign === undefined ? chosen : (chosen & 0x7fffffffn) | (sign & 0x80000000n);
+            };
+            const instruction = `${name}${ftz ? '.ftz' : ''}${nan ? '.NaN' : ''}${words}.f32 %r, ${['%a', '%b', '%c'].slice(0, count).join(', ')};`;
+            // Of NaN the payload is the machine's.
+            check(`${instruction} setp.nan.f32 %pr, %r, %r; selp.b32 %r, 0x7fffffff, %r, %pr;`, [32, 32, 32], 32, reference,
+              Array.from({ length: 512 }, () => [0, 1, 2].map(() => seeds() % 4n === 0n ? u(32, seeds()) : pick(EDGES))));
+          }
+        }
+      }
+    }
+  });
   it('sad', () => {
     for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
       const w = Number(type.slice(1)) as 16 | 32 | 64;

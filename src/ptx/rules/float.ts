@@ -317,27 +317,22 @@ function minMax(e: Emitter): void {
   const name = e.inst.mnemonic;
   e.argCount(3, 4);
   const count = e.inst.args.length - 1;
-  const sign = e.has('xorsign') ? e.temp(wasm) : -1;
+  // Bits, as NaN has a sign, too.
+  const sign = e.has('xorsign') ? e.temp('i32') : -1;
   for (let index = 1; index <= count; index++) {
     operand(e, index, type);
     if (sign >= 0) {
-      const value = e.temp(wasm);
-      code.set(value);
-      if (index === 1) code.get(value).set(sign);
-      else {
-        code.get(sign);
-        if (wasm === 'f32') code.f32(1);
-        else code.f64(1);
-        code.get(value).op(`${wasm}.copysign`).op(`${wasm}.mul`).set(sign);
-      }
-      code.get(value);
+      const value = e.temp('f32');
+      code.tee(value).get(value).op('i32.reinterpret_f32');
+      if (index > 1) code.get(sign).op('i32.xor');
+      code.set(sign);
     }
     if (e.has('abs')) code.op(`${wasm}.abs`);
     if (index === 1) continue;
     if (e.has('NaN')) code.op(`${wasm}.${name}`);
     else e.call(`${name}_${wasm}`);
   }
-  if (sign >= 0) code.get(sign).op(`${wasm}.copysign`);
+  if (sign >= 0) code.get(sign).op('f32.reinterpret_i32').op('f32.copysign');
   result(e, type);
 }
 

@@ -5,13 +5,15 @@
 import type { Emitter } from '../emit/emitter.js';
 
 /** The least normal f32. */
-const LEAST = 2 ** -126;
+export const LEAST = 2 ** -126;
 
-/** Makes a subnormal f32 on the stack a zero of its sign. */
-export function flush(e: Emitter): void {
+/** Makes a subnormal f32 on the stack, or what is below another limit, a zero of its sign. */
+export function flush(e: Emitter, pushLimit: () => void = () => { e.code.f32(LEAST); }): void {
   const { code } = e;
   const value = e.temp('f32');
-  code.set(value).f32(0).get(value).op('f32.copysign').get(value).get(value).op('f32.abs').f32(LEAST).op('f32.lt').op('select');
+  code.set(value).f32(0).get(value).op('f32.copysign').get(value).get(value).op('f32.abs');
+  pushLimit();
+  code.op('f32.lt').op('select');
 }
 
 /**

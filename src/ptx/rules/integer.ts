@@ -278,7 +278,9 @@ function divide(e: Emitter): void {
   const { wasm } = type;
   const signed = type.kind === 'signed';
   const constant = e.arg(2);
-  const safe = constant.kind === 'integer' && constant.value !== 0n && constant.value !== -1n;
+  // As the type reads it: 0xffffffff is -1, and of 0x100000000 nothing is left.
+  const divisor = constant.kind === 'integer' ? BigInt.asIntN(type.bits, constant.value) : 0n;
+  const safe = divisor !== 0n && divisor !== -1n;
   const operation = `${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`;
   e.push(e.arg(1), type);
   e.push(constant, type);
