@@ -4,6 +4,7 @@
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { formComplaint, operandComplaint } from '../rules/forms.js';
+import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
@@ -254,7 +255,7 @@ class Lowering {
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
-      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers));
+      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers)) ?? valueComplaint(mnemonic, modifiers, inst.args);
       if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
