@@ -66,7 +66,23 @@ export function formComplaint(mnemonic: string, modifiers: readonly string[], op
   const stranger = modifiers.find(modifier => !rows.some(({ places }) => places.some(place => place.words.includes(modifier))));
   if (stranger === undefined) return { code: 'unsupported', message: `instruction '${name}': this combination of types and modifiers is not covered` };
   if (isScalarType(stranger)) return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
-  return { code: 'unsupported', message: `instruction '${name}': modifier '.${stranger}' is not covered yet` };
+  const near = similarWord(stranger, new Set(rows.flatMap(({ places }) => places.flatMap(place => [...place.words]))));
+  const hint = near === undefined ? '' : `; did you mean '.${near}'?`;
+  return { code: 'unsupported', message: `instruction '${name}': '${mnemonic}' takes no modifier '.${stranger}'${hint}` };
+}
+
+/** The first of `words` that one letter more, less or other makes of `word`, or two that changed places. */
+function similarWord(word: string, words: Iterable<string>): string | undefined {
+  for (const other of words) {
+    let start = 0;
+    while (start < word.length && word[start] === other[start]) start++;
+    let end = 0;
+    while (end < Math.min(word.length, other.length) - start && word.at(-1 - end) === other.at(-1 - end)) end++;
+    const [left, right] = [word.slice(start, word.length - end), other.slice(start, other.length - end)];
+    if (left.length < 2 && right.length < 2) return other;
+    if (left.length === 2 && left === [...right].reverse().join('')) return other;
+  }
+  return undefined;
 }
 
 /** Instructions whose rows do not name every number of operands that they take: there the rules count. */
