@@ -108,12 +108,15 @@ function addressComplaint(mnemonic: string, modifiers: readonly string[], { base
 
 /** What is wrong with an instruction's literals and addresses, and which operand that is. */
 export function valueComplaint(mnemonic: string, modifiers: readonly string[], args: readonly Arg[]): { message: string; at: number } | undefined {
-  for (const arg of args) {
+  for (let place = 0; place < args.length; place++) {
+    const arg = args[place]!;
     if (arg.kind !== 'address') continue;
     const message = addressComplaint(mnemonic, modifiers, arg);
     if (message !== undefined) return { message, at: arg.at };
   }
-  for (const each of ROWS.get(mnemonic) ?? []) {
+  const rows = ROWS.get(mnemonic);
+  if (!rows) return undefined;
+  for (const each of rows) {
     const arg = args[each.place];
     if ((arg?.kind !== 'integer' && arg?.kind !== 'float') || each.values.takes(arg, args) || !stands(each, modifiers)) continue;
     return { message: `'${[mnemonic, ...modifiers].join('.')}' takes ${each.values.wanted} as operand ${each.place + 1}`, at: arg.at };
