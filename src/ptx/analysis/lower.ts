@@ -4,6 +4,7 @@
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { formComplaint, operandComplaint } from '../rules/forms.js';
+import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
@@ -21,6 +22,11 @@ const DEEPEST_INLINING = 200;
 /** What an inlined call costs by itself, in instructions. */
 const INLINING = 8;
 const NOWHERE: readonly Label[] = [];
+/** The modifiers of instructions on halves of 128-bit registers. */
+const B64 = ['b64'];
+const S64 = ['s64'];
+/** Instructions that take registers wider than their type. */
+const WIDER_TAKEN = new Set(['ld', 'ldu', 'st', 'cvt']);
 
 export interface LoweringContext {
   module: PtxModule;
@@ -66,6 +72,9 @@ class Lowering {
   private readonly inlines: boolean;
   private readonly resolvedSymbols = new Map<Variable, Symbol>();
   private readonly wideRegisters = new Map<Register, Register[]>();
+  private readonly halves128 = new Set<Register>();
+  /** A 128-bit register has been met since the last instruction. */
+  private halved = false;
   private instructions = 0;
   private alloca: { top: Register; symbol: Symbol } | undefined;
   private inlining = 0;
@@ -254,12 +263,75 @@ class Lowering {
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
       inst.args = source.operands.map(operand => this.operand(operand, scope, source));
-      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers));
+      const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers)) ?? valueComplaint(mnemonic, modifiers, inst.args);
       if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
+    if (this.halved) {
+      this.halved = false;
+      if (this.narrowed(inst)) return;
+    }
+    if (mnemonic === 'mov' && this.movedByHalves(inst)) return;
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
     assignRoles(inst);
     this.push(inst);
+  }
+
+  private pushPlain(mnemonic: string, modifiers: readonly string[], args: Arg[], { predicate, source }: Inst): void {
+    const inst: Inst = { mnemonic, modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+    assignRoles(inst);
+    this.push(inst);
+  }
+
+  /**
+   * A 128-bit register where an instruction has fewer: its low half is read, or written; a result is extended to all of it
+   * by the type's sign, or with zeros. False where all 128 are meant.
+   */
+  private narrowed(inst: Inst): boolean {
+    const { mnemonic, modifiers, args, source } = inst;
+    const type = modifiers.find(isScalarType);
+    if (!WIDER_TAKEN.has(mnemonic) || type === undefined || scalarType(type).bits > 64) return false;
+    const extended: [Arg, Arg][] = [];
+    const low = (arg: Arg, operand: Operand | undefined, written: boolean): Arg => {
+      if (arg.kind !== 'vector') return arg;
+      if (operand?.kind === 'vector') return { ...arg, elements: arg.elements.map((element, index) => low(element, operand.elements[index], written)) };
+      const [half, other] = arg.elements;
+      if (!this.isHalf(half) || !other) return arg;
+      if (written) extended.push([half, other]);
+      return half;
+    };
+    const written = mnemonic === 'st' ? -1 : 0;
+    const narrow = args.map((arg, index) => low(arg, source.operands[index], index === written));
+    this.pushPlain(mnemonic, modifiers, narrow, inst);
+    for (const [half, other] of extended) {
+      if (type.startsWith('s')) this.pushPlain('shr', S64, [other, half, { kind: 'integer', value: 63n, at: half.at }], inst);
+      else this.pushPlain('mov', B64, [other, { kind: 'integer', value: 0n, at: half.at }], inst);
+    }
+    return true;
+  }
+
+  private isHalf(arg: Arg | undefined): arg is Arg & { kind: 'register' } {
+    return arg?.kind === 'register' && this.halves128.has(arg.register);
+  }
+
+  /** `mov.b128` of four words or of a number, which is two moves; what they read and write cannot overlap. */
+  private movedByHalves(inst: Inst): boolean {
+    const [target, from] = inst.args;
+    if (!inst.modifiers.includes('b128') || !target || !from || target.kind !== 'vector') return false;
+    const parts = (arg: Arg): [Arg, Arg] | undefined => {
+      if (arg.kind === 'integer') return [arg, { ...arg, value: 0n }];
+      if (arg.kind !== 'vector') return undefined;
+      const { elements, at } = arg;
+      if (elements.length === 4) return [{ kind: 'vector', elements: elements.slice(0, 2), at }, { kind: 'vector', elements: elements.slice(2), at }];
+      return elements.length === 2 ? [elements[0]!, elements[1]!] : undefined;
+    };
+    const [to, source] = [parts(target), parts(from)];
+    // One side is a whole register: between parts, ptxas moves nothing.
+    const whole = this.isHalf(target.elements[0]) || (from.kind === 'vector' && this.isHalf(from.elements[0]));
+    if (!to || !source || !whole || (from.kind === 'vector' && target.elements.length === from.elements.length)) return false;
+    to.forEach((half, index) => {
+      if (half.kind !== 'vector' || half.elements.some(({ kind }) => kind !== 'sink')) this.pushPlain('mov', B64, [half, source[index]!], inst);
+    });
+    return true;
   }
 
   /** `mov.v2` and `mov.v4`, which ptxas takes: a move for each element, by way of others, since the two may overlap. */
@@ -351,10 +423,12 @@ class Lowering {
 
   /** A 128-bit register is two of 64 bits wherever it stands, the low one first. */
   private halves(register: Register, at: number): Arg {
+    this.halved = true;
     let parts = this.wideRegisters.get(register);
     if (!parts) {
       parts = ['low', 'high'].map(half => this.newRegister(`${register.name}.${half}`, scalarType('b64')));
       this.wideRegisters.set(register, parts);
+      for (const part of parts) this.halves128.add(part);
     }
     return { kind: 'vector', elements: parts.map(part => ({ kind: 'register', register: part, at })), at };
   }

@@ -394,7 +394,7 @@ describe('lanes', () => {
   it('report the first running thread whose access is bad', () => {
     const source = kernelText('k', '.param .u64 out', `.reg .b64 %o, %p; .reg .b32 %t; .reg .pred %q; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
       setp.lt.u32 %q, %t, 6; @%q bra done; mad.wide.u32 %p, %t, 4, %o; st.global.u32 [%p], %t; setp.lt.u32 %q, %t, 10; @%q bra done;
-      ld.global.u32 %t, [%t]; done: ret;`);
+      cvt.u64.u32 %p, %t; ld.global.u32 %t, [%p]; done: ret;`);
     for (const simd of [false, true]) {
       const grid = new Grid(source, { simd, pages: 16 });
       const out = grid.put(new Uint32Array(64));

@@ -127,8 +127,8 @@ describe('wmma', () => {
     });
   }
   it('a fragment outside memory is a fault at its line', () => {
-    const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b32 %a<8>;
-      wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, [1024];
+    const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b32 %a<8>; .reg .b64 %o; mov.b64 %o, 1024;
+      wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, [%o];
       ret;`));
     const { status, fault } = grid.run('k', [{ i64: 0 }], { grid: [1], block: [32] });
     expect(status).toBe(3);

@@ -47,9 +47,8 @@ function copySmall(e: Emitter): void {
   const { code } = e;
   e.argCount(3, 5);
   const size = e.arg(2);
-  if (size.kind !== 'integer' || ![4n, 8n, 16n].includes(size.value)) throw e.semantic("'cp.async' copies 4, 8 or 16 bytes");
+  if (size.kind !== 'integer') throw e.semantic('expected a number of bytes', size.at);
   const bytes = Number(size.value);
-  if (e.has('cg') && bytes !== 16) throw e.semantic("'cp.async.cg' copies 16 bytes");
   const target = checkedPlace(e, e.arg(0), bytes, 'shared');
   const source = boundedPlace(e, e.arg(1), bytes, 'global');
   const hasPolicy = e.has('L2::cache_hint');

@@ -186,17 +186,17 @@ export function convertPack(e: Emitter): void {
   if (bits === 16) {
     code.i32(0);
   } else {
-    e.push(e.arg(3), B32);
+    e.push(e.arg(3), B32, 'wide');
     code.i32(2 * bits).op('i32.shl');
   }
   for (const index of [1, 2]) {
-    e.push(e.arg(index), B32);
+    e.push(e.arg(index), B32, 'wide');
     code.set(value).get(value).i32(least).get(value).i32(least).op('i32.gt_s').op('select').set(value);
     code.get(value).i32(most).get(value).i32(most).op('i32.lt_s').op('select').i32(2 ** bits - 1).op('i32.and');
     if (index === 1) code.i32(bits).op('i32.shl');
     code.op('i32.or');
   }
-  e.pop(e.arg(0), B32);
+  e.pop(e.arg(0), B32, 'wide');
 }
 
 export const SMALL_FLOAT_FUNCTIONS = `

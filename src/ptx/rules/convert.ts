@@ -36,7 +36,8 @@ function convert(e: Emitter): void {
     return;
   }
   e.argCount(2);
-  e.push(e.arg(1), from, 'wide');
+  const fit = to.name === 'bf16' || from.name === 'bf16' ? 'exact' : 'wide';
+  e.push(e.arg(1), from, fit);
   // The ISA flushes every f32 that is read; on the way to f16 a GPU does not, which .rm and .rp show (H200).
   if (e.has('ftz') && from.wasm === 'f32' && to.name !== 'f16') flush(e);
   if (from.kind === 'float') {
@@ -47,7 +48,7 @@ function convert(e: Emitter): void {
   } else {
     integerToInteger(e, from, to);
   }
-  e.pop(e.arg(0), to, 'wide');
+  e.pop(e.arg(0), to, fit);
 }
 
 function integerToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
@@ -224,14 +225,16 @@ function convertPair(e: Emitter, to: ScalarType, from: ScalarType): void {
   const { code } = e;
   e.argCount(3);
   const half = scalarType(to.name.replace('x2', ''));
+  // Registers of f16x2 and of what goes into it may be wider, those of bf16x2 may not.
+  const fit = to.name === 'f16x2' ? 'wide' : 'exact';
   for (const index of [1, 2]) {
-    e.push(e.arg(index), F32);
+    e.push(e.arg(index), F32, fit);
     code.op('f64.promote_f32');
     toHalf(e, half, roundingMode(e));
     if (index === 1) code.i32(16).op('i32.shl');
   }
   code.op('i32.or');
-  e.pop(e.arg(0), to);
+  e.pop(e.arg(0), to, fit);
 }
 
 /** tf32 is an f32 with 10 mantissa bits; .rna rounds ties away from zero. */

@@ -1,7 +1,8 @@
 // Bit fields, permutes, shifts and video instructions at the edges of their operands, against the ISA's pseudo-code in
 // exact integers: positions, lengths and counts far beyond the width, every selector, second operation and saturation.
 
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { PtxError, compilePtx } from '../index.js';
 import { check, operandSets, s, seeds, u } from './evaluate.test-support.js';
 
 const COUNTS = [0n, 1n, 7n, 8n, 15n, 16n, 30n, 31n, 32n, 33n, 63n, 64n, 65n, 127n, 128n, 255n, 256n, 257n, 288n, 0x100n, 0x1ffn, 0x80000000n, 0xffffffe0n, 0xffffffffn];
@@ -259,5 +260,83 @@ describe('products and sums', () => {
         }
       });
     }
+  });
+});
+
+describe('registers wider than an instruction needs', () => {
+  const whole = (instruction: string): string => `.reg .b128 %wide, %wide2; .reg .b64 %x, %y; ${instruction} mov.b128 {%x, %y}, %wide; shl.b64 %y, %y, 1; xor.b64 %r, %x, %y;`;
+  /** Both halves in one number. */
+  const both = (value: bigint): bigint => u(64, value) ^ u(64, value >> 64n << 1n);
+  it('128 bits: results are extended to all of them, of operands the low bits count', () => {
+    check(whole('cvt.s64.s32 %wide, %a;'), [32], 64, a => both(s(32, a)));
+    check(whole('cvt.u64.u32 %wide, %a;'), [32], 64, a => both(a));
+    check(whole('cvt.s8.s64 %wide, %a;'), [64], 64, a => both(s(8, a)));
+    check(whole('mov.b128 %wide2, {%a, %b}; cvt.s64.s16 %wide, %wide2;'), [64, 64], 64, a => both(s(16, a)));
+    check(whole('.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, %n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.b16 [%i], %wide2; ld.shared.s16 %wide, [%i];'), [64, 64], 64, a => both(s(16, a)));
+    check(whole('.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, %n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.v2.b32 [%i], {%wide2, %wide2}; ld.shared.v2.u32 {%wide2, %wide}, [%i];'), [64, 64], 64, a => both(u(32, a)));
+  });
+  it('mov.b128 of four words, of a number', () => {
+    check(whole('.reg .b32 %w<4>; mov.b64 {%w0, %w1}, %a; mov.b64 {%w2, %w3}, %b; mov.b128 %wide, {%w1, %w3, %w0, %w2};'), [64, 64], 64,
+      (a, b) => both(a >> 32n | b >> 32n << 32n | u(32, a) << 64n | u(32, b) << 96n));
+    check('.reg .b128 %wide; .reg .b32 %w<4>; mov.b128 %wide, {%a, %b}; mov.b128 {%w0, _, %w2, %w3}, %wide; xor.b32 %w0, %w0, %w3; mov.b64 %r, {%w0, %w2};', [64, 64], 64,
+      (a, b) => u(32, a) ^ b >> 32n | u(32, b) << 32n);
+    check(whole('mov.b128 %wide, 5; xor.b64 %a, %a, %a;'), [64], 64, () => 5n);
+    check(whole('mov.b128 %wide, -1; xor.b64 %a, %a, %a;'), [64], 64, () => -1n);
+  });
+  it('cvt.pack and pairs of halves in 64 bits', () => {
+    const clamp = (a: bigint): bigint => a < 0n ? 0n : a > 0xffffn ? 0xffffn : a;
+    check('cvt.pack.sat.u16.s32 %r, %a, %b;', [64, 32], 64, (a, b) => clamp(s(32, a)) << 16n | clamp(s(32, b)));
+    check('.reg .f32 %f; cvt.rn.f32.u32 %f, 1; cvt.rn.f16x2.f32 %r, %a, %f;', [64], 64, () => 0x3c003c00n, [[0x3f800000n], [0xabcd3f800000n]]);
+  });
+});
+
+describe('literals that an instruction does not take', () => {
+  const registers = '.reg .b32 %r<4>; .reg .b64 %l<4>; .reg .f32 %f; .reg .pred %p; .shared .align 16 .b8 sh[64];';
+  const complaint = (instruction: string): string | undefined => {
+    try {
+      const text = `.version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n${registers}\n${instruction}\nret; }`;
+      return compilePtx(text).failures[0]?.error.message;
+    } catch (error) {
+      return error instanceof PtxError ? error.message : String(error);
+    }
+  };
+  it.each([
+    ['bar.sync @;', ['0', '15', '0x10000000f'], ['16', '-1', 'WARP_SZ']],
+    ['barrier.sync 1, @;', ['0', '32', '4128'], ['1', '33']],
+    ['bar.arrive 1, @;', ['32'], ['0', '48']],
+    ['bar.red.popc.u32 %r1, @, 32, %p;', ['15'], ['16']],
+    ['bar.warp.sync @;', ['-1', '0'], []],
+    ['bfe.u32 %r1, %r2, @, 8;', ['255', '%r1'], ['256', '-1']],
+    ['bfi.b64 %l1, %l2, %l3, 8, @;', ['255'], ['256']],
+    ['discard.global.L2 [%l1], @;', ['128', '64+64'], ['64']],
+    ['createpolicy.fractional.L2::evict_last.b64 %l1, @;', ['1.0', '0f00000001', '%f'], ['0.0', '1.5', '0f7fc00000', '-1.0']],
+    ['createpolicy.range.L2::evict_last.b64 %l1, [%l2], 100, @;', ['100', '-1', '%r1'], ['99', '0x100000000']],
+    ['cp.async.ca.shared.global [%r1], [%l1], @;', ['4', '8', '16'], ['0', '2', '32']],
+    ['cp.async.cg.shared.global [%r1], [%l1], 16, @;', ['0', '16', '%r2'], ['17', '-1']],
+    ['cp.async.bulk.prefetch.L2.global [%l1], @;', ['0', '1048560'], ['8', '1048576', '-16']],
+    ['st.bulk.shared::cta [%r1], @, 0;', ['0', '16777216'], ['12', '-8', '16777224']],
+    ['setmaxnreg.inc.sync.aligned.u32 @;', ['24', '256'], ['16', '100', '264']],
+    ['pmevent @;', ['15'], ['16']],
+    ['pmevent.mask @;', ['0xffff'], ['0x10000']],
+    ['mbarrier.init.shared.b64 [%r1], @;', ['1', '1048575'], ['0', '1048576', '-1']],
+    ['mbarrier.arrive.shared.b64 %l1, [%r1], @;', ['1', '0x80000000'], ['0', '-1']],
+    ['mbarrier.arrive.expect_tx.shared.b64 %l1, [%r1], @;', ['0', '-1'], []],
+    ['mbarrier.test_wait.parity.shared.b64 %p, [%r1], @;', ['0', '1'], ['2', '-1']],
+    ['vadd2.u32.u32.u32 %r1, %r2, @, %r3;', ['%r1'], ['5']],
+    ['stackrestore.u64 @;', ['%l1'], ['64']],
+    ['lop3.b32 %r1, %r2, %r3, %r1, @;', ['0', '256', '-1'], []],
+    ['ld.local.u32 %r1, @;', ['[0]', '[-4]', '[%r2]', '[%l1+-4]'], ['[%l1-4]', '[%f]']],
+    ['ld.shared.u32 %r1, @;', ['[%r2]', '[%l1]', '[sh+4+4]'], ['[0]', '[64]']],
+    ['ld.global.u32 %r1, @;', ['[%l1]'], ['[0]', '[%r2]']],
+    ['atom.add.u32 %r1, @, 1;', ['[%l1]'], ['[64]', '[%r2]']],
+    ['prefetch.global.L1 @;', ['[%l1]'], ['[0]', '[%r1]', '[%f]']],
+    ['cp.async.ca.shared.global [%r1], @, 4;', ['[%l1]', '[%r2]'], ['[16]']],
+    ['cvt.f32.bf16 %f, @;', [], ['%l1', '%r1']],
+  ])('%s', (instruction, taken, refused) => {
+    for (const literal of taken) expect([literal, complaint(instruction.replace('@', literal))]).toEqual([literal, undefined]);
+    for (const literal of refused) expect([literal, complaint(instruction.replace('@', literal))]).toEqual([literal, expect.stringMatching(/^ptx:6:\d+: error: /)]);
+  });
+  it('say where, in what, and what is wanted', () => {
+    expect(complaint('bfe.u32 %r1, %r2, 256, 8;')).toBe("ptx:6:19: error: 'bfe.u32' takes a number from 0 to 255 as operand 3\n  bfe.u32 %r1, %r2, 256, 8;");
   });
 });

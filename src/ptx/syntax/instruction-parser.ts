@@ -6,15 +6,11 @@ import { TOKEN } from './lexer.js';
 import type { TokenReader } from './token-reader.js';
 
 function addressOffset(reader: TokenReader): number {
-  let total = 0n;
-  while (reader.is('+') || reader.is('-')) {
-    const negative = reader.accept('-');
-    if (!negative) reader.advance();
-    const constant = reader.constant(9);
-    if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
-    total += negative ? -constant.value : constant.value;
-  }
-  return Number(BigInt.asIntN(64, total));
+  // A constant expression behind a plus: `[a+-4]` is in the language, `[a-4]` is not.
+  if (!reader.accept('+')) return 0;
+  const constant = reader.constant(8);
+  if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
+  return Number(BigInt.asIntN(64, constant.value));
 }
 
 function address(reader: TokenReader): Operand {
@@ -66,7 +62,7 @@ function operand(reader: TokenReader, lists: boolean): Operand {
     if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
       const name = reader.word('an operand');
       const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
-      const offset = reader.is('+') || reader.is('-') ? addressOffset(reader) : 0;
+      const offset = addressOffset(reader);
       const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
       if (!reader.accept('|')) return first;
       return { kind: 'pair', first, second: operand(reader, false), at };

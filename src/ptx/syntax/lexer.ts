@@ -17,7 +17,8 @@ export interface Tokens {
 // an error rather than two tokens.
 const NUMBER = /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
-const SPACE = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*)+/y;
+// Lines of a preprocessor, such as `# 12 "a.cu"`, mean nothing here.
+const SPACE = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$)+/my;
 
 // Character classes; characters beyond ASCII are in none.
 const START = 1;
@@ -37,6 +38,7 @@ for (let code = 0; code < 128; code++) {
 }
 const PERCENT = 37;
 const DOT = 46;
+const HASH = 35;
 const SLASH = 47;
 const COLON = 58;
 const AT = 64;
@@ -86,7 +88,7 @@ export function tokenize(source: SourceText): Tokens {
   for (;;) {
     while (classAt(text, at) & BLANK) at++;
     let first = text.charCodeAt(at);
-    if (first === SLASH || first === AT || first > 127) {
+    if (first === SLASH || first === AT || first === HASH || first > 127) {
       at = match(SPACE, text, at);
       first = text.charCodeAt(at);
     }

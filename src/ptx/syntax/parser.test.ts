@@ -50,6 +50,10 @@ describe('errors point at the place', () => {
     expect(error).toMatchObject({ code: 'unsupported', line: 8, column: 5, instruction: 'tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}]' });
     expect(error.message).toBe("a.ptx:8:5: error: instruction 'tex.2dms.v4.f32.s32': modifier '.2dms' is not covered yet\n  tex.2dms.v4.f32.s32 {%r1, %r1, %r1, %r1}, [p, {%r1, %r1, %r1, %r1}];");
   });
+  it('a line of a preprocessor that names no file', () => {
+    for (const line of ['# 12', '# 12 x', '#', '#pragma once', '# 0x10 "a.cu"']) expect(failure(`${kernel('ret;')}\n${line}\n`).message).toContain('unexpected character "#"');
+    for (const line of ['# 12 "a.cu"', '#line 12 "a.cu"', '  #3 "a.cu" 1 2', '# 1 "a.cu"\n# 2 "b.cu"\r']) expect(() => compilePtx(`${kernel('ret;')}\n${line}\n`)).not.toThrow();
+  });
   it('an unclosed comment, string or brace', () => {
     expect(failure('/* never').code).toBe('syntax');
     expect(failure('.version 8.0\n.target sm_80\n.file 1 "x').code).toBe('syntax');

@@ -11,6 +11,7 @@ import { refusedLines } from './assemble.js';
 /** What may stand in a place, whether or not it may stand there. */
 const KINDS: readonly (readonly [string, string])[] = [
   ['predicate', '%p1'], ['negated predicate', '!%p1'], ['b16', '%h9'], ['b32', '%r9'], ['f32', '%f9'], ['b64', '%l9'], ['f64', '%d9'], ['b128', '%q1'],
+  ...['0', '15', '16', '31', '33', '128', '255', '256', '65536', '1048576'].map(value => [`value ${value}`, value] as const),
   ['integer', '5'], ['negative integer', '-3'], ['large integer', '0x123456789abcdef'], ['unsigned integer', '7U'], ['single', '0f3f800000'], ['double', '0d3ff0000000000000'], ['decimal', '1.5'],
   ['WARP_SZ', 'WARP_SZ'], ['expression', '(1 << 3) + 1'], ['comparison', '3 > 2'], ['special register', '%tid.x'], ['64-bit special register', '%clock64'], ['special register vector', '%tid'],
   ['sink', '_'], ['symbol', 'shared'], ['symbol and offset', 'shared+4'], ['function', 'f'], ['label', 'label'],

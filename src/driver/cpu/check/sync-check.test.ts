@@ -30,7 +30,7 @@ test('counts that differ', () => {
 });
 
 test('a count that is no multiple of the warp', () => {
-  expect(reports('bar.sync 1, 33;', 33)).toMatchObject([{ kind: 'barrier-count' }]);
+  expect(reports('mov.u32 %r1, 33;\nbar.sync 1, %r1;', 33)).toMatchObject([{ kind: 'barrier-count' }]);
 });
 
 test('a mask without the lane itself', () => {
