@@ -7,7 +7,7 @@ import { emitAccessCheck, emitCallerCheck, emitTouch } from '../emit/check.js';
 import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
-import { flushLimit, readModifyWrite } from './atomics.js';
+import { readModifyWrite } from './atomics.js';
 import { mapToRank } from './cluster.js';
 import { completeTransaction, pushBarrier } from './mbarrier.js';
 import { loadName } from './memory.js';
@@ -157,7 +157,7 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   code.op('end').op('end');
 }
 
-/** cp.reduce.async.bulk: one reduction for each element. */
+/** cp.reduce.async.bulk: one reduction for each element. Its sums of singles are not flushed, unlike those of atom and red (measured on an H200). */
 function reduceBulk(e: Emitter): void {
   const { code } = e;
   const type = e.type();
@@ -168,14 +168,13 @@ function reduceBulk(e: Emitter): void {
   const integer = type.bits === 64 ? 'i64' : 'i32';
   const old = e.temp(integer);
   const done = e.temp('i32');
-  const limit = flushLimit(e, { local: target, offset: 0 }, operation, type, e.has('shared::cluster') ? 'cluster' : 'global');
   code.i32(0).set(done).op('block').byte(0x40).op('loop').byte(0x40);
   e.nest(() => {
     e.nest(() => {
       code.get(done).get(bytes).op('i32.ge_u').op('br_if').u32(1);
       readModifyWrite(e, { local: target, offset: 0 }, operation, type, e.has('shared::cluster'), old, () => {
         code.get(source).memory(loadName(scalarType(`b${type.bits}`), false), 0);
-      }, limit);
+      });
       for (const local of [target, source, done]) code.get(local).i32(size).op('i32.add').set(local);
       code.op('br').u32(0);
     });
