@@ -58,7 +58,7 @@ export interface Benchmark {
   readonly rounds?: number;
   /** Whether a first round is thrown away. Default true. */
   readonly warmUp?: boolean;
-  /** Which thread calls the driver, where the row is about the time of those calls: it and the peers share a processor. */
+  /** Which thread does what is timed, where it is one: it and the peers share a processor. */
   readonly caller?: Caller;
   start(setup: Setup): Promise<Contender>;
 }

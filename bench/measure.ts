@@ -80,7 +80,8 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   try {
     for (const { peer, entrant } of entrants) await entrant.start(peer, setup);
     if (benchmark.caller !== undefined) {
-      shared = await shareProcessor(benchmark.caller, entrants.flatMap(({ entrant: { pid } }) => pid ?? []));
+      const peers = entrants.flatMap(({ entrant: { pid } }) => pid ?? []);
+      shared = await shareProcessor(benchmark.caller, peers, () => inTime(ours.round()));
     }
     if (benchmark.warmUp !== false) {
       await inTime(ours.round());

@@ -9,22 +9,25 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Which of our threads calls the driver. */
+/** Which of our threads does what is timed. */
 export type Caller = 'main' | 'runtime thread';
 
-/** What Linux keeps of the name that the library gives its thread, as far as Node passes it on (20 does not). */
-const RUNTIME_THREAD = 'async-cuda runt';
-
-/** `give back` undoes it. Undefined where this machine has no `taskset`, no thread of that name, or one processor only. */
+/** `give back` undoes it. Undefined where this machine has no `taskset` or one processor only. */
 export interface SharedProcessor {
   readonly processor: number;
   giveBack(): Promise<void>;
 }
 
-/** Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected. */
-export async function shareProcessor(caller: Caller, peers: readonly number[]): Promise<SharedProcessor | undefined> {
+/**
+ * Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected.
+ * `work` is what our calling thread does: the runtime thread is the one that it keeps busy.
+ */
+export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
+  const before = await processorTimes();
+  await work();
+  const after = await processorTimes();
   try {
-    const ours = caller === 'main' ? process.pid : await runtimeThread();
+    const ours = caller === 'main' ? process.pid : busiest(before, after);
     if (ours === undefined) return undefined;
     const threads = [ours, ...peers];
     const allowed = await Promise.all(threads.map(processorsOf));
@@ -50,10 +53,24 @@ function last(list: string): number | undefined {
   return /[,-]/.test(list) ? Number(/\d+$/.exec(list)![0]) : undefined;
 }
 
-async function runtimeThread(): Promise<number | undefined> {
-  for (const thread of await readdir('/proc/self/task')) {
-    const name = await readFile(`/proc/self/task/${thread}/comm`, 'utf8').catch(() => '');
-    if (name.trim() === RUNTIME_THREAD) return Number(thread);
+/** What each thread of this process but the main one has had of processors, in ticks. Empty where there is no /proc. */
+async function processorTimes(): Promise<ReadonlyMap<number, number>> {
+  const times = new Map<number, number>();
+  for (const thread of await readdir('/proc/self/task').catch(() => [])) {
+    const stat = await readFile(`/proc/self/task/${thread}/stat`, 'utf8').catch(() => '');
+    // Behind the name, which may hold anything: utime and stime are the 12th and 13th.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (Number(thread) !== process.pid) times.set(Number(thread), Number(fields[11]) + Number(fields[12]));
   }
-  return undefined;
+  return times;
+}
+
+function busiest(before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>): number | undefined {
+  let most = 0;
+  let found: number | undefined;
+  for (const [thread, time] of after) {
+    const spent = time - (before.get(thread) ?? 0);
+    if (spent > most) [most, found] = [spent, thread];
+  }
+  return found;
 }

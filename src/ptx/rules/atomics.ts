@@ -64,7 +64,7 @@ function atomic(e: Emitter): void {
  * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are not. Gives a local
  * with the magnitude below which that is, or nothing where there is no such thing.
  */
-export function flushLimit(e: Emitter, place: Place, operation: Operation, type: ScalarType, space: AccessSpace): number | undefined {
+function flushLimit(e: Emitter, place: Place, operation: Operation, type: ScalarType, space: AccessSpace): number | undefined {
   if (operation !== 'add' || type.name !== 'f32' || space === 'shared' || space === 'cluster') return undefined;
   const { code } = e;
   const limit = e.temp('f32');
