@@ -16,28 +16,34 @@ export interface WaitOptions {
 
 const DONE = Promise.resolve();
 
+/** What only a Pending has that somebody awaits, or that gives something. */
+interface Wait<T> {
+  /** What the value is made of once the work is done; undefined where it gives nothing. */
+  readonly finish: (() => T | Promise<T>) | undefined;
+  promise: Promise<T> | undefined;
+  /** Who awaits it; not counting those whose wait was aborted. */
+  claims: number;
+  settled: boolean;
+}
+
 /** Queued work on one stream, and what it will give. */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
   private readonly root: number;
   private readonly mark: number;
-  /** What the value is made of once the work is done; undefined where it gives nothing. */
-  private readonly finish: (() => T | Promise<T>) | undefined;
-  private promise: Promise<T> | undefined;
-  /** Who awaits it; not counting those whose wait was aborted. */
-  private claims: number;
-  private settled: boolean;
+  /** Undefined until it is needed: every launch makes a Pending, and most are not awaited. */
+  private lasting: Wait<T> | undefined;
 
   /** @internal */
   constructor(stream: Stream, root: number, mark: number, finish?: () => T | Promise<T>) {
     this.stream = stream;
     this.root = root;
     this.mark = mark;
-    this.finish = finish;
-    // Here, not beside their declarations: those would be set by a function of their own, at every launch.
-    this.promise = undefined;
-    this.claims = 0;
-    this.settled = false;
+    this.lasting = finish === undefined ? undefined : { finish, promise: undefined, claims: 0, settled: false };
+  }
+
+  private get wanted(): Wait<T> {
+    return (this.lasting ??= { finish: undefined, promise: undefined, claims: 0, settled: false });
   }
 
   /**
@@ -48,16 +54,17 @@ export class Pending<T = void> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    this.claim();
-    if (this.promise === undefined) {
-      if (this.finish === undefined && this.stream.passesSoon(this.mark)) {
+    const wait = this.wanted;
+    this.claim(wait);
+    if (wait.promise === undefined) {
+      if (wait.finish === undefined && this.stream.passesSoon(this.mark)) {
         const failure = this.stream.runtime.failureOf(this.root);
-        this.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
+        wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
     } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
-    this.promise ??= this.settle();
-    if (typeof onRejected === 'function') return this.promise.then(onFulfilled, onRejected);
-    const chained: Promise<A | B> = this.promise.then(onFulfilled, (error: unknown) => {
+    wait.promise ??= this.settle(wait);
+    if (typeof onRejected === 'function') return wait.promise.then(onFulfilled, onRejected);
+    const chained: Promise<A | B> = wait.promise.then(onFulfilled, (error: unknown) => {
       if (this.isQuiet(error)) chained.catch(ignore);
       throw error;
     });
@@ -85,9 +92,10 @@ export class Pending<T = void> implements PromiseLike<T> {
     const { signal } = options;
     checkSignal(signal);
     if (signal?.aborted === true) return Promise.reject(reasonOf(signal));
-    this.claim();
-    this.promise ??= this.settle();
-    return signal === undefined ? this.promise : abortable(this.promise, signal, () => this.abandon());
+    const wait = this.wanted;
+    this.claim(wait);
+    wait.promise ??= this.settle(wait);
+    return signal === undefined ? wait.promise : abortable(wait.promise, signal, () => this.abandon(wait));
   }
 
   /** Whether it is work of this stream. @internal */
@@ -97,36 +105,38 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   /** @internal */
   follow(promise: Promise<T>, unclaimed: (error: unknown) => void): void {
-    this.promise = promise;
+    const wait = this.wanted;
+    wait.promise = promise;
     promise.catch((error: unknown) => {
       setImmediate(() => setImmediate(() => {
-        if (this.claims === 0) unclaimed(error);
+        if (wait.claims === 0) unclaimed(error);
       }));
     });
   }
 
   /** The failure is for whoever awaits this. */
-  private claim(): void {
-    if (this.claims++ > 0 || this.promise === undefined || this.root === 0) return;
+  private claim(wait: Wait<T>): void {
+    if (wait.claims++ > 0 || wait.promise === undefined || this.root === 0) return;
     const { runtime } = this.stream;
-    if (this.settled) runtime.failureOf(this.root);
+    if (wait.settled) runtime.failureOf(this.root);
     else runtime.expect(this.root);
   }
 
   /** A wait was aborted: where it was the only one, the failure is nobody's. */
-  private abandon(): void {
-    if (--this.claims === 0 && this.root !== 0) this.stream.runtime.unexpect(this.root);
+  private abandon(wait: Wait<T>): void {
+    if (--wait.claims === 0 && this.root !== 0) this.stream.runtime.unexpect(this.root);
   }
 
-  private settle(): Promise<T> {
-    const { stream, root, finish } = this;
+  private settle(wait: Wait<T>): Promise<T> {
+    const { stream, root } = this;
+    const { finish } = wait;
     const { runtime } = stream;
     runtime.expect(root);
     const passed = stream.passed(this.mark);
     const promise = passed.then(
       () => {
-        this.settled = true;
-        const failure = this.claims > 0 ? runtime.failureOf(root) : runtime.unclaimedFailureOf(root);
+        wait.settled = true;
+        const failure = wait.claims > 0 ? runtime.failureOf(root) : runtime.unclaimedFailureOf(root);
         if (failure !== undefined) throw failure;
         return finish === undefined ? (undefined as T) : finish();
       },
