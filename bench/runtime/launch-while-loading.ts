@@ -52,7 +52,7 @@ export const launchWhileLoading: Benchmark = {
   bar: '<= 1',
   rounds: ROUNDS,
   peers: (['cuda.core', 'CuPy'] as const).map((name) => ({
-    // No bar: who meets the driver's lock at its longest is chance (0.6 to 1.2 times cuda.core's in ten runs).
+    // No bar: who meets the driver's lock at its longest is chance (0.6 to 1.8 times cuda.core's in fifteen runs).
     name,
     program: name,
     async request(setup) {

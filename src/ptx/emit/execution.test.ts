@@ -151,7 +151,7 @@ describe('faults', () => {
     expectFault(`${only} st.global.u32 [%p+2], 1;\ndone: ret;`, 'st.global', FAULT.misaligned, 5);
     expectFault(`${only} ld.global.v2.u32 {%v, %w}, [%p];\ndone: ret;`, 'ld.global', FAULT.misaligned, 5);
     expectFault(`${only} atom.global.add.u32 %v, [%o+16777216000], 1;\ndone: ret;`, 'atom', FAULT.outOfBounds, 5);
-    expectFault(`${only} mov.u32 %v, 12;\n ld.u32 %w, [%v];\ndone: ret;`, 'ld.u32', FAULT.outOfBounds, 5);
+    expectFault(`${only} mov.b64 %p, 12;\n ld.u32 %w, [%p];\ndone: ret;`, 'ld.u32', FAULT.outOfBounds, 5);
   });
   it('shared memory has its own bounds', () => {
     expectFault(`.shared .align 4 .b8 s[64];\n mov.u32 %w, s; mad.lo.u32 %w, %t, 4, %w;\n st.shared.u32 [%w], %t;\n ret;`, 'st.shared', FAULT.outOfBounds, 16);
