@@ -73,7 +73,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   const ours = await inTime(benchmark.start(setup));
   let shared: SharedProcessor | undefined;
   const close = async (): Promise<unknown> => {
-    await shared?.giveBack().catch(() => undefined);
+    await shared?.giveBack();
     const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
     return inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
   };

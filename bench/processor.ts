@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** Which of our threads does what is timed. */
 export type Caller = 'main' | 'runtime thread';
 
-/** `give back` undoes it. Undefined where this machine has no `taskset` or one processor only. */
+/** `giveBack` undoes it. Undefined where this machine has no `taskset` or one processor only. */
 export interface SharedProcessor {
   readonly processor: number;
   giveBack(): Promise<void>;
@@ -23,23 +23,21 @@ export interface SharedProcessor {
  * `work` is what our calling thread does: the runtime thread is the one that it keeps busy.
  */
 export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
-  const before = await processorTimes();
-  await work();
-  const after = await processorTimes();
-  try {
-    const ours = caller === 'main' ? process.pid : busiest(before, after);
-    if (ours === undefined) return undefined;
-    const threads = [ours, ...peers];
-    const allowed = await Promise.all(threads.map(processorsOf));
-    const processor = last(allowed[0]!);
-    if (processor === undefined) return undefined;
-    const pin = (list: (thread: number) => string): Promise<unknown> =>
-      Promise.all(threads.map((_, at) => run('taskset', ['-p', '-c', list(at), String(threads[at])])));
-    await pin(() => String(processor));
-    return { processor, giveBack: async () => void (await pin((at) => allowed[at]!)) };
-  } catch {
-    return undefined;
-  }
+  const ours = caller === 'main' ? process.pid : await busiestThread(work);
+  if (ours === undefined) return undefined;
+  const threads = [ours, ...peers];
+  const allowed = await Promise.all(threads.map(processorsOf)).catch(() => []);
+  const processor = last(allowed[0] ?? '');
+  if (processor === undefined) return undefined;
+  const pin = async (list: (at: number) => string): Promise<boolean> => {
+    const done = await Promise.allSettled(threads.map((thread, at) => run('taskset', ['-p', '-c', list(at), String(thread)])));
+    return done.every(({ status }) => status === 'fulfilled');
+  };
+  const giveBack = async (): Promise<void> => void (await pin((at) => allowed[at]!));
+  if (await pin(() => String(processor))) return { processor, giveBack };
+  // All of them, or none.
+  await giveBack();
+  return undefined;
 }
 
 /** As `taskset` prints and reads it: `0-3,8`. */
@@ -65,7 +63,10 @@ async function processorTimes(): Promise<ReadonlyMap<number, number>> {
   return times;
 }
 
-function busiest(before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>): number | undefined {
+async function busiestThread(work: () => Promise<unknown>): Promise<number | undefined> {
+  const before = await processorTimes();
+  await work();
+  const after = await processorTimes();
   let most = 0;
   let found: number | undefined;
   for (const [thread, time] of after) {

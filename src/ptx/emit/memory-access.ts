@@ -81,7 +81,6 @@ export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   const log2 = Math.log2(size);
   const local = e.temp('i32');
   const { base, symbol, offset } = arg;
-  if (base?.type.kind === 'float') throw e.semantic(`'${base.name}' is .${base.type.name}, an address is an integer`, arg.at);
   if (symbol && !isIn(symbol, space)) throw e.semantic('the variable is in another space', arg.at);
   if (symbol) {
     const known = staticPlace(e, arg, size, local);

@@ -2,7 +2,7 @@
 // makes all results, bit for bit those of the scalar functions in runtime/.
 
 import type { Arg } from '../analysis/program.js';
-import { EXP2_LIMIT, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS } from '../runtime/approximations.js';
+import { EXP2_LIMIT, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, horner } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import { fits, floatOperand, floatResult, only } from './arithmetic.js';
@@ -58,9 +58,6 @@ const directed: LaneRule = e => {
 
 export const CALLED: readonly (readonly [string, LaneRule])[] = [['ex2', exponential], ['fma', directed], ['mad', directed]];
 
-const series = EXP2_SINGLES.slice(0, -1).reduceRight(
-  (inner, coefficient) => `(f32x4.add (f32x4.splat ${coefficient}f) (f32x4.mul $x ${inner}))`, `(f32x4.splat ${EXP2_SINGLES.at(-1)!}f)`);
-
 export const VECTOR_CALL_FUNCTIONS = `
 ;; As exp2_single.
 (func $exp2_lanes (param $at $count i32) (local $x $n $i $h v128)
@@ -73,7 +70,7 @@ export const VECTOR_CALL_FUNCTIONS = `
     (v128.store $at
       (f32x4.mul
         (f32x4.mul
-          (f32x4.add (f32x4.splat 1f) (f32x4.mul $x ${series}))
+          (f32x4.add (f32x4.splat 1f) (f32x4.mul $x ${horner('f32x4', '$x', EXP2_SINGLES)}))
           (i32x4.shl (i32x4.add $h (i32x4.splat 127)) 23))
         (i32x4.shl (i32x4.add (i32x4.sub $i $h) (i32x4.splat 127)) 23)))
     (local.set $at (i32.add $at 16))

@@ -290,25 +290,22 @@ function reciprocalSquareRoot(e: Emitter): void {
   result(e, type);
 }
 
-/** f(x) in f64, rounded once. */
+/** f(x) of singles. */
 const approximate = (push: (e: Emitter) => void): Rule => e => {
   const type = e.type();
   e.argCount(2);
   if (type.wasm !== 'f32') throw e.unsupported();
   operand(e, 1, F32);
-  e.code.op('f64.promote_f32');
   push(e);
-  e.code.op('f32.demote_f64');
   result(e, F32);
 };
 
-function exponential(e: Emitter): void {
-  e.argCount(2);
-  if (e.type().wasm !== 'f32') throw e.unsupported();
-  operand(e, 1, F32);
-  e.call('exp2_single');
-  result(e, F32);
-}
+/** f(x) in f64, rounded once. */
+const inDoubles = (push: (e: Emitter) => void): Rule => approximate(e => {
+  e.code.op('f64.promote_f32');
+  push(e);
+  e.code.op('f32.demote_f64');
+});
 
 function minMax(e: Emitter): void {
   const type = e.type();
@@ -358,9 +355,9 @@ const FLOAT_RULES = new Map<string, Rule>([
   ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]), ['div', divide], ['rcp', reciprocal],
   ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
   ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
-  ['ex2', exponential], ['lg2', approximate(e => { e.call('log2'); })],
-  ['sin', approximate(e => { e.code.i32(0); e.call('sine'); })], ['cos', approximate(e => { e.code.i32(1); e.call('sine'); })],
-  ['tanh', approximate(e => { e.call('tanh'); })],
+  ['ex2', approximate(e => { e.call('exp2_single'); })], ['lg2', inDoubles(e => { e.call('log2'); })],
+  ['sin', inDoubles(e => { e.code.i32(0); e.call('sine'); })], ['cos', inDoubles(e => { e.code.i32(1); e.call('sine'); })],
+  ['tanh', inDoubles(e => { e.call('tanh'); })],
 ]);
 
 const integers = new Map(INTEGER_RULES);

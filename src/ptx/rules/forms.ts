@@ -66,13 +66,14 @@ export function formComplaint(mnemonic: string, modifiers: readonly string[], op
   const stranger = modifiers.find(modifier => !rows.some(({ places }) => places.some(place => place.words.includes(modifier))));
   if (stranger === undefined) return { code: 'unsupported', message: `instruction '${name}': this combination of types and modifiers is not covered` };
   if (isScalarType(stranger)) return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
-  const near = similarWord(stranger, new Set(rows.flatMap(({ places }) => places.flatMap(place => [...place.words]))));
-  const hint = near === undefined ? '' : `; did you mean '.${near}'?`;
+  const words = [...new Set(rows.flatMap(({ places }) => places.flatMap(place => [...place.words])))];
+  const near = similarWord(stranger, words);
+  const hint = near === undefined ? `; it takes ${words.map(word => `.${word}`).join(' ')}` : `; did you mean '.${near}'?`;
   return { code: 'unsupported', message: `instruction '${name}': '${mnemonic}' takes no modifier '.${stranger}'${hint}` };
 }
 
 /** The first of `words` that one letter more, less or other makes of `word`, or two that changed places. */
-function similarWord(word: string, words: Iterable<string>): string | undefined {
+function similarWord(word: string, words: readonly string[]): string | undefined {
   for (const other of words) {
     let start = 0;
     while (start < word.length && word[start] === other[start]) start++;

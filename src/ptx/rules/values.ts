@@ -103,7 +103,7 @@ function addressComplaint(mnemonic: string, modifiers: readonly string[], { base
   if (!base) return modifiers.includes('local') || mnemonic === 'fence' ? undefined : 'a literal address is one of .local; move the address to a register first';
   if (base.type.kind === 'float') return `'${base.name}' is .${base.type.name}, an address is an integer`;
   if (base.type.bits !== 32 || !WIDE_ADDRESSES.has(mnemonic) || modifiers.some(text => NARROW_ADDRESSES.test(text))) return undefined;
-  return `'${base.name}' is .${base.type.name}, an address in this space needs 64 bits`;
+  return `'${base.name}' is .${base.type.name}, an address in this space needs 64 bits; widen it with cvt.u64.u32`;
 }
 
 /** What is wrong with an instruction's literals and addresses, and which operand that is. */

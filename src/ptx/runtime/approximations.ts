@@ -1,8 +1,12 @@
 // The .approx functions, well inside the error that the PTX ISA grants: in f64 and rounded once, but for ex2 of singles, which
 // every expf takes: in singles, so that a vector has four.
 
-const horner = (variable: string, coefficients: readonly number[]): string =>
-  coefficients.slice(0, -1).reduceRight((inner, coefficient) => `(f64.add ${coefficient}d (f64.mul ${variable} ${inner}))`, `${coefficients.at(-1)!}d`);
+/** A polynomial of a variable, as text; its coefficients in ascending order. */
+export function horner(type: 'f64' | 'f32' | 'f32x4', variable: string, coefficients: readonly number[]): string {
+  const constant = (value: number): string => type === 'f32x4' ? `(f32x4.splat ${value}f)` : `${value}${type === 'f64' ? 'd' : 'f'}`;
+  return coefficients.slice(0, -1).reduceRight(
+    (inner, coefficient) => `(${type}.add ${constant(coefficient)} (${type}.mul ${variable} ${inner}))`, constant(coefficients.at(-1)!));
+}
 
 const factorial = (n: number): number => n < 2 ? 1 : n * factorial(n - 1);
 const EXP2_SERIES = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
@@ -23,8 +27,6 @@ const log2Series = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 
 const sinSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
 const cosSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
 
-const hornerOfSingles = EXP2_SINGLES.slice(0, -1).reduceRight((inner, coefficient) => `(f32.add ${coefficient}f (f32.mul $x ${inner}))`, `${EXP2_SINGLES.at(-1)!}f`);
-
 export const APPROXIMATION_FUNCTIONS = `
 (func $exp2 (param $x f64) (result f64) (local $n f64)
   (if (f64.ne $x $x) (then (return $x)))
@@ -33,7 +35,7 @@ export const APPROXIMATION_FUNCTIONS = `
   (if (f64.lt $x -1000d) (then (return 0d)))
   (local.set $n (f64.nearest $x))
   (local.set $x (f64.sub $x $n))
-  (f64.mul ${horner('$x', EXP2_SERIES)}
+  (f64.mul ${horner('f64', '$x', EXP2_SERIES)}
     (f64.reinterpret_i64 (i64.shl (i64.add (i64.trunc_sat_f64_s $n) 1023L) 52L))))
 
 ;; The power of two in two factors: as one it may be less than the least normal number, or more than the greatest.
@@ -46,7 +48,7 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $h (i32.shr_s $i 1))
   (f32.mul
     (f32.mul
-      (f32.add 1f (f32.mul $x ${hornerOfSingles}))
+      (f32.add 1f (f32.mul $x ${horner('f32', '$x', EXP2_SINGLES)}))
       (f32.reinterpret_i32 (i32.shl (i32.add $h 127) 23)))
     (f32.reinterpret_i32 (i32.shl (i32.add (i32.sub $i $h) 127) 23))))
 
@@ -60,7 +62,7 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $x (f64.reinterpret_i64 (i64.sub $bits (i64.shl $e 52L))))
   (local.set $s (f64.div (f64.sub $x 1d) (f64.add $x 1d)))
   (local.set $s2 (f64.mul $s $s))
-  (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('$s2', log2Series)})))
+  (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('f64', '$s2', log2Series)})))
 
 ;; quadrant 0 is the sine, 1 the cosine; pi/2 is subtracted in two pieces.
 (func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
@@ -70,8 +72,8 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $n (f64.sub (f64.sub $x (f64.mul $n 1.5707963267341256d)) (f64.mul $n 6.077100506506192e-11d)))
   (local.set $x2 (f64.mul $n $n))
   (local.set $x (if (result f64) (i32.and $q 1)
-    (then ${horner('$x2', cosSeries)})
-    (else (f64.mul $n ${horner('$x2', sinSeries)}))))
+    (then ${horner('f64', '$x2', cosSeries)})
+    (else (f64.mul $n ${horner('f64', '$x2', sinSeries)}))))
   (select (f64.neg $x) $x (i32.and $q 2)))
 
 (func $tanh (param $x f64) (result f64) (local $a $t f64)

@@ -7,6 +7,7 @@ import type { TokenReader } from './token-reader.js';
 
 function addressOffset(reader: TokenReader): number {
   // A constant expression behind a plus: `[a+-4]` is in the language, `[a-4]` is not.
+  if (reader.is('-')) throw reader.error("an offset is added: write '+-' for '-', as in [%rd1+-4]");
   if (!reader.accept('+')) return 0;
   const constant = reader.constant(8);
   if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
