@@ -48,8 +48,6 @@ const LINE_WORDS = 16;
 const DRAIN_LIMIT = 64;
 /** Words decoded before the JS thread is told of the room. */
 const TAIL_WORDS = 256;
-/** Empty queues that are kept. */
-const SPARE_QUEUES = 16;
 /** How long the end of a short piece of work is asked for before a fence is put behind it, and how often between two looks at the clock. */
 const SETTLE_MS = 0.025;
 const SETTLE_QUERIES = 16;
@@ -108,8 +106,6 @@ export class Decoder {
   /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
   private readonly visiting: boolean;
   private readonly parked = new Map<number, Parked>();
-  /** Queues of streams that have gone on: making one takes 64 KiB, and streams park thousands of times a second. */
-  private readonly spareQueues: RecordQueue[] = [];
   /**
    * Events whose record is parked: the number of the last record that was set aside, and of the last that was taken up
    * again. Numbers go up by one within an entry and are never those of an earlier entry: a wait may outlive one.
@@ -322,25 +318,26 @@ export class Decoder {
   }
 
   /**
-   * The usual launch that stands at `at`, with nothing before it: an OP.launchLine, which need not have been shown. Returns
-   * false, and has done nothing, where it is for {@link drain} to look at. It is what a launch awaited at once goes through,
-   * right behind driver calls, which leave no code and no data in the processor's first cache: all that is not needed is left
-   * out (from the call to the driver's 0.3 instead of 0.4 µs, H200).
+   * The launch that stands at `at`, with nothing before it: an OP.launchLine, or an OP.graphLaunch that takes the driver a
+   * short time. It need not have been shown. Returns false, and has done nothing, where it is for {@link drain} to look at.
+   * It is what a launch awaited at once goes through, right behind driver calls, which leave no code and no data in the
+   * processor's first cache: all that is not needed is left out (from the call to the driver's 0.3 instead of 0.4 µs, H200).
    */
-  launchAlone(at: number): boolean {
+  launchAlone(at: number, op: number): boolean {
     const { ring, issued } = this;
     const stream = ring[at + RECORD_STREAM]!;
     const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
     const launches = issued[base]!;
     if (
       (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1 || this.isLost || this.parked.size !== 0 || this.failedRoots.size !== 0 ||
-      this.markersOutstanding(stream) >= MARKERS_OUTSTANDING || !this.prepareLine(at, OP.launchLine, 0)
+      this.markersOutstanding(stream) >= MARKERS_OUTSTANDING || !(op === OP.launchLine ? this.prepareLine(at, op, 0) : this.mayLaunchGraph(at))
     ) return false;
     issued[base] = launches + 1;
     try {
-      this.batch.run(0);
+      if (op === OP.launchLine) this.batch.run(0);
+      else this.driver.cuGraphLaunch(this.values[ring[at + RECORD_BODY]!]!, this.streams[stream]!);
     } catch (error) {
-      this.fail(error, OP.launchLine, ring, at, stream, ring[at + RECORD_ROOT]!);
+      this.fail(error, op, ring, at, stream, ring[at + RECORD_ROOT]!);
     }
     const event = ring[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
@@ -351,8 +348,18 @@ export class Decoder {
    * What {@link launchAlone} does in front of the driver's call, once more and for nothing: the calls behind it have left
    * neither code nor data of it in the processor's first cache, and until the launch ends there is time to fetch them.
    */
-  rehearse(at: number): void {
-    this.prepareLine(at, OP.launchLine, 0);
+  rehearse(at: number, op: number): void {
+    if (op === OP.launchLine) this.prepareLine(at, op, 0);
+    else this.mayLaunchGraph(at);
+  }
+
+  /** Whether nothing that the graph at `at` uses was left undefined. */
+  private mayLaunchGraph(at: number): boolean {
+    const { ring, failure } = this;
+    const refs = at + RECORD_BODY + 2;
+    const end = refs + ring[refs - 1]!;
+    for (let ref = refs; ref < end; ref++) if (failure[ring[ref]! & HANDLE_MASK] !== 0) return false;
+    return true;
   }
 
   /** Prepares the usual launch that stands at `at` as number `count` of the batch. False where something is unusual. */
@@ -414,7 +421,6 @@ export class Decoder {
         this.parked.set(stream, { wait: again, records });
         break;
       }
-      if (!this.parked.has(stream) && this.spareQueues.length < SPARE_QUEUES) this.spareQueues.push(records);
     }
     this.tellParked();
     return progress;
@@ -567,7 +573,7 @@ export class Decoder {
   }
 
   private park(wait: Wait, stream: number, memory: Int32Array, at: number, length: number): Wait {
-    const queue: Parked = { wait, records: this.spareQueues.pop() ?? new RecordQueue() };
+    const queue: Parked = { wait, records: new RecordQueue() };
     this.parked.set(stream, queue);
     this.tellParked();
     if (!wait.consumed) this.setAside(queue, memory, at, length);

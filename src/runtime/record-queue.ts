@@ -1,18 +1,40 @@
 /**
  * Records that wait outside of the ring, in order: those that found it full, and those of a parked stream. They lie one
- * behind the other in large blocks; an array for each would keep the garbage collector busy for milliseconds.
+ * behind the other in large blocks; an array for each would keep the garbage collector busy for milliseconds, and so would
+ * new blocks for each burst.
  */
 const BLOCK_WORDS = 1 << 14;
+/** Empty blocks that are kept for all queues of this thread: two megabytes. */
+const SPARE_BLOCKS = 32;
 
 interface Block {
   readonly words: Int32Array;
+  /** The same words as 32-bit floats. */
+  readonly floats: Float32Array;
   used: number;
   read: number;
 }
 
+const spare: Block[] = [];
+
+function takeBlock(words: number): Block {
+  const kept = words <= BLOCK_WORDS ? spare.pop() : undefined;
+  if (kept !== undefined) return kept;
+  const memory = new Int32Array(Math.max(BLOCK_WORDS, words));
+  return { words: memory, floats: new Float32Array(memory.buffer), used: 0, read: 0 };
+}
+
+function giveBack(block: Block): void {
+  if (spare.length >= SPARE_BLOCKS || block.words.length > BLOCK_WORDS) return;
+  block.read = 0;
+  block.used = 0;
+  spare.push(block);
+}
+
 export class RecordQueue {
   private readonly blocks: Block[] = [];
-  private spare: Block | undefined;
+  /** The block that is being filled. */
+  private last: Block | undefined;
   private count = 0;
 
   /** Records in the queue. */
@@ -20,21 +42,31 @@ export class RecordQueue {
     return this.count;
   }
 
-  /** Appends the record of `words` words that begins at `at`. Its first word is given apart. */
-  push(memory: Int32Array, at: number, words: number, header: number): void {
-    let block = this.blocks[this.blocks.length - 1];
-    if (block === undefined || block.used + words > block.words.length) {
-      if (this.spare !== undefined && words <= this.spare.words.length) block = this.spare;
-      else block = { words: new Int32Array(Math.max(BLOCK_WORDS, words)), used: 0, read: 0 };
-      this.spare = undefined;
-      this.blocks.push(block);
-    }
-    const target = block.words;
-    const start = block.used;
-    target[start] = header;
-    for (let i = 1; i < words; i++) target[start + i] = memory[at + i]!;
+  /** Room for a record of `words` words, from `used` on, until something else is asked of the queue. */
+  reserve(words: number): Readonly<Block> {
+    const { last } = this;
+    if (last !== undefined && last.used + words <= last.words.length) return last;
+    // The first block has records in it as long as there are any.
+    if (last?.used === 0) this.blocks.pop();
+    const block = takeBlock(words);
+    this.blocks.push(block);
+    this.last = block;
+    return block;
+  }
+
+  /** Appends the record that has been written where {@link reserve} said, but for its first word. */
+  append(words: number, header: number): void {
+    const block = this.last!;
+    block.words[block.used] = header;
     block.used += words;
     this.count++;
+  }
+
+  /** Appends a copy of the record of `words` words that begins at `at`. Its first word is given apart. */
+  push(memory: Int32Array, at: number, words: number, header: number): void {
+    const { words: target, used: start } = this.reserve(words);
+    for (let i = 1; i < words; i++) target[start + i] = memory[at + i]!;
+    this.append(words, header);
   }
 
   /** The block that holds the first record, and where in it the record begins. */
@@ -46,15 +78,14 @@ export class RecordQueue {
     return this.blocks[0]!.read;
   }
 
-  /** Removes the first record. Its words stay as they are until the next push. */
+  /** Removes the first record. Its words stay as they are until something is added to any queue. */
   shift(): void {
     const block = this.blocks[0]!;
     block.read += block.words[block.read]! >>> 16;
     this.count--;
     if (block.read < block.used) return;
     this.blocks.shift();
-    block.read = 0;
-    block.used = 0;
-    this.spare = block;
+    if (block === this.last) this.last = undefined;
+    giveBack(block);
   }
 }

@@ -26,8 +26,6 @@ export class RingWriter {
   private readonly ring: Int32Array;
   private readonly ringFloats: Float32Array;
   private readonly control: Int32Array;
-  private readonly scratch = new Int32Array(MAX_RECORD_WORDS);
-  private readonly scratchFloats = new Float32Array(this.scratch.buffer);
   private readonly onSleeping: () => void;
   private readonly onOverflow: () => void;
   /** Position behind the last record, in words, ever growing, wrapping at 2^32. */
@@ -76,8 +74,10 @@ export class RingWriter {
     const room = RING_WORDS - start;
     let at = 0;
     if (this.overflow.length !== 0 || !this.fits(room < words ? words + room : words)) {
-      this.memory = this.scratch;
-      this.floats = this.scratchFloats;
+      const block = this.overflow.reserve(words);
+      this.memory = block.words;
+      this.floats = block.floats;
+      at = block.used;
     } else {
       this.memory = this.ring;
       this.floats = this.ringFloats;
@@ -109,9 +109,14 @@ export class RingWriter {
     else this.spill();
   }
 
-  /** Whether the record that was begun last is a command of this kind without flags, and nothing waits before it. */
-  isAlone(op: number): boolean {
-    return (this.header & 0xffff) === op && this.memory === this.ring && peek(this.control, WORD.tail) === this.head;
+  /** Whether nothing waits before the record that was begun last. */
+  get isAlone(): boolean {
+    return this.memory === this.ring && peek(this.control, WORD.tail) === this.head;
+  }
+
+  /** Command and flags of the record that was begun last. */
+  get kind(): number {
+    return this.header & 0xffff;
   }
 
   /** Where the record that was begun last stands. */
@@ -127,7 +132,7 @@ export class RingWriter {
   }
 
   private spill(): void {
-    this.overflow.push(this.scratch, 0, this.words, this.header);
+    this.overflow.append(this.words, this.header);
     if (this.overflow.length === 1) this.onOverflow();
   }
 

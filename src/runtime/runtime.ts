@@ -13,7 +13,7 @@ import type { CheckReport } from '../driver/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
-import { FLAG_HOT, OP } from './commands.js';
+import { FLAG_HOT, FLAG_SHORT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
@@ -73,6 +73,8 @@ interface Failed {
 
 /** A failed operation is remembered for whoever awaits it later, but not for ever. */
 const REMEMBERED_FAILURES = 65536;
+/** A graph whose launch takes the driver no longer than a kernel's, as its record says. */
+const SHORT_GRAPH = OP.graphLaunch | (FLAG_SHORT << 8);
 /** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
 const INLINE_WORDS = 64;
 /** The context that is current on this thread, as far as is known here; 0 where it is not. */
@@ -309,15 +311,19 @@ export class Runtime {
   /** Ends the command at hand, of the slot's stream, and writes a fence behind it that will be waited for at once. Returns its value. */
   commitWithFence(slot: CompletionSlot): number {
     const { ring, inline } = this;
-    if (inline === undefined || !ring.isAlone(OP.launchLine) || !this.mayTakeOver(0)) return this.showWithFence(slot);
+    const { kind } = ring;
+    if (inline === undefined || (kind !== OP.launchLine && kind !== SHORT_GRAPH) || !ring.isAlone || !this.mayTakeOver(0)) {
+      return this.showWithFence(slot);
+    }
+    const op = kind & 0xff;
     this.cold = this.isCold();
     try {
       this.makeCurrent(inline.driver);
-      if (inline.launchAlone(ring.place)) {
+      if (inline.launchAlone(ring.place, op)) {
         ring.skip();
         slot.issued = (slot.issued + 1) | 0;
         inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
-        inline.rehearse(ring.place);
+        inline.rehearse(ring.place, op);
         return slot.issued;
       }
     } finally {

@@ -1,0 +1,148 @@
+/** When the JS thread looks for the end of what it waits for, when it goes round the event loop, and when it has it watched. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import { Completion, CompletionSlot } from './completion.js';
+import { PINNED_BYTES, SLOT_WORDS, WORD, createShared, viewShared, wakeJs } from './layout.js';
+import type { SharedState } from './layout.js';
+
+const MICROSECOND = 1e-3;
+
+/** A clock of which every look takes a microsecond, and a device that writes its fences by it. */
+class Simulation {
+  readonly shared: SharedState = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+  readonly slot = new CompletionSlot(0, 0);
+  readonly completion: Completion;
+  private time = 1;
+  private readonly due: { at: number; seq: number }[] = [];
+
+  constructor(crowded = false) {
+    vi.spyOn(performance, 'now').mockImplementation(() => {
+      this.pass(MICROSECOND);
+      return this.time;
+    });
+    this.completion = new Completion(this.shared, {
+      crowded, turn: undefined, messages: () => undefined, flush: () => true, wake: () => undefined, lost: () => undefined,
+    });
+  }
+
+  pass(ms: number): void {
+    this.time += ms;
+    for (const { at, seq } of this.due) if (at <= this.time) Atomics.store(this.shared.slots, this.slot.index * SLOT_WORDS, seq);
+  }
+
+  /** Work that ends after `ms`. Returns its fence. */
+  issue(ms: number): number {
+    const seq = ++this.slot.issued;
+    this.due.push({ at: this.time + ms, seq });
+    return seq;
+  }
+
+  /** Whether work of `ms` ends while it is looked for; otherwise waits until it has ended. */
+  async endsAtOnce(ms: number): Promise<boolean> {
+    const seq = this.issue(ms);
+    if (this.completion.spin(this.slot, seq)) return this.completion.mayEndNow();
+    await this.completion.wait(this.slot, seq, 0, false);
+    return false;
+  }
+}
+
+let simulation: Simulation;
+
+beforeEach(() => {
+  simulation = new Simulation();
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('work of 50 microseconds', () => {
+  test('goes round the event loop the first time, and is looked for from then on', async () => {
+    expect(await simulation.endsAtOnce(0.05)).toBe(false);
+    await nextTurn();
+    for (let i = 0; i < 10; i++) {
+      expect(await simulation.endsAtOnce(0.05)).toBe(true);
+      await nextTurn();
+    }
+  });
+
+  test('is looked for no longer than a fifth of a millisecond in one turn', async () => {
+    await simulation.endsAtOnce(0.05);
+    await nextTurn();
+    const ends: boolean[] = [];
+    // None of these lets the event loop turn, but where it answers no.
+    for (let i = 0; i < 4; i++) ends.push(await simulation.endsAtOnce(0.05));
+    expect(ends).toEqual([true, true, true, false]);
+    await nextTurn();
+    expect(await simulation.endsAtOnce(0.05)).toBe(true);
+  });
+
+  test('goes round the event loop while something else wants it', async () => {
+    let busy = true;
+    const other = (): void => {
+      simulation.pass(0.03);
+      if (busy) setImmediate(other);
+    };
+    setImmediate(other);
+    for (let i = 0; i < 5; i++) {
+      expect(await simulation.endsAtOnce(0.09)).toBe(false);
+      await nextTurn();
+    }
+    busy = false;
+    await nextTurn();
+    expect(await simulation.endsAtOnce(0.05)).toBe(false);
+    await nextTurn();
+    expect(await simulation.endsAtOnce(0.05)).toBe(true);
+  });
+
+  test('goes round the event loop where the device wants all cores, and while others wait', async () => {
+    vi.restoreAllMocks();
+    simulation = new Simulation(true);
+    for (let i = 0; i < 3; i++) {
+      expect(await simulation.endsAtOnce(0.05)).toBe(false);
+      await nextTurn();
+    }
+    vi.restoreAllMocks();
+    simulation = new Simulation();
+    await simulation.endsAtOnce(0.05);
+    const other = simulation.completion.until(() => false);
+    other.catch(() => undefined);
+    for (let i = 0; i < 3; i++) expect(await simulation.endsAtOnce(0.05)).toBe(false);
+    simulation.completion.rejectAll(new Error('over'));
+    await expect(other).rejects.toThrow('over');
+  });
+
+  test('that takes longer once is waited for, and looked for again when it is as short as before', async () => {
+    await simulation.endsAtOnce(0.05);
+    await nextTurn();
+    expect(await simulation.endsAtOnce(0.3)).toBe(false);
+    await nextTurn();
+    // It took 0.3 ms the last time.
+    expect(await simulation.endsAtOnce(0.05)).toBe(false);
+    await nextTurn();
+    expect(await simulation.endsAtOnce(0.05)).toBe(true);
+  });
+});
+
+test('short work is looked for at once', async () => {
+  for (let i = 0; i < 20; i++) expect(await simulation.endsAtOnce(0.008)).toBe(true);
+});
+
+test('the runtime thread watches what takes long, and no more once nothing is waited for', async () => {
+  const { control } = simulation.shared;
+  // The second one is expected to take as long as the first: towards its end this thread looks itself, and nobody wakes it.
+  for (const wakes of [true, false]) {
+    const ended = simulation.completion.wait(simulation.slot, simulation.issue(40), 0);
+    while (Atomics.load(control, WORD.watch) === 0) {
+      simulation.pass(0.1);
+      await nextTurn();
+    }
+    simulation.pass(wakes ? 50 : 39.5);
+    if (wakes) wakeJs(control);
+    await ended;
+    await nextTurn();
+    expect(Atomics.load(control, WORD.watch)).toBe(0);
+  }
+});
