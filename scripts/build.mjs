@@ -7,6 +7,7 @@
  *
  * `--clean` empties dist first, types included; `--scripts-only` stops after the Workers' texts.
  */
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -16,10 +17,14 @@ import { build } from 'esbuild';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 
-/** Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. In order: the second holds the first. */
+/**
+ * Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. In order: the second
+ * holds the first. One with `parameters` becomes an expression, a function of them, and its SHA-256 is exported beside it.
+ */
 const workerScripts = [
   { name: 'crewSource', entry: 'src/runtime/thread/crew-member.ts', output: 'src/runtime/thread/crew-source.ts' },
-  { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts' },
+  { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts', parameters: 'require, keepCode' },
+  { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
 ];
 
 /** Entries of the package: `dist/<name>.js` from `entry`. */
@@ -64,7 +69,7 @@ async function replaceFile(path, contents, mode) {
 }
 
 export async function buildWorkerScripts() {
-  for (const { name, entry, output } of present(workerScripts)) {
+  for (const { name, entry, output, parameters } of present(workerScripts)) {
     const result = await build({
       ...everyBuild,
       entryPoints: [entry],
@@ -79,11 +84,14 @@ export async function buildWorkerScripts() {
     });
     // With an old text lying there it would build, and not from a fresh clone.
     if (output in result.metafile.inputs) throw new Error(`${entry} imports ${output}, the text that is made from it`);
-    const text = result.outputFiles[0].text;
+    const bundled = result.outputFiles[0].text;
+    const text = parameters === undefined ? bundled : `(function(${parameters}){${bundled}\n})`;
+    const digest = createHash('sha256').update(text).digest('hex');
     await replaceFile(
       join(root, output),
       `// Written by scripts/build.mjs from ${entry}.\n\n` +
-        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ${literal(text)};\n`,
+        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ${literal(text)};\n` +
+        (parameters === undefined ? '' : `\n/** Its SHA-256. */\nexport const ${name}Digest = '${digest}';\n`),
     );
   }
 }

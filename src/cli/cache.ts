@@ -1,14 +1,14 @@
 /**
  * What `async-cuda cache` and `async-cuda info` say of the cache of compiled code.
  */
-import { openCubinCache } from '../runtime/cubin-cache.js';
-import type { CacheContents, CubinCache } from '../runtime/cubin-cache.js';
+import { openDiskCache } from '../runtime/disk-cache.js';
+import type { CacheContents, DiskCache } from '../runtime/disk-cache.js';
 
 const OFF = 'off: ASYNC_CUDA_CACHE_DISABLE is set, or the user has no home folder';
 
 /** Undefined where there is no cache. */
 export function cacheContents(): CacheContents | undefined {
-  return openCubinCache()?.contents();
+  return openDiskCache()?.contents();
 }
 
 export function describeCache(contents: CacheContents | undefined): string {
@@ -16,7 +16,7 @@ export function describeCache(contents: CacheContents | undefined): string {
 }
 
 /** Removes what is kept, and tells how much that was. */
-export function clearCache(cache: CubinCache | undefined = openCubinCache()): string {
+export function clearCache(cache: DiskCache | undefined = openDiskCache()): string {
   if (cache === undefined) return OFF;
   const removed = cache.clear();
   const left = cache.contents();

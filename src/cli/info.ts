@@ -13,7 +13,7 @@ import { findLibrary } from '../driver/libcuda/find.js';
 import { koffiPath } from '../driver/libcuda/koffi.js';
 import { KNOWN_LIBRARIES } from '../driver/libcuda/libraries.js';
 import { openLibcuda } from '../driver/libcuda/open.js';
-import type { CacheContents } from '../runtime/cubin-cache.js';
+import type { CacheContents } from '../runtime/disk-cache.js';
 import { cacheContents } from './cache.js';
 import { describeDevices } from './device-rows.js';
 import type { DeviceInfo } from './device-rows.js';

@@ -9,8 +9,7 @@ import { DriverError, MissingSymbolError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
-import { openCubinCache } from './cubin-cache.js';
-import type { CubinKey } from './cubin-cache.js';
+import { cubinEntry, openDiskCache } from './disk-cache.js';
 import { describeFailure } from './failure.js';
 
 export interface LoadedKernel {
@@ -104,21 +103,21 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
 
 /** Machine code that was made of the same PTX before, by this process or another, is loaded as it is. */
 function loadPtx(driver: Driver, ptx: string, options: JitOptions, architecture: string): number {
-  const cache = openCubinCache();
-  const key: CubinKey | undefined = cache && { image: ptx, options, architecture, driver: driverRelease(driver) };
-  const kept = key && cache?.get(key);
+  const cache = openDiskCache();
+  const entry = cache && cubinEntry({ image: ptx, options, architecture, driver: driverRelease(driver) });
+  const kept = entry && cache?.get(entry);
   if (kept !== undefined) {
     try {
       return driver.cuLibraryLoadData(kept, {});
     } catch (error) {
       // What a driver refuses is compiled anew. A fault of the device, or no memory, is not the image's doing.
       if (!(error instanceof DriverError) || !REFUSED.has(error.result)) throw error;
-      if (key !== undefined) cache?.delete(key);
+      if (entry !== undefined) cache?.delete(entry);
     }
   }
   const { cubin } = driver.cuLink([{ type: JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], options);
   const library = driver.cuLibraryLoadData(cubin, {});
-  if (key !== undefined) cache?.set(key, cubin);
+  if (entry !== undefined) cache?.set(entry, cubin);
   return library;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Starts the runtime's workers from the embedded script and speaks with them.
+ * Starts the runtime's workers from the embedded scripts and speaks with them. Node reads twice what it is told to evaluate,
+ * so that is a short one (`thread/boot.ts`), which compiles the other.
  *
  * The script is text, not a file beside this one: `new URL('./worker.js', import.meta.url)` broke in every bundler
  * tried. `execArgv` is emptied so that a loader of the host program does not run in our workers.
@@ -7,16 +8,10 @@
 import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 
+import { bootSource } from './boot-source.js';
 import type { FromThread, ToThread, WorkerStart } from './messages.js';
-import { threadSource } from './thread-source.js';
-
-/** Node reads twice what it is told to evaluate; what the text compiles itself is read once, in half the time. */
-const BOOT = `
-const { workerData } = require('node:worker_threads');
-const { source } = workerData;
-delete workerData.source;
-require('node:vm').compileFunction(source, ['require'], { filename: 'async-cuda/thread.js' })(require);
-`;
+import type { BootData } from './thread/boot.js';
+import { threadSource, threadSourceDigest } from './thread-source.js';
 
 export class ThreadWorker {
   private readonly worker: Worker;
@@ -28,13 +23,13 @@ export class ThreadWorker {
     const { port1, port2 } = new MessageChannel();
     this.onMessage = onMessage;
     this.port = port1;
-    this.worker = new Worker(BOOT, {
+    this.worker = new Worker(bootSource, {
       eval: true,
       execArgv: [],
       env: process.env,
       stdout: false,
       stderr: false,
-      workerData: { ...start, port: port2, source: threadSource },
+      workerData: { ...start, port: port2, source: threadSource, digest: threadSourceDigest } satisfies BootData & WorkerStart & { port: MessagePort },
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });

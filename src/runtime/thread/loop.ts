@@ -99,8 +99,8 @@ export class ThreadLoop {
     return busy;
   }
 
-  /** Runs until the JS thread asks it to stop. */
-  run(): void {
+  /** Runs until the JS thread asks it to stop; `last` is done before that thread is told. */
+  run(last: () => void): void {
     const { control } = this.shared;
     while (Atomics.load(control, WORD.stop) === 0) {
       const busy = this.turn();
@@ -124,6 +124,7 @@ export class ThreadLoop {
       else this.rest();
     }
     if (!isFault(Atomics.load(control, WORD.lost))) this.decoder.text?.end();
+    last();
     Atomics.store(control, WORD.stop, 2);
     Atomics.notify(control, WORD.stop);
   }

@@ -12,9 +12,13 @@ import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { CallMessage, FromThread, OpenReply, ToThread, WorkerStart } from '../messages.js';
 import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
+import type { KeepCode } from './boot.js';
 import { ThreadLoop } from './loop.js';
 import { enumerate, openDevice, openDriver } from './open-driver.js';
 import { dismissMembers, startMember } from './start-crew.js';
+
+/** A parameter of the function that this script is; see boot.ts. */
+declare const keepCode: KeepCode;
 
 const start = workerData as WorkerStart & { port: MessagePort };
 const { port } = start;
@@ -75,7 +79,11 @@ function runtimeThread(): void {
         const { message } = received;
         if (message.kind === 'peer') decoder.peers.add(message.start);
         else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
-        else reply(driver, message);
+        else {
+          // The last call: this thread is ended behind it.
+          if (message.name === 'closeContext') keepCode();
+          reply(driver, message);
+        }
       },
       output: () => nativeOutput(start.config.koffiPath),
       makeRoom: (step, stream, bytes) => {
@@ -91,7 +99,7 @@ function runtimeThread(): void {
     post({ kind: 'open-failed', error: describeFailure(error, 'open') });
     return;
   }
-  loop.run();
+  loop.run(keepCode);
   dismissMembers();
 }
 

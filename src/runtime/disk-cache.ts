@@ -1,5 +1,6 @@
 /**
- * Machine code that the driver's JIT made of PTX, kept on disk: one file for each program, options, GPU and driver.
+ * What takes long to make, kept on disk: machine code that the driver's JIT made of PTX, one file for each program,
+ * options, GPU and driver; and V8's code of our own threads' script, one for each V8.
  *
  * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
  * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws. It
@@ -19,12 +20,13 @@ const KEPT_SHARE = 0.9;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
 
-const MAGIC = Buffer.from('async-cuda cubin 1\n');
+/** With the checksum a multiple of eight bytes: V8 11 takes its code only from where a word may lie. */
+const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
 
-const ENTRY = /^[0-9a-f]{64}\.cubin$/;
-const UNFINISHED = /^[0-9a-f]{64}\.cubin\.[0-9a-f]+\.tmp$/;
+const ENTRY = /^[0-9a-f]{64}\.(cubin|code)$/;
+const UNFINISHED = /^[0-9a-f]{64}\.(cubin|code)\.[0-9a-f]+\.tmp$/;
 
 /** What machine code depends on. */
 export interface CubinKey {
@@ -43,7 +45,19 @@ export interface CacheContents {
   bytes: number;
 }
 
-export class CubinCache {
+/** The entry that holds machine code. */
+export function cubinEntry({ image, options, architecture, driver }: CubinKey): string {
+  const sorted = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
+  // As JSON, so that no two keys run together to the same text.
+  return `${createHash('sha256').update(JSON.stringify([VERSION, driver, architecture, sorted])).update(image).digest('hex')}.cubin`;
+}
+
+/** The entry that holds V8's code of a script. `engine` is all that it depends on beside the script. */
+export function codeEntry(scriptDigest: string, engine: readonly unknown[]): string {
+  return `${createHash('sha256').update(JSON.stringify([VERSION, scriptDigest, engine])).digest('hex')}.code`;
+}
+
+export class DiskCache {
   readonly folder: string;
   private readonly maxBytes: number;
 
@@ -52,44 +66,44 @@ export class CubinCache {
     this.maxBytes = maxBytes;
   }
 
-  /** The machine code that was kept for `key`, if it is there and whole. */
-  get(key: CubinKey): Uint8Array | undefined {
-    const path = this.path(key);
+  /** What was kept as `entry`, if it is there and whole. */
+  get(entry: string): Buffer | undefined {
+    const path = join(this.folder, entry);
     let file: Buffer;
     try {
       file = readFileSync(path);
     } catch {
       return undefined;
     }
-    const cubin = file.subarray(HEAD_BYTES);
-    const whole = cubin.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(cubin).equals(file.subarray(MAGIC.length, HEAD_BYTES));
+    const bytes = file.subarray(HEAD_BYTES);
+    const whole = bytes.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(bytes).equals(file.subarray(MAGIC.length, HEAD_BYTES));
     if (!whole) {
-      this.delete(key);
+      this.delete(entry);
       return undefined;
     }
     attempt(() => {
       const now = new Date();
       utimesSync(path, now, now);
     });
-    return cubin;
+    return bytes;
   }
 
-  /** Keeps machine code; what has not been used for longest goes where there is too much. */
-  set(key: CubinKey, cubin: Uint8Array): void {
-    if (cubin.length + HEAD_BYTES > this.maxBytes) return;
-    const path = this.path(key);
+  /** Keeps something; what has not been used for longest goes where there is too much. */
+  set(entry: string, bytes: Uint8Array): void {
+    if (bytes.length + HEAD_BYTES > this.maxBytes) return;
+    const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     const written = attempt(() => {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      writeFileSync(unfinished, Buffer.concat([MAGIC, checksum(cubin), cubin]), { mode: 0o600, flag: 'wx' });
+      writeFileSync(unfinished, Buffer.concat([MAGIC, checksum(bytes), bytes]), { mode: 0o600, flag: 'wx' });
       renameSync(unfinished, path);
     });
     if (written) this.evict();
     else attempt(() => rmSync(unfinished, { force: true }));
   }
 
-  delete(key: CubinKey): void {
-    attempt(() => rmSync(this.path(key), { force: true }));
+  delete(entry: string): void {
+    attempt(() => rmSync(join(this.folder, entry), { force: true }));
   }
 
   /** How much is kept. */
@@ -104,15 +118,6 @@ export class CubinCache {
     for (const { name } of this.files()) attempt(() => rmSync(join(this.folder, name), { force: true }));
     const after = this.contents();
     return { folder: this.folder, entries: before.entries - after.entries, bytes: before.bytes - after.bytes };
-  }
-
-  private path({ image, options, architecture, driver }: CubinKey): string {
-    const hash = createHash('sha256');
-    const sorted = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
-    // As JSON, so that no two keys run together to the same text.
-    hash.update(JSON.stringify([VERSION, driver, architecture, sorted]));
-    hash.update(image);
-    return join(this.folder, `${hash.digest('hex')}.cubin`);
   }
 
   private evict(): void {
@@ -149,9 +154,9 @@ export class CubinCache {
 }
 
 /** This process's cache; undefined where it is switched off. */
-export function openCubinCache(): CubinCache | undefined {
+export function openDiskCache(): DiskCache | undefined {
   const folder = cacheFolder();
-  return folder === undefined ? undefined : new CubinCache(folder);
+  return folder === undefined ? undefined : new DiskCache(folder);
 }
 
 function checksum(bytes: Uint8Array): Buffer {

@@ -6,20 +6,20 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { CubinCache } from './cubin-cache.js';
-import type { CubinKey } from './cubin-cache.js';
+import { DiskCache, codeEntry, cubinEntry } from './disk-cache.js';
+import type { CubinKey } from './disk-cache.js';
 
 let folder: string;
 beforeEach(() => (folder = join(mkdtempSync(join(tmpdir(), 'async-cuda-cache-')), 'made', 'when', 'needed')));
 afterEach(() => rmSync(join(folder, '../../..'), { recursive: true, force: true }));
 
-const key = (changes: Partial<CubinKey> = {}): CubinKey => ({ image: '.version 7.0', options: {}, architecture: 'sm_90', driver: '13000', ...changes });
+const key = (changes: Partial<CubinKey> = {}): string => cubinEntry({ image: '.version 7.0', options: {}, architecture: 'sm_90', driver: '13000', ...changes });
 const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill(fill);
 const onlyFile = (): string => join(folder, readdirSync(folder)[0]!);
 
 test('gives back what was kept, also to another process', () => {
-  new CubinCache(folder).set(key(), code(1000));
-  expect(new Uint8Array(new CubinCache(folder).get(key())!)).toEqual(code(1000));
+  new DiskCache(folder).set(key(), code(1000));
+  expect(new Uint8Array(new DiskCache(folder).get(key())!)).toEqual(code(1000));
 });
 
 test.each<[string, Partial<CubinKey>]>([
@@ -28,13 +28,24 @@ test.each<[string, Partial<CubinKey>]>([
   ['GPU', { architecture: 'sm_100' }],
   ['driver', { driver: '13010' }],
 ])('keeps code of another %s apart', (_, changes) => {
-  const cache = new CubinCache(folder);
+  const cache = new DiskCache(folder);
   cache.set(key(), code(10));
   expect(cache.get(key(changes))).toBeUndefined();
 });
 
+test('keeps V8\'s code of scripts, apart for each script and engine', () => {
+  const cache = new DiskCache(folder);
+  cache.set(codeEntry('script', ['v24']), code(10));
+  cache.set(codeEntry('script', ['v26']), code(10));
+  cache.set(codeEntry('other', ['v26']), code(10));
+  cache.set(key(), code(10));
+  expect(cache.contents().entries).toBe(4);
+  expect(cache.get(codeEntry('script', ['v26']))).toBeDefined();
+  expect(cache.clear().entries).toBe(4);
+});
+
 test('the order of options does not matter', () => {
-  const cache = new CubinCache(folder);
+  const cache = new DiskCache(folder);
   cache.set(key({ options: { a: 1, b: 2 } }), code(10));
   expect(cache.get(key({ options: { b: 2, a: 1 } }))).toBeDefined();
 });
@@ -42,7 +53,7 @@ test('the order of options does not matter', () => {
 test.each<[string, (path: string) => void]>([
   ['cut off', (path) => truncateSync(path, 500)],
   ['empty', (path) => truncateSync(path, 0)],
-  ['only a head', (path) => truncateSync(path, 51)],
+  ['only a head', (path) => truncateSync(path, 56)],
   ['longer', (path) => writeFileSync(path, 'x', { flag: 'a' })],
   ['another format', (path) => writeFileSync(path, readFileSync(path).fill(0, 0, 1))],
   ['spoiled', (path) => {
@@ -51,7 +62,7 @@ test.each<[string, (path: string) => void]>([
     writeFileSync(path, bytes);
   }],
 ])('a file that is %s is not there, and goes', (_, spoil) => {
-  const cache = new CubinCache(folder);
+  const cache = new DiskCache(folder);
   cache.set(key(), code(1000));
   spoil(onlyFile());
   expect(cache.get(key())).toBeUndefined();
@@ -61,7 +72,7 @@ test.each<[string, (path: string) => void]>([
 });
 
 test('what was not used for longest goes where there is too much', () => {
-  const cache = new CubinCache(folder, 10_000);
+  const cache = new DiskCache(folder, 10_000);
   const names = new Map<string, string>();
   for (const image of ['a', 'b', 'c']) {
     const before = new Set(names.values());
@@ -78,14 +89,14 @@ test('what was not used for longest goes where there is too much', () => {
 });
 
 test('code larger than the cache is not kept, and removes nothing', () => {
-  const cache = new CubinCache(folder, 10_000);
+  const cache = new DiskCache(folder, 10_000);
   cache.set(key({ image: 'small' }), code(100));
   cache.set(key(), code(20_000));
   expect(cache.contents().entries).toBe(1);
 });
 
 test('clear removes the cache’s own files and no other', () => {
-  const cache = new CubinCache(folder);
+  const cache = new DiskCache(folder);
   cache.set(key(), code(1000));
   cache.set(key({ image: 'b' }), code(1000));
   writeFileSync(join(folder, 'notes.txt'), 'mine');
@@ -95,7 +106,7 @@ test('clear removes the cache’s own files and no other', () => {
 });
 
 test('files that nobody will finish go after an hour, fresh ones stay', () => {
-  const cache = new CubinCache(folder);
+  const cache = new DiskCache(folder);
   cache.set(key(), code(10));
   const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.cubin.abc.tmp`));
   for (const path of [old!, fresh!]) writeFileSync(path, '');
@@ -107,7 +118,7 @@ test('files that nobody will finish go after an hour, fresh ones stay', () => {
 test('a folder that cannot be made or written is taken as an empty one', () => {
   const file = join(folder, '../../..', 'file');
   writeFileSync(file, '');
-  const cache = new CubinCache(join(file, 'folder'));
+  const cache = new DiskCache(join(file, 'folder'));
   cache.set(key(), code(10));
   expect(cache.get(key())).toBeUndefined();
   cache.delete(key());
@@ -119,12 +130,12 @@ test('many processes may write and read the same entries', async () => {
   const program = join(folder, '../../..', 'program.mjs');
   await build({
     stdin: {
-      contents: `import { CubinCache } from './cubin-cache.ts';
-        const cache = new CubinCache(${JSON.stringify(folder)}, 60_000);
+      contents: `import { DiskCache, cubinEntry } from './disk-cache.ts';
+        const cache = new DiskCache(${JSON.stringify(folder)}, 60_000);
         let spoiled = 0;
         for (let i = 0; i < 200; i++) {
           const n = i % 5;
-          const key = { image: String(n), options: {}, architecture: '', driver: '' };
+          const key = cubinEntry({ image: String(n), options: {}, architecture: '', driver: '' });
           const found = cache.get(key);
           if (found !== undefined && (found.length !== 10_000 + n || found.some((byte) => byte !== n))) spoiled++;
           cache.set(key, new Uint8Array(10_000 + n).fill(n));
