@@ -1,5 +1,5 @@
 /** Textures, arrays and surfaces: what kernels read by coordinates, and what is tracked of it. */
-import { f32, f64, i8, input, inout, u32, u8 } from 'async-cuda/core';
+import { f16, f32, f64, i16, i32, i8, input, inout, u16, u32, u8 } from 'async-cuda/core';
 import type { DType, Texture } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
@@ -59,6 +59,62 @@ onDevice('textures', (host) => {
     array.write(host.stream, Float32Array.of(0, 1, 2, 3));
     await using texture = await host.device.createTexture(array, { addressMode, coordinates: 'normalized', border: [9, 9, 9, 9] });
     expect(reds(await fetch(host, 'fetch2d', texture, [[-0.1, 0.5], [1.1, 0.5], [-0.2, 0.5], [1.2, 0.5]]))).toEqual(expected);
+  });
+
+  test.each(['u8', 'u16', 'i16'] as const)('linear filtering of %s gives the same bits on every device', async (name) => {
+    const dtype = { u8, u16, i16 }[name];
+    const [width, height, depth] = [5, 4, 3];
+    const values = new { u8: Uint8Array, u16: Uint16Array, i16: Int16Array }[name](width * height * depth * 4).map((_, i) => Math.imul(i + 1, 40503) >>> 3);
+    await using array = await host.device.allocArray(dtype, { width, height, depth, channels: 4 });
+    array.write(host.stream, values);
+    await using texture = await host.device.createTexture(array, { filter: 'linear', read: 'normalized' });
+    // Every third is an eighth of a texel, where products of weights lie in the middle between two.
+    const points = range(300).map((i) => [width, height, depth].map((n, axis) => {
+      const u = ((Math.imul(i + 1, 7919 * (axis + 1)) >>> 0) % 1009) / 1009 * (n + 1) - 0.5;
+      return Math.fround(i % 3 === 0 ? Math.round(u * 8) / 8 : u);
+    }));
+    const most = name === 'i16' ? 32767 : 65535;
+    const expected = points.flatMap((point) => {
+      const [x, y, z] = [width, height, depth].map((n, axis) => {
+        const place = Math.min(Math.max(point[axis]! - 0.5, 0), n - 1);
+        return { low: Math.floor(place), weight: Math.floor((place - Math.floor(place)) * 256 + 0.5), most: n - 1 };
+      }) as { low: number; weight: number; most: number }[];
+      return range(4).map((channel) => {
+        let sum = 0;
+        for (const dz of [0, 1]) {
+          const plane = dz === 1 ? z!.weight : 256 - z!.weight;
+          const right = (x!.weight * plane + 128) >> 8;
+          for (const dx of [0, 1]) {
+            const side = dx === 1 ? right : plane - right;
+            // Rounded away from the right upper corner, and from the left lower one.
+            const rounded = (side * (dx === 1 ? y!.weight : 256 - y!.weight) + 128) >> 8;
+            for (const dy of [0, 1]) {
+              const weight = dx === dy ? rounded : side - rounded;
+              const at = [x!.low + dx, y!.low + dy, z!.low + dz].map((i, axis) => Math.min(i, [x!, y!, z!][axis]!.most));
+              const texel = values[((at[2]! * height + at[1]!) * width + at[0]!) * 4 + channel]!;
+              sum += weight * (name === 'u8' ? texel * 257 : Math.max(texel, -most));
+            }
+          }
+        }
+        return Math.fround(Math.floor((sum + 128) / 256) / most);
+      });
+    });
+    expect(floatsOf(await fetch(host, 'fetch3d', texture, points))).toEqual(expected);
+  });
+
+  test('the border is a texel of the texture\'s format; of integers it has the low bits of the floats', async () => {
+    const border = async (dtype: DType<'u8' | 'i8' | 'i32' | 'f16'>, colour: readonly [number, number, number, number], read: 'element' | 'normalized'): Promise<Uint32Array> => {
+      await using array = await host.device.allocArray(dtype, { width: 2, height: 1, channels: 4 });
+      await using texture = await host.device.createTexture(array, { addressMode: 'border', border: colour, read });
+      return await fetch(host, dtype.kind === 'float' || read === 'normalized' ? 'fetch2d' : 'fetch2d_u32', texture, [[-5, 0.5]]);
+    };
+    type Narrow = DType<'u8' | 'i8' | 'i32' | 'f16'>;
+    expect([...(await border(u8 as Narrow, [0.3, 1, -0.3, 5e9], 'element'))]).toEqual([0x9a, 0, 0x9a, 0xf9]);
+    expect([...(await border(i8 as Narrow, [0.3, 1, -0.3, 0.1], 'element'))].map((word) => word | 0)).toEqual([-102, 0, -102, -51]);
+    expect([...(await border(i32 as Narrow, [1, -2.5, 0, 3], 'element'))]).toEqual([0x3f800000, 0xc0200000, 0, 0x40400000]);
+    expect(floatsOf(await border(u8 as Narrow, [0.3, 1.7, -2.5, NaN], 'normalized'))).toEqual([76 / 255, 1, 0, 0].map(Math.fround));
+    expect(floatsOf(await border(i8 as Narrow, [0.3, 1.7, -2.5, -0.3], 'normalized'))).toEqual([38 / 127, 1, -1, -38 / 127].map(Math.fround));
+    expect(floatsOf(await border(f16 as Narrow, [0.3, -70000, Infinity, 1e-9], 'element'))).toEqual([0.2998046875, -65504, Infinity, 0]);
   });
 
   test('bytes read as numbers of [0, 1] or [-1, 1], or as they are', async () => {

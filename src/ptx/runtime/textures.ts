@@ -1,5 +1,6 @@
-// Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels behind surfaces.
-// Weights of linear filtering have 8 fractional bits; the sum is computed in f64 and rounded once.
+// Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels behind surfaces. Where it
+// leaves something open they do what an H200 does, found by measurement: the weights of linear filtering are integers that
+// add up to 256, texels of 8 and 16 bits are filtered as integers of 16, and the border's colour becomes a texel.
 
 import { ACCESS } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
@@ -90,13 +91,82 @@ export const TEXTURE_FUNCTIONS = `
 
 ${channel('')}
 
+;; A channel of the border's colour, as a texel of the texture's format would have it. Where integers are read it is the low
+;; bits of the float; what lies in the middle between two, or little above it, goes down.
+(func $border (param $d i32) (param $x f32) (result i32) (local $format $h i32) (local $most f64) (local $v f64)
+  (local.set $format ${field(T.format)})
+  (if (i32.eqz (call $reads_float $d)) (then
+    (local.set $h (i32.reinterpret_f32 $x))
+    ${([[FORMAT.u8, '(i32.and $h 255)'], [FORMAT.s8, '(i32.shr_s (i32.shl $h 24) 24)'], [FORMAT.u16, '(i32.and $h 65535)'], [FORMAT.s16, '(i32.shr_s (i32.shl $h 16) 16)']] as const).map(([format, bits]) => `
+    (if ${eq('$format', format)} (then (local.set $h ${bits})))`).join('')}
+    (return $h)))
+  ;; Halves are cut off, and what is too large for one is the largest.
+  (if (i32.and ${eq('$format', FORMAT.half)} (f32.lt (f32.abs $x) ${Infinity}f)) (then
+    (local.set $h (call $f64_to_f16 (f64.promote_f32 (f32.abs $x))))
+    (if (f32.gt (call $f16_to_f32 $h) (f32.abs $x)) (then (local.set $h (i32.sub $h 1))))
+    (return (i32.or (i32.reinterpret_f32 (call $f16_to_f32 $h)) (i32.and (i32.reinterpret_f32 $x) 0x80000000)))))
+  (if (i32.ge_u $format ${FORMAT.half}) (then (return (i32.reinterpret_f32 $x))))
+  (if (f32.ne $x $x) (then (return 0)))
+  ${NARROW.map(([format, , most]) => `
+  (if ${eq('$format', format)} (then (local.set $most ${most}d)))`).join('')}
+  (local.set $v (f64.mul (f64.min (f64.promote_f32 (f32.abs $x)) 1d) $most))
+  (if (f32.lt $x 0f) (then
+    (if ${eq(`(i32.and $format ${FORMAT.s8})`, 0)} (then (return 0)))
+    (return (i32.reinterpret_f32 (f32.neg (f32.demote_f64 (f64.div (f64.ceil (f64.sub $v 0.525d)) $most)))))))
+  (i32.reinterpret_f32 (f32.demote_f64 (f64.div (f64.ceil (f64.sub $v 0.525d)) $most))))
+
+;; What a channel that is filtered linearly is an integer of, 0 where it is none: the one that reads as 1.
+(func $filter_most (param $d $c i32) (result f64) (local $format i32)
+  (local.set $format ${field(T.format)})
+  (if (i32.ge_u $format ${FORMAT.half}) (then (return 0d)))
+  (if ${eq('$format', FORMAT.s8)} (then (return 127d)))
+  (if ${eq('$format', FORMAT.s16)} (then (return 32767d)))
+  (if (i32.and (i32.ne (i32.and ${field(T.flags)} ${FLAG.srgb}) 0) (i32.and (i32.lt_u $c 3) ${eq('$format', FORMAT.u8)})) (then (return 0d)))
+  65535d)
+
+;; A texel as that integer, or as it reads.
+(func $filter_texel (param $x i32) (param $most f64) (result f64) (local $v f64)
+  (local.set $v (f64.promote_f32 (f32.reinterpret_i32 $x)))
+  (select (f64.nearest (f64.mul $v $most)) $v (f64.gt $most 0d)))
+
+;; The sum of texels, times 256, as it reads. Halves in the middle go up, those of floats away from zero.
+(func $filtered (param $d i32) (param $sum $most f64) (result i32)
+  (local.set $sum (f64.div $sum 256d))
+  (if (f64.eq $most 127d) (then
+    (local.set $sum (f64.div (f64.mul $sum 32767d) 127d))
+    (local.set $most 32767d)))
+  (if (f64.gt $most 0d) (then
+    (return (i32.reinterpret_f32 (f32.demote_f64 (f64.div (f64.floor (f64.add $sum 0.5d)) $most))))))
+  (if ${eq(field(T.format), FORMAT.half)} (then
+    (return (i32.reinterpret_f32 (call $f16_to_f32 (call $f64_to_f16 (f64.mul $sum ${1 + 2 ** -40}d)))))))
+  (i32.reinterpret_f32 (f32.demote_f64 (f64.mul $sum ${1 + 2 ** -40}d))))
+
+;; Where between texels, counted from the middle of the first. What is clamped lies on none but the last.
+(func $filter_place (param $s $axis $n $offset i32) (param $x f32) (result f64) (local $u f64) (local $mode i32)
+  (local.set $u (f64.sub (f64.add (call $coordinate $s $axis $n $x) (f64.convert_i32_s $offset)) 0.5d))
+  (local.set $mode (i32.load offset=${T.addressMode} (i32.add $s (i32.shl $axis 2))))
+  (if (i32.or ${eq('$mode', 1)} (i32.and (i32.ne $mode 3) (i32.eqz (i32.and ${field(T.flags, '$s')} ${FLAG.normalized})))) (then
+    (local.set $u (f64.max (f64.min $u (f64.convert_i32_s (i32.sub $n 1))) 0d))))
+  $u)
+(func $filter_weight (param $u f64) (result i32)
+  (i32.trunc_sat_f64_s (f64.floor (f64.add (f64.mul (f64.sub $u (f64.floor $u)) 256d) 0.5d))))
+
+;; The weight of a corner, in 256ths: split by z, then x, then y, and rounded each time.
+(func $corner_weight (param $corner $dims $ax $ay $az i32) (result i32) (local $w $x $y i32)
+  (local.set $w 256)
+  (if (i32.ge_u $dims 3) (then (local.set $w (select $az (i32.sub 256 $az) (i32.and $corner 4)))))
+  (local.set $x (i32.shr_u (i32.add (i32.mul $ax $w) 128) 8))
+  (local.set $w (select $x (i32.sub $w $x) (i32.and $corner 1)))
+  (if (i32.lt_u $dims 2) (then (return $w)))
+  (if (i32.eqz (i32.and $corner 1)) (then (local.set $ay (i32.sub 256 $ay))))
+  (local.set $y (i32.shr_u (i32.add (i32.mul $w $ay) 128) 8))
+  (select $y (i32.sub $w $y) (i32.ne (i32.and $corner 1) (i32.eqz (i32.and $corner 2)))))
+
 ;; As $channel, of a texel by its indices; -1 among them is the border.
-(func $texel (param $ctx $d $s $c $i $j $k i32) (result i32) (local $border f32)
+(func $texel (param $ctx $d $s $c $i $j $k i32) (result i32)
   (if (i32.lt_s (i32.or (i32.or $i $j) $k) 0) (then
     (if ${field(T.linear)} (then (return 0)))
-    (local.set $border (f32.load offset=${T.border} (i32.add $s (i32.shl $c 2))))
-    (if (call $reads_float $d) (then (return (i32.reinterpret_f32 $border))))
-    (return (i32.trunc_sat_f32_s $border))))
+    (return (call $border $d (f32.load offset=${T.border} (i32.add $s (i32.shl $c 2)))))))
   (call $channel $d (call $texel_address $ctx $d $i $j $k) $c))
 
 ;; A coordinate in texels: normalised ones are wrapped or mirrored and scaled. Those far outside come near enough for
@@ -148,39 +218,38 @@ ${channel('')}
 
 ;; tex with float coordinates, point or linear; \`ox\` to \`oz\` are offsets in texels.
 (func $tex_f32 (param $ctx $d $s $geometry $layer i32) (param $x $y $z f32) (param $ox $oy $oz i32) (result i32 i32 i32 i32)
-  (local ${AXES.map(axis => `$u${axis} $a${axis}`).join(' ')} $w f64) (local ${CHANNELS.map(c => `$r${c}`).join(' ')} f64)
-  (local $dims $corner $i $j $k $n i32)
+  (local ${AXES.map(axis => `$u${axis}`).join(' ')} $w f64) (local ${CHANNELS.map(c => `$r${c} $m${c}`).join(' ')} f64)
+  (local $dims $corner $i $j $k $n ${AXES.map(axis => `$a${axis}`).join(' ')} i32)
   (local.set $dims (i32.and $geometry 3))
-  (local.set $ux (call $coordinate $s 0 ${field(T.width)} $x))
-  (if (i32.ge_u $dims 2) (then (local.set $uy (call $coordinate $s 1 ${field(T.height)} $y))))
-  (if (i32.ge_u $dims 3) (then (local.set $uz (call $coordinate $s 2 ${field(T.depth)} $z))))
   (if (i32.eqz ${field(T.filter, '$s')}) (then
+    (local.set $ux (call $coordinate $s 0 ${field(T.width)} $x))
+    (if (i32.ge_u $dims 2) (then (local.set $uy (call $coordinate $s 1 ${field(T.height)} $y))))
+    (if (i32.ge_u $dims 3) (then (local.set $uz (call $coordinate $s 2 ${field(T.depth)} $z))))
     (local.set $i (call $index $s 0 (i32.add (i32.trunc_sat_f64_s (f64.floor $ux)) $ox) ${field(T.width)}))
     (if (i32.ge_u $dims 2) (then (local.set $j (call $index $s 1 (i32.add (i32.trunc_sat_f64_s (f64.floor $uy)) $oy) ${field(T.height)}))))
     (local.set $k (call $slice $d $s $geometry $layer (i32.add (i32.trunc_sat_f64_s (f64.floor $uz)) $oz)))
     ${CHANNELS.map(c => `(call $texel $ctx $d $s ${c} $i $j $k)`).join(' ')}
     (return)))
-  ${AXES.map(axis => `
-  (local.set $u${axis} (f64.sub $u${axis} 0.5d))
-  (local.set $a${axis} (f64.sub $u${axis} (f64.floor $u${axis})))
-  (local.set $a${axis} (f64.div (f64.floor (f64.add (f64.mul $a${axis} 256d) 0.5d)) 256d))
-  (local.set $u${axis} (f64.floor $u${axis}))`).join('')}
+  ${AXES.map((axis, index) => `
+  (if (i32.gt_u $dims ${index}) (then
+    (local.set $u${axis} (call $filter_place $s ${index} ${field([T.width, T.height, T.depth][index]!)} $o${axis} $${axis}))
+    (local.set $a${axis} (call $filter_weight $u${axis}))
+    (local.set $u${axis} (f64.floor $u${axis}))))`).join('')}
+  ${CHANNELS.map(c => `(local.set $m${c} (call $filter_most $d ${c}))`).join(' ')}
   (local.set $n (i32.shl 1 $dims))
   (loop $corners
-    (local.set $w (select $ax (f64.sub 1d $ax) (i32.and $corner 1)))
-    (if (i32.ge_u $dims 2) (then (local.set $w (f64.mul $w (select $ay (f64.sub 1d $ay) (i32.and $corner 2))))))
-    (if (i32.ge_u $dims 3) (then (local.set $w (f64.mul $w (select $az (f64.sub 1d $az) (i32.and $corner 4))))))
+    (local.set $w (f64.convert_i32_s (call $corner_weight $corner $dims $ax $ay $az)))
     (if (f64.gt $w 0d) (then
-      (local.set $i (call $index $s 0 (i32.add (i32.add (i32.trunc_sat_f64_s $ux) (i32.and $corner 1)) $ox) ${field(T.width)}))
+      (local.set $i (call $index $s 0 (i32.add (i32.trunc_sat_f64_s $ux) (i32.and $corner 1)) ${field(T.width)}))
       (if (i32.ge_u $dims 2) (then
-        (local.set $j (call $index $s 1 (i32.add (i32.add (i32.trunc_sat_f64_s $uy) (i32.shr_u (i32.and $corner 2) 1)) $oy) ${field(T.height)}))))
-      (local.set $k (call $slice $d $s $geometry $layer (i32.add (i32.add (i32.trunc_sat_f64_s $uz) (i32.shr_u $corner 2)) $oz)))
+        (local.set $j (call $index $s 1 (i32.add (i32.trunc_sat_f64_s $uy) (i32.shr_u (i32.and $corner 2) 1)) ${field(T.height)}))))
+      (local.set $k (call $slice $d $s $geometry $layer (i32.add (i32.trunc_sat_f64_s $uz) (i32.shr_u $corner 2))))
       ${CHANNELS.map(c => `${c ? `(if (i32.gt_u ${field(T.channels)} ${c}) (then ` : ''}(local.set $r${c} (f64.add $r${c} (f64.mul $w
-        (f64.promote_f32 (f32.reinterpret_i32 (call $texel $ctx $d $s ${c} $i $j $k))))))${c ? '))' : ''}`).join('\n      ')}))
+        (call $filter_texel (call $texel $ctx $d $s ${c} $i $j $k) $m${c}))))${c ? '))' : ''}`).join('\n      ')}))
     (local.set $corner (i32.add $corner 1))
     (br_if $corners (i32.lt_u $corner $n)))
   ;; Channels that are not there read as ever.
-  ${CHANNELS.map(c => `(select (i32.reinterpret_f32 (f32.demote_f64 $r${c})) (call $channel $d 0 ${c}) (i32.gt_u ${field(T.channels)} ${c}))`).join(' ')})
+  ${CHANNELS.map(c => `(select (call $filtered $d $r${c} $m${c}) (call $channel $d 0 ${c}) (i32.gt_u ${field(T.channels)} ${c}))`).join(' ')})
 
 ;; A direction picks the face of a cube, which is a layer, and a place on it.
 (func $tex_cube (param $ctx $d $s $geometry $layer i32) (param $x $y $z f32) (result i32 i32 i32 i32)

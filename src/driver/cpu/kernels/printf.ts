@@ -68,7 +68,10 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
       case 'd': case 'i': return integer(d, d.wide ? long() : BigInt(narrowSigned(word(), length)));
       case 'u': case 'o': case 'x': case 'X':
         return integer(d, d.wide ? BigInt.asUintN(64, long()) : BigInt(narrowUnsigned(word(), length)));
-      case 'p': return pad(d, '', `0x${BigInt.asUintN(64, long()).toString(16)}`, false);
+      case 'p': {
+        const pointer = BigInt.asUintN(64, long());
+        return pad(d, '', pointer === 0n ? '(nil)' : `0x${pointer.toString(16)}`, false);
+      }
       case 'c': return pad(d, '', String.fromCharCode(word() & 0xff), false);
       case 's': {
         const address = Number(BigInt.asUintN(32, long()));
