@@ -28,6 +28,8 @@ function post(message: FromThread): void {
 }
 
 function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): void {
+  // The last call: the workers are ended behind it.
+  if (message.name === 'closeContext') keepCode();
   try {
     post({ kind: 'reply', id: message.id, value: runProcedure(driver, message.name, message.args) });
   } catch (error) {
@@ -79,11 +81,7 @@ function runtimeThread(): void {
         const { message } = received;
         if (message.kind === 'peer') decoder.peers.add(message.start);
         else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
-        else {
-          // The last call: this thread is ended behind it.
-          if (message.name === 'closeContext') keepCode();
-          reply(driver, message);
-        }
+        else reply(driver, message);
       },
       output: () => nativeOutput(start.config.koffiPath),
       makeRoom: (step, stream, bytes) => {
