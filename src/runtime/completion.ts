@@ -74,7 +74,7 @@ export class CompletionSlot {
   seen: number;
   /** In the order of their values. */
   readonly waiters: Waiter[] = [];
-  /** How long the last wait took, milliseconds. */
+  /** How long the last wait took, milliseconds, of those that did not end at once. */
   took = 0;
   /** The last fence that was looked for in vain, and from when on, milliseconds. */
   vain: number;
@@ -236,7 +236,8 @@ export class Completion {
       return false;
     }
     slot.seen = seen;
-    slot.took = now - start;
+    // What else ends at once says nothing of what is waited for longer.
+    if (long) slot.took = now - start;
     this.owner = slot;
     this.ownerSeen = true;
     return true;
