@@ -5,7 +5,8 @@ import type { SourceText } from '../error.js';
 export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 'tex';
 
 export type Operand =
-  | { kind: 'name'; name: string; selector?: string; offset: number; at: number }
+  /** `element`: behind the name stands an index. Those are gone once a module has been read. */
+  | { kind: 'name'; name: string; selector?: string; offset: number; at: number; element?: { register: string | undefined; offset: number } }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
   | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; at: number }

@@ -35,6 +35,23 @@ function address(reader: TokenReader): Operand {
   return { kind: 'address', base, offset, extra, at };
 }
 
+function arrayElement(reader: TokenReader, name: string, at: number): Operand {
+  reader.expect('[');
+  let register: string | undefined;
+  let offset: number;
+  if (reader.kindAt(0) === TOKEN.word) {
+    register = reader.word('an index');
+    offset = addressOffset(reader);
+  } else {
+    const constant = reader.constant();
+    if (constant.kind !== 'integer') throw reader.error('expected an integer', constant.at);
+    offset = Number(BigInt.asIntN(64, constant.value));
+  }
+  reader.expect(']');
+  reader.hasElements = true;
+  return { kind: 'name', name, offset: 0, at, element: { register, offset } };
+}
+
 function sequence(reader: TokenReader, close: string, lists: boolean): Operand[] {
   const elements: Operand[] = [];
   if (reader.accept(close)) return elements;
@@ -62,6 +79,7 @@ function operand(reader: TokenReader, lists: boolean): Operand {
     }
     if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
       const name = reader.word('an operand');
+      if (reader.is('[')) return arrayElement(reader, name, at);
       const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
       const offset = addressOffset(reader);
       const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };

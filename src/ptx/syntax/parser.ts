@@ -4,6 +4,7 @@
 import { SourceText } from '../error.js';
 import { isScalarType } from '../scalar-types.js';
 import type { Initializer, Prototype, PtxFunction, PtxModule, Space, Statement, Variable } from './ast.js';
+import { resolveElements } from './array-elements.js';
 import { parseInstruction } from './instruction-parser.js';
 import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
@@ -33,6 +34,7 @@ class ModuleParser {
     while (reader.kindAt(0) !== TOKEN.end) this.item();
     if (!module.version) throw reader.error("the module has no '.version' directive", 0);
     if (!module.target) throw reader.error("the module has no '.target' directive", 0);
+    if (reader.hasElements) resolveElements(module);
     return module;
   }
 

@@ -20,6 +20,8 @@ export const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): n
   width === 64 ? new Float64Array(new BigUint64Array([bits]).buffer)[0]! : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
 
 export class TokenReader {
+  /** Whether an operand was an element of an array; see array-elements.ts. */
+  hasElements = false;
   readonly source: SourceText;
   private readonly tokens: Tokens;
   private index = 0;
