@@ -58,7 +58,7 @@ describe('an element of an array', () => {
     ['ld.global.u32 %v, nowhere[1];', "'nowhere' is no array"],
     ['ld.global.u32 %v, a[%f0];', "'%f0' is no index: an integer, or a register of 16, 32 or 64 bits"],
     ['ld.global.u32 %v, a[%unknown];', "'%unknown' is no index"],
-    ['ld.global.u32 %v, a[1.5];', 'expected an integer'],
+    ['ld.global.u32 %v, a[1.5];', 'expected an index'],
     ['ld.global.u32 %v, a[%t-1];', "write '+-' for '-'"],
     ['ld.global.u32 %v, [a[1]];', "expected ']'"],
     ['ld.global.u32 %v, a[1][2];', "';' after 'ld'"],

@@ -5,7 +5,7 @@ import type { Instruction, Operand } from './ast.js';
 import { TOKEN } from './lexer.js';
 import type { TokenReader } from './token-reader.js';
 
-function addressOffset(reader: TokenReader): number {
+function plusOffset(reader: TokenReader): number {
   // A constant expression behind a plus: `[a+-4]` is in the language, `[a-4]` is not.
   if (reader.is('-')) throw reader.error("an offset is added: write '+-' for '-', as in [%rd1+-4]");
   if (!reader.accept('+')) return 0;
@@ -14,19 +14,19 @@ function addressOffset(reader: TokenReader): number {
   return Number(BigInt.asIntN(64, constant.value));
 }
 
+/** What stands behind a bracket: a name and what is added to it, or a number alone. */
+function baseAndOffset(reader: TokenReader, wanted: string): { base: string | undefined; offset: bigint } {
+  if (reader.kindAt(0) === TOKEN.word) return { base: reader.word(wanted), offset: BigInt(plusOffset(reader)) };
+  const constant = reader.constant();
+  if (constant.kind !== 'integer') throw reader.error(`expected ${wanted}`, constant.at);
+  return { base: undefined, offset: constant.value };
+}
+
 function address(reader: TokenReader): Operand {
   const { at } = reader;
   reader.expect('[');
-  let base: string | undefined;
-  let offset = 0;
-  if (reader.kindAt(0) === TOKEN.word) {
-    base = reader.word('an address');
-    offset = addressOffset(reader);
-  } else {
-    const constant = reader.constant();
-    if (constant.kind !== 'integer') throw reader.error('expected an address', constant.at);
-    offset = Number(BigInt.asUintN(64, constant.value));
-  }
+  const { base, offset: constant } = baseAndOffset(reader, 'an address');
+  const offset = Number(base === undefined ? BigInt.asUintN(64, constant) : constant);
   const extra: Operand[] = [];
   while (reader.accept(',')) extra.push(operand(reader, false));
   reader.expect(']');
@@ -37,19 +37,10 @@ function address(reader: TokenReader): Operand {
 
 function arrayElement(reader: TokenReader, name: string, at: number): Operand {
   reader.expect('[');
-  let register: string | undefined;
-  let offset: number;
-  if (reader.kindAt(0) === TOKEN.word) {
-    register = reader.word('an index');
-    offset = addressOffset(reader);
-  } else {
-    const constant = reader.constant();
-    if (constant.kind !== 'integer') throw reader.error('expected an integer', constant.at);
-    offset = Number(BigInt.asIntN(64, constant.value));
-  }
+  const { base: register, offset } = baseAndOffset(reader, 'an index');
   reader.expect(']');
   reader.hasElements = true;
-  return { kind: 'name', name, offset: 0, at, element: { register, offset } };
+  return { kind: 'name', name, offset: 0, at, element: { register, offset: Number(BigInt.asIntN(64, offset)) } };
 }
 
 function sequence(reader: TokenReader, close: string, lists: boolean): Operand[] {
@@ -81,7 +72,7 @@ function operand(reader: TokenReader, lists: boolean): Operand {
       const name = reader.word('an operand');
       if (reader.is('[')) return arrayElement(reader, name, at);
       const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
-      const offset = addressOffset(reader);
+      const offset = plusOffset(reader);
       const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
       if (!reader.accept('|')) return first;
       return { kind: 'pair', first, second: operand(reader, false), at };
