@@ -9,6 +9,8 @@ import { parseInstruction } from './instruction-parser.js';
 import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
 
+/** More than any kernel asks for, and little enough that blocks with such shared memory still fit. */
+const LARGEST_ALIGNMENT = 65536;
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
 const TARGET_OPTIONS = new Set(['debug', 'texmode_unified', 'texmode_independent']);
 const VARIABLE_SPACES = new Set<string>(['global', 'const', 'shared', 'local', 'param', 'tex']);
@@ -185,7 +187,9 @@ class ModuleParser {
       const part = reader.dotted('a type');
       if (part === 'align') {
         const number = reader.count('an alignment');
-        if (number < 1 || number & (number - 1) || number > 4096) throw reader.error('alignment must be a power of two', at, 'semantic');
+        if (number < 1 || number & (number - 1) || number > LARGEST_ALIGNMENT) {
+          throw reader.error(`an alignment is a power of two, ${LARGEST_ALIGNMENT} at most`, at, 'semantic');
+        }
         // After .ptr the alignment is that of the memory pointed to.
         if (!pointer) align = number;
       } else if (part === 'ptr') {

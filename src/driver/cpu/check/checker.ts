@@ -425,9 +425,9 @@ export class Checker implements MemoryWatch {
 
   placed(allocation: Allocation, module: CpuModule): void {
     for (const { offset, size, space } of module.compiled.variables) {
-      this.shadow.set(allocation.address + offset, size, BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0));
+      this.shadow.set(module.dataAddress + offset, size, BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0));
     }
-    this.map.placed(allocation, module.compiled.variables);
+    this.map.placed(allocation, module);
   }
 
   freed(allocation: Allocation): void {

@@ -2,9 +2,10 @@
  * Finds what an address is in or next to: allocations of the host and of kernels, variables of modules, of shared
  * memory and of frames, and what was there before it was freed.
  */
-import type { CompiledModule, PlacedVariable } from '../../../ptx/index.js';
+import type { PlacedVariable } from '../../../ptx/index.js';
 import type { CheckMemory } from '../../check-report.js';
 import { hex } from '../failure.js';
+import type { CpuModule } from '../kernels/module.js';
 import type { Allocation, DeviceMemory } from '../memory/device-memory.js';
 import type { BlockWatch } from './block-watch.js';
 
@@ -42,8 +43,8 @@ export class MemoryMap {
     this.live.set(address, { address, bytes, space: 'global', ...(label === undefined ? {} : { label }) });
   }
 
-  placed({ address }: Allocation, variables: CompiledModule['variables']): void {
-    this.variables.set(address, variables.map(({ name, offset, size, space }) => ({ address: address + offset, bytes: size, space, label: name })));
+  placed({ address }: Allocation, { compiled, dataAddress }: CpuModule): void {
+    this.variables.set(address, compiled.variables.map(({ name, offset, size, space }) => ({ address: dataAddress + offset, bytes: size, space, label: name })));
   }
 
   /** Who allocated it, and by which operation. */

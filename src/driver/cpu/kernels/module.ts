@@ -9,6 +9,7 @@ import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { MachineServices } from '../machine.js';
+import { GRANULE } from '../memory/arena.js';
 import type { Allocation } from '../memory/device-memory.js';
 import type { RunBlock } from '../crew/worksite.js';
 import type { Compile } from './compile.js';
@@ -80,6 +81,8 @@ export class CpuModule implements CodeModule {
   readonly constBytes: number;
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
+  /** Where its variables begin; 0 where it has none. */
+  readonly dataAddress: number;
   private readonly exports: WebAssembly.Exports;
   private readonly functions = new Map<string, KernelFunction>();
 
@@ -92,17 +95,16 @@ export class CpuModule implements CodeModule {
     const [major = 0, minor = 0] = compiled.version.split('.').map(Number);
     this.ptxVersion = major * 10 + minor;
     this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
-    this.data = compiled.data.length === 0 ? undefined : this.placeData(call);
+    // Offsets are aligned as the variables want it, and so must their start be.
+    const align = Math.max(GRANULE, ...compiled.variables.map((variable) => variable.align));
+    this.data = compiled.data.length === 0 ? undefined : this.allocateData(call, align - GRANULE);
+    this.dataAddress = this.data === undefined ? 0 : Math.ceil(this.data.address / align) * align;
+    if (this.data !== undefined) this.placeData(this.data);
     const memory = context.memory.memory;
     const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataAddress | 0);
     this.exports = new WebAssembly.Instance(code.wasm, {
       env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports), ...context.checker?.imports() },
     }).exports;
-  }
-
-  /** Where its variables begin; 0 where it has none. */
-  get dataAddress(): number {
-    return this.data?.address ?? 0;
   }
 
   get hostImports(): readonly string[] {
@@ -113,14 +115,17 @@ export class CpuModule implements CodeModule {
     return this.compiled.kernels.map((kernel) => kernel.exportName);
   }
 
-  private placeData(call: string): Allocation {
+  private allocateData(call: string, slack: number): Allocation {
     const { compiled, context } = this;
-    const allocation = context.memory.allocate(compiled.data.length, 'module') ?? context.outOfMemory(call, compiled.data.length);
+    return context.memory.allocate(compiled.data.length + slack, 'module') ?? context.outOfMemory(call, compiled.data.length);
+  }
+
+  private placeData(allocation: Allocation): void {
+    const { compiled, context, dataAddress } = this;
     context.checker?.placed(allocation, this);
     const { bytes } = context.memory;
-    bytes.set(compiled.data, allocation.address);
-    relocate(new DataView(bytes.buffer), allocation.address, compiled.relocations);
-    return allocation;
+    bytes.set(compiled.data, dataAddress);
+    relocate(new DataView(bytes.buffer), dataAddress, compiled.relocations);
   }
 
   function(name: string): KernelFunction | undefined {
@@ -144,7 +149,7 @@ export class CpuModule implements CodeModule {
     const variable = this.compiled.variables.find((candidate) => candidate.name === name);
     return variable === undefined || this.data === undefined
       ? undefined
-      : { dptr: this.data.address + variable.offset, bytes: variable.size };
+      : { dptr: this.dataAddress + variable.offset, bytes: variable.size };
   }
 
   /** Its handles end now, its memory once queued kernels are past it. */
