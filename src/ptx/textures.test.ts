@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAULT, TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './index.js';
 import { Grid, kernelText } from './run-grid.test-support.js';
+import { weightsOf } from './texture-weights.test-support.js';
 
 interface Image {
   width: number;
@@ -120,20 +121,6 @@ function axis(coordinate: number, n: number, mode: number, normalized: boolean, 
   const place = how === CLAMP ? Math.min(Math.max(u - 0.5, 0), n - 1) : u - 0.5;
   const low = Math.floor(place);
   return { texels: [texel(low), texel(low + 1)], weight: Math.floor((place - low) * 256 + 0.5) };
-}
-
-const to256 = (product: number): number => Math.floor((product + 128) / 256);
-
-/** Weights by x, y and z: whole numbers, split by z, then x, then y. */
-function weightsOf([a, b, c]: readonly [number, number, number]): number[][][] {
-  const planes = [256 - c, c].map(plane => {
-    const right = to256(a * plane);
-    const left = plane - right;
-    const below = to256(left * (256 - b));
-    const above = to256(right * b);
-    return [[below, left - below], [right - above, above]];
-  });
-  return [0, 1].map(x => [0, 1].map(y => [0, 1].map(z => planes[z]![x]![y]!)));
 }
 
 function sample(image: Image, sampling: Sampling, dimensions: number, point: readonly number[], c: number): number {

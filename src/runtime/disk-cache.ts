@@ -20,7 +20,6 @@ const KEPT_SHARE = 0.9;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
 
-/** With the checksum a multiple of eight bytes: V8 11 takes its code only from where a word may lie. */
 const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;

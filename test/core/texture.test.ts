@@ -3,6 +3,7 @@ import { f16, f32, f64, i16, i32, i8, input, inout, u16, u32, u8 } from 'async-c
 import type { DType, Texture } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
+import { weightsOf } from '../../src/ptx/texture-weights.test-support.js';
 import { TEXELS } from './kernels/texels.js';
 import { failure, onDevice, range } from './test-device.js';
 import type { TestDevice } from './test-device.js';
@@ -74,28 +75,19 @@ onDevice('textures', (host) => {
       return Math.fround(i % 3 === 0 ? Math.round(u * 8) / 8 : u);
     }));
     const most = name === 'i16' ? 32767 : 65535;
+    interface Place { low: number; weight: number; most: number }
     const expected = points.flatMap((point) => {
       const [x, y, z] = [width, height, depth].map((n, axis) => {
         const place = Math.min(Math.max(point[axis]! - 0.5, 0), n - 1);
         return { low: Math.floor(place), weight: Math.floor((place - Math.floor(place)) * 256 + 0.5), most: n - 1 };
-      }) as { low: number; weight: number; most: number }[];
+      }) as [Place, Place, Place];
       return range(4).map((channel) => {
         let sum = 0;
-        for (const dz of [0, 1]) {
-          const plane = dz === 1 ? z!.weight : 256 - z!.weight;
-          const right = (x!.weight * plane + 128) >> 8;
-          for (const dx of [0, 1]) {
-            const side = dx === 1 ? right : plane - right;
-            // Rounded away from the right upper corner, and from the left lower one.
-            const rounded = (side * (dx === 1 ? y!.weight : 256 - y!.weight) + 128) >> 8;
-            for (const dy of [0, 1]) {
-              const weight = dx === dy ? rounded : side - rounded;
-              const at = [x!.low + dx, y!.low + dy, z!.low + dz].map((i, axis) => Math.min(i, [x!, y!, z!][axis]!.most));
-              const texel = values[((at[2]! * height + at[1]!) * width + at[0]!) * 4 + channel]!;
-              sum += weight * (name === 'u8' ? texel * 257 : Math.max(texel, -most));
-            }
-          }
-        }
+        weightsOf([x.weight, y.weight, z.weight]).forEach((ofX, dx) => ofX.forEach((ofY, dy) => ofY.forEach((weight, dz) => {
+          const [i, j, k] = [x.low + dx, y.low + dy, z.low + dz].map((at, axis) => Math.min(at, [x, y, z][axis]!.most)) as [number, number, number];
+          const texel = values[((k * height + j) * width + i) * 4 + channel]!;
+          sum += weight * (name === 'u8' ? texel * 257 : Math.max(texel, -most));
+        })));
         return Math.fround(Math.floor((sum + 128) / 256) / most);
       });
     });

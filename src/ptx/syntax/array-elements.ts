@@ -82,7 +82,7 @@ class Resolver {
       }
       const { name, at, element: { register, offset } } = operand;
       const variable = variableNamed(name, scope);
-      if (variable === undefined || variable.dimensions.length === 0) throw this.fail(`'${name}' is no array: an index stands behind the name of one`, at);
+      if (variable === undefined || variable.dimensions.length === 0) throw this.fail(`'${name}' is no array, which alone has elements: write [${name}+4] for what lies four bytes behind it`, at);
       const bytes = scalarType(variable.type).bits / 8 * variable.vector;
       if (register === undefined) {
         return isAddress ? { kind: 'address', base: name, offset: offset * bytes, extra: [], at } : { kind: 'name', name, offset: offset * bytes, at };

@@ -96,7 +96,7 @@ export class CpuModule implements CodeModule {
     this.ptxVersion = major * 10 + minor;
     this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
     // Offsets are aligned as the variables want it, and so must their start be.
-    const align = Math.max(GRANULE, ...compiled.variables.map((variable) => variable.align));
+    const align = compiled.variables.reduce((most, variable) => Math.max(most, variable.align), GRANULE);
     this.data = compiled.data.length === 0 ? undefined : this.allocateData(call, align - GRANULE);
     this.dataAddress = this.data === undefined ? 0 : Math.ceil(this.data.address / align) * align;
     if (this.data !== undefined) this.placeData(this.data);
