@@ -98,7 +98,12 @@ export class Pending<T = void> implements PromiseLike<T> {
     return signal === undefined ? wait.promise : abortable(wait.promise, signal, () => this.abandon(wait));
   }
 
-  /** Whether it is work of this stream. @internal */
+  /** Whether it gives something, which is there only at the end. @internal */
+  get gives(): boolean {
+    return this.lasting !== undefined;
+  }
+
+    /** Whether it is work of this stream. @internal */
   isOf(stream: Stream): boolean {
     return this.stream === stream;
   }

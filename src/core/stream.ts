@@ -339,7 +339,8 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    const event = this.shared.multi && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 ? this.nextEvent() : 0;
+    // The parts of an operation have one event for all of them.
+    const event = this.shared.multi && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 && this.runtime.held === undefined ? this.nextEvent() : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 
@@ -437,6 +438,28 @@ export class Stream implements Disposable {
     this.commit();
     from.loans.lend(event, { runtime: this.runtime, slot: this.slot, value }, giveBack);
     runtime.workUntilAnnounced(event, () => this.runtime.hasCrossed(this.slot, value));
+  }
+
+  /**
+   * An operation of several parts comes next: what was queued before it gets an event of its own, unless it is known to be
+   * over, so that whoever waits for it later does not wait for what comes now. @internal
+   */
+  separate(): void {
+    const { mark } = this;
+    if (!this.shared.multi || this.capturing !== undefined || (this.eventMarks[mark % EVENTS] ?? 0) >= mark || this.hasPassed(mark)) return;
+    this.recordAll();
+  }
+
+  /** Operations that are not known to be over. @internal */
+  get outstanding(): number {
+    return this.hasPassed(this.mark) ? 0 : this.mark - this.done;
+  }
+
+  /** Blocks until everything up to `mark` is over. @internal */
+  block(mark: number): void {
+    if (this.hasPassed(mark)) return;
+    this.runtime.completion.block(this.slot, this.fenceAt(mark, true), this.slot.index);
+    this.hasPassed(mark);
   }
 
   /** Records an event behind everything queued so far; returns the operation that it covers. */

@@ -56,6 +56,12 @@ const NEAR_AFTER_MS = 0.006;
 /** Of some 50 ns each. */
 const PAUSES = 20;
 
+/** A thread that blocks looks so many times between two looks for messages, and sleeps so long between looks in the end. */
+const LOOKS_PER_MESSAGE = 64;
+const BLOCKED_PAUSE_MS = 0.05;
+/** What nobody ever wakes. */
+const NOTHING = new Int32Array(new SharedArrayBuffer(4));
+
 interface Waiter {
   seq: number;
   /** When the wait began. */
@@ -317,10 +323,7 @@ export class Completion {
     }
     const lost = this.host.lost();
     if (lost !== undefined) return Promise.reject(lost);
-    const { slots } = this.shared;
-    const base = slot.index * SLOT_WORDS;
-    slots[base + SLOT_STREAM] = stream;
-    if (((seq - peek(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
+    this.tellAwaited(slot, seq, stream);
     let resolve!: () => void;
     let reject!: (reason: unknown) => void;
     const promise = new Promise<void>((yes, no) => {
@@ -335,6 +338,37 @@ export class Completion {
     if (!this.active.includes(slot)) this.active.push(slot);
     this.start();
     return promise;
+  }
+
+  /**
+   * As {@link wait}, but the thread stands still until then: nothing else happens in this program meanwhile, not even a
+   * transfer that is under way.
+   */
+  block(slot: CompletionSlot, seq: number, stream: number): void {
+    this.tellAwaited(slot, seq, stream);
+    const start = performance.now();
+    for (let turns = 0; !this.passed(slot, seq); turns++) {
+      if (this.host.turn !== undefined) {
+        this.host.turn();
+        continue;
+      }
+      const flushed = this.host.flush();
+      if (turns === 0 || !flushed) this.host.wake();
+      if (turns % LOOKS_PER_MESSAGE === 0) this.readMessages();
+      const lost = this.host.lost();
+      if (lost !== undefined) throw lost;
+      // The end of something short is looked for; past that the processor is better left to others.
+      if (flushed && performance.now() - start > HOT_MS) Atomics.wait(NOTHING, 0, 0, BLOCKED_PAUSE_MS);
+    }
+    this.readMessages();
+  }
+
+  /** Tells the runtime thread which fence is waited for: it looks after those that are overdue. */
+  private tellAwaited(slot: CompletionSlot, seq: number, stream: number): void {
+    const { slots } = this.shared;
+    const base = slot.index * SLOT_WORDS;
+    slots[base + SLOT_STREAM] = stream;
+    if (((seq - peek(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
   }
 
   /** Resolves when `test` holds; for what the decoder writes into the tables. */

@@ -30,6 +30,7 @@ import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
 import type { PeerStart } from './peers.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
+import { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
@@ -117,6 +118,8 @@ export class Runtime {
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
   private replyId = 0;
   private root = 0;
+  /** The operation that whatever is queued belongs to. */
+  held: HeldOperation | undefined;
   private lostError: CudaError | undefined;
   /** Whether the workers were ended, and whether some of what they began goes on. */
   private ended = false;
@@ -257,13 +260,30 @@ export class Runtime {
 
   /** A number for a new operation; every command carries the number of the operation that it belongs to. */
   nextRoot(): number {
+    if (this.held !== undefined) return this.held.root;
     this.root = (this.root + 1) & 0x7fffffff;
     return this.root;
   }
 
+  /** A new operation of several parts, for {@link hold}. */
+  newOperation(): HeldOperation {
+    const operation = new HeldOperation(this.nextRoot());
+    this.operations.set(operation.root, operation);
+    return operation;
+  }
+
+  /**
+   * What is queued from here on belongs to `operation`, up to the next call, with undefined. The first failure of one of its
+   * parts ends it: what is left of it is not carried out.
+   */
+  hold(operation: HeldOperation | undefined): void {
+    this.held = operation;
+  }
+
   /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
   name(root: number, subject: { toString(): string }, method?: string): void {
-    this.operations.set(root, subject, method);
+    if (this.held?.root === root) this.held.add(subject, method);
+    else this.operations.set(root, subject, method);
   }
 
   // Slots

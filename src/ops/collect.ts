@@ -1,0 +1,85 @@
+/** Several operations as one, in order on one stream. */
+import { Later, whenKnown } from './node.js';
+import type { Node, Submitted } from './node.js';
+import type { Run } from './run.js';
+
+export class Collected implements Node<unknown[]> {
+  readonly device: Node<unknown>['device'];
+  private readonly nodes: readonly Node<unknown>[];
+  private readonly name: string;
+
+  constructor(nodes: readonly Node<unknown>[], name: string) {
+    this.device = nodes.find((node) => node.device !== undefined)?.device;
+    this.nodes = nodes;
+    this.name = name;
+  }
+
+  submit(run: Run): Submitted<unknown[]> {
+    const { nodes } = this;
+    const values = new Array<unknown>(nodes.length);
+    let later = false;
+    for (let i = 0; i < nodes.length; i++) {
+      const value = nodes[i]!.submit(run);
+      values[i] = value;
+      later ||= value instanceof Later;
+    }
+    return later ? allKnown(values) : values;
+  }
+
+  describe(depth: number): string {
+    const shown = depth <= 0 ? '…' : this.nodes.slice(0, 4).map((node) => node.describe(depth - 1)).join(', ') + (this.nodes.length > 4 ? `, … (${this.nodes.length})` : '');
+    return `${this.name}(${shown})`;
+  }
+}
+
+/** The values once those that are to arrive have arrived. */
+export function allKnown(values: readonly unknown[]): Later<unknown[]> {
+  return new Later(Promise.all(values.map((value): unknown => (value instanceof Later ? value.promise : { value })))
+    .then((known) => known.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value))));
+}
+
+/** What `make` queues, and its value. */
+export class Made<T> implements Node<T> {
+  readonly device: Node<T>['device'];
+  private readonly make: (run: Run) => Submitted<T>;
+  private readonly name: string;
+
+  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>) {
+    this.device = device;
+    this.name = name;
+    this.make = make;
+  }
+
+  submit(run: Run): Submitted<T> {
+    const { make } = this;
+    return make(run);
+  }
+
+  describe(): string {
+    return this.name;
+  }
+}
+
+/** What is made of the values of other nodes. */
+export class Applied<T> implements Node<T> {
+  readonly device: Node<T>['device'];
+  private readonly inputs: Node<readonly unknown[]>;
+  private readonly name: string;
+  private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
+
+  constructor(inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>) {
+    this.device = device ?? inputs.device;
+    this.inputs = inputs;
+    this.name = name;
+    this.apply = apply;
+  }
+
+  submit(run: Run): Submitted<T> {
+    const { apply } = this;
+    return whenKnown(run, this.inputs.submit(run), (values) => apply(run, values));
+  }
+
+  describe(): string {
+    return this.name;
+  }
+}

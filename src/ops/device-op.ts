@@ -1,0 +1,349 @@
+/**
+ * DeviceOp: device work as a value. Making one queues nothing; it runs when it is awaited, and again whenever it is
+ * awaited again.
+ *
+ * What is chained, zipped or collected runs on one stream in the order in which it is written, with no event and no look
+ * at the host in between; callbacks are called while it is queued, with values that stand for memory the device has yet to
+ * write. Only what has to be known on the host ends such a segment: what `read()` gives, and what `orElse` and `ensure`
+ * look at.
+ */
+import { inspect } from 'node:util';
+
+import { CudaError, Stream } from '../core/index.js';
+import type { Device, WaitOptions } from '../core/index.js';
+import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
+import { AndThen, Mapped, Using } from './chain.js';
+import { used, watchUnused } from './development.js';
+import { Labelled } from './labelled.js';
+import type { Node } from './node.js';
+import { OnStream } from './on-stream.js';
+import { Ensured, Recovered } from './recover.js';
+import { Run, checkNotNested } from './run.js';
+import type { OpContext } from './run.js';
+import { Running } from './running.js';
+import { Scheduled } from './scheduled.js';
+import { checkPolicy, getDefaultDevice, policyOf, setDefaultDevice, SingleStream } from './scheduling.js';
+import type { SchedulingPolicy } from './scheduling.js';
+import { Part, Shared } from './shared.js';
+
+/** What an operation gives, where a value or an operation may stand. */
+export type Given<T> = T extends DeviceOp<infer V> ? V : T;
+
+/** A value, or an operation that gives it. */
+export type OrOp<T> = T | DeviceOp<T>;
+
+/** What a callback must not return: it would be waited for by nobody, or run by accident. */
+type Plain<U> = U extends PromiseLike<unknown> ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made' : U;
+
+export class DeviceOp<T> implements PromiseLike<T> {
+  /** @internal */
+  readonly node: Node<T>;
+  /** The node, as a part of another operation. */
+  private get part(): Node<T> {
+    used(this.node);
+    return this.node;
+  }
+
+  /** Times that it has been run by itself. */
+  private runs = 0;
+
+  /** @internal */
+  constructor(node: Node<T>) {
+    this.node = node;
+    watchUnused(this);
+  }
+
+  /** The device that it will run on unless told otherwise; undefined where it belongs to none, such as `value(1)`. */
+  get device(): Device | undefined {
+    return this.node.device;
+  }
+
+  // Composition
+
+  /**
+   * Then the operation that the callback makes of the value, behind it on the same stream. The callback is called while the
+   * whole is being queued: the value's memory is written by then as far as the device is concerned, not as far as the host
+   * is. It is called again by every run.
+   *
+   * @throws when run: CudaArgumentError where the callback returns no DeviceOp
+   */
+  andThen<U>(callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
+    checkCallback('andThen', callback);
+    return new DeviceOp(new AndThen(this.part, callback, nodeOfResult));
+  }
+
+  /** Another value made of this one on the host, while the work is being queued: it must not need what the device will write. */
+  map<U>(callback: (value: T) => Plain<U>): DeviceOp<U> {
+    checkCallback('map', callback);
+    return new DeviceOp(new Mapped<T, U>(this.part, (value) => plain('map', callback(value)) as U, 'map'));
+  }
+
+  /** Looks at the value while the work is being queued, and passes it on. */
+  tap(callback: (value: T) => void): DeviceOp<T> {
+    checkCallback('tap', callback);
+    return new DeviceOp(new Mapped<T, T>(this.part, (value) => {
+      plain('tap', callback(value));
+      return value;
+    }, 'tap'));
+  }
+
+  /** As {@link andThen}; the callback is given the stream as well, and may queue work of level 3 on it. */
+  withContext<U>(callback: (context: OpContext, value: T) => DeviceOp<U>): DeviceOp<U> {
+    checkCallback('withContext', callback);
+    return new DeviceOp(new AndThen<T, U, DeviceOp<U>>(this.part, (value, run) => callback(run, value), nodeOfResult));
+  }
+
+  /**
+   * As {@link andThen}, for a value that is needed no longer then: it is closed behind what the callback's operation has
+   * queued, in stream order. Without it memory of the steps between is freed by the garbage collector, with a warning.
+   */
+  use<U>(this: DeviceOp<T & Disposable>, callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
+    checkCallback('use', callback);
+    return new DeviceOp(new Using<T & Disposable, U, DeviceOp<U>>(this.part, callback, nodeOfResult));
+  }
+
+  /** The first of the values of an operation that gives several. */
+  first<A>(this: DeviceOp<readonly [A, ...unknown[]]>): DeviceOp<A> {
+    return new DeviceOp(new Mapped<readonly [A, ...unknown[]], A>(this.part, (values) => values[0], 'first'));
+  }
+
+  /** The last of the values of an operation that gives several. */
+  last<A>(this: DeviceOp<readonly [...unknown[], A]>): DeviceOp<A> {
+    return new DeviceOp(new Mapped<readonly [...unknown[], A], A>(this.part, (values) => values[values.length - 1] as A, 'last'));
+  }
+
+  /**
+   * One operation for each of so many values, in order. What gives them runs once, whichever of the operations runs first:
+   * they share it as by {@link shared}.
+   */
+  unzip<A extends readonly unknown[]>(this: DeviceOp<A>, ...count: number extends A['length'] ? [count: number] : [count?: A['length']]): { -readonly [K in keyof A]: DeviceOp<A[K]> } {
+    const shared = new Shared(this.part);
+    const [given] = count;
+    if (given !== undefined && (!Number.isInteger(given) || given < 0)) throw invalid('count', 'a whole number of values', given);
+    const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index));
+    if (given !== undefined) return Array.from({ length: given }, (_, index) => part(index)) as never;
+    // How many there are is known to the type checker only: as many as are taken.
+    return parts(part) as never;
+  }
+
+  /**
+   * An operation that runs once: the first run, of whichever operation it is part of, is that one run, and every other
+   * gets the same value, or fails with the same error. Other streams wait for it on the device.
+   */
+  shared(): DeviceOp<T> {
+    return this.node instanceof Shared ? this : new DeviceOp(new Shared(this.part));
+  }
+
+  /**
+   * Where this fails, what the callback makes of the error takes its place: an operation, or a value. To know whether it
+   * fails the host waits for the device at this point; then the rest goes on, on the same stream.
+   */
+  orElse<U = T>(callback: (error: unknown) => OrOp<U>): DeviceOp<T | U> {
+    checkCallback('orElse', callback);
+    return new DeviceOp(new Recovered<T, U>(this.part, callback, nodeOf));
+  }
+
+  /**
+   * When this is over, whether it failed or not, runs what the callback makes, on the same stream; then gives the value or
+   * fails as it did. As in {@link orElse} the host waits for the device at this point. An error of the callback's own
+   * operation takes the place of the first one, which becomes its cause.
+   */
+  ensure(callback: () => DeviceOp<unknown> | undefined | void): DeviceOp<T> {
+    checkCallback('ensure', callback);
+    return new DeviceOp(new Ensured<T>(this.part, callback, nodeOf));
+  }
+
+  /** Names it, for errors and traces. */
+  label(label: string): DeviceOp<T> {
+    checkString('label', label);
+    return new DeviceOp(new Labelled(this.part, label));
+  }
+
+  // Running
+
+  /**
+   * Runs it: queues all of it now, on the stream that the device's policy gives, and resolves when the device is done.
+   * This is what `await` calls.
+   */
+  then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.run().then(onFulfilled, onRejected);
+  }
+
+  /** As {@link then}, for the failure only. */
+  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.run().catch(onRejected);
+  }
+
+  /** As {@link then}, for the end either way. */
+  finally(onFinally?: (() => void) | null): Promise<T> {
+    return this.run().finally(onFinally);
+  }
+
+  /**
+   * Runs it, as awaiting does, with options.
+   *
+   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, and
+   * the work goes on
+   */
+  run(options: WaitOptions = {}): Promise<T> {
+    checkOptions('options', options, ['signal']);
+    const { signal } = options;
+    checkSignal(signal);
+    try {
+      if (signal?.aborted === true) throw signal.reason;
+      return this.begin(undefined, 'queue').wait(options);
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown, which may be the signal's reason
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * Chooses the stream now, and runs it there when that is awaited, once.
+   *
+   * @param policy default: the device's own
+   */
+  schedule(policy?: SchedulingPolicy): Scheduled<T> {
+    if (policy !== undefined) checkPolicy(policy);
+    const { stream, policy: chosen } = this.placeFor(policy);
+    return new Scheduled<T>(stream, () => this.begin(new SingleStream(stream), 'queue', chosen));
+  }
+
+  /** Queues it on the stream now; what it returns is awaited for the end, and has the value before that. */
+  runOn(stream: Stream): Running<T> {
+    checkStream(stream);
+    return this.begin(new SingleStream(stream), 'queue', policyOf(stream.device));
+  }
+
+  /**
+   * Runs it and blocks this thread until the device is done: nothing else happens in the program meanwhile. For scripts and
+   * tests; a server awaits.
+   */
+  sync(): T {
+    return this.begin(undefined, 'block').result();
+  }
+
+  /** As {@link sync}, on a stream of the caller's choice. */
+  syncOn(stream: Stream): T {
+    checkStream(stream);
+    return this.begin(new SingleStream(stream), 'block', policyOf(stream.device)).result();
+  }
+
+  /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */
+  on(stream: Stream): DeviceOp<T> {
+    checkStream(stream);
+    return new DeviceOp(new OnStream(this.part, stream));
+  }
+
+  private placeFor(policy: SchedulingPolicy | undefined): { stream: Stream; policy: SchedulingPolicy } {
+    checkNotNested('An operation was run');
+    const device = this.node.device ?? getDefaultDevice();
+    if (policy === undefined && device === undefined) {
+      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the operation belongs to no device: run it on a stream with runOn(stream), or call setDefaultDevice(device).');
+    }
+    const chosen = policy ?? policyOf(device!);
+    const stream = chosen.nextStream();
+    if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);
+    return { stream, policy: chosen };
+  }
+
+  /** `forks`: where branches that run in parallel take their streams from. */
+  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy): Running<T> {
+    const { stream, policy: chosen } = this.placeFor(policy);
+    if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
+    this.runs++;
+    used(this.node);
+    const run = new Run(stream.device, stream, forks ?? chosen, mode);
+    return new Running(run, run.resume(() => this.node.submit(run)));
+  }
+
+  toString(): string {
+    return `DeviceOp ${this.node.describe(2)}`;
+  }
+
+  /** Kind, what it is made of, device, and how often it ran by itself. */
+  [inspect.custom](): string {
+    const device = this.node.device;
+    const ran = this.runs === 0 ? 'not run yet' : `run ${this.runs === 1 ? 'once' : `${this.runs} times`}`;
+    return `${this.toString()}${device === undefined ? '' : ` on ${device.kind}:${device.ordinal}`}, ${ran}`;
+  }
+}
+
+/** The node of a value or an operation. */
+export function nodeOf<T>(value: OrOp<T>): Node<T> {
+  if (!(value instanceof DeviceOp)) return new Ready(value);
+  used(value.node);
+  return (value as DeviceOp<T>).node;
+}
+
+/** The node of what a callback of andThen returned. */
+export function nodeOfResult<U>(result: DeviceOp<U>): Node<U> {
+  if (result instanceof DeviceOp) {
+    used(result.node);
+    return result.node;
+  }
+  const fix = isThenable(result)
+    ? 'The callback is called while the work is being queued, and nothing is waited for: make it a synchronous function that returns a DeviceOp.'
+    : 'To return a value use map(…), or wrap it in value(…).';
+  if (isThenable(result)) (result as PromiseLike<unknown>).then(undefined, ignore);
+  throw invalid('andThen(callback)', 'a callback that returns a DeviceOp', result, fix);
+}
+
+function plain<U>(method: string, result: U): U {
+  if (result instanceof DeviceOp) throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'To go on with an operation use andThen(…).');
+  if (isThenable(result)) {
+    (result as PromiseLike<unknown>).then(undefined, ignore);
+    throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'Callbacks are synchronous: the work is being queued, and nothing is waited for.');
+  }
+  return result;
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}
+
+function checkCallback(method: string, callback: unknown): void {
+  if (typeof callback !== 'function') throw invalid(`${method}(callback)`, 'a function', callback);
+}
+
+function checkStream(stream: unknown): asserts stream is Stream {
+  if (!(stream instanceof Stream)) throw invalid('stream', 'a Stream', stream);
+  stream.check();
+}
+
+/** As many operations as are destructured. */
+function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] {
+  const made: DeviceOp<unknown>[] = [];
+  const at = (index: number): DeviceOp<unknown> => (made[index] ??= part(index));
+  return new Proxy(made, {
+    get(target, key, receiver): unknown {
+      if (key === Symbol.iterator) return function* every(): Generator<DeviceOp<unknown>> { for (let index = 0; ; index++) yield at(index); };
+      return typeof key === 'string' && /^\d+$/.test(key) ? at(Number(key)) : Reflect.get(target, key, receiver);
+    },
+  });
+}
+
+/** A value that is there already. */
+export class Ready<T> implements Node<T> {
+  readonly device = undefined;
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  submit(): T {
+    return this.value;
+  }
+
+  describe(): string {
+    return 'value';
+  }
+}
+
+function ignore(): void {
+  // The error says what is wrong; how the promise ends is beside the point.
+}

@@ -1,0 +1,15 @@
+/**
+ * Lazy operations: device work as values that are composed, and run when they are awaited.
+ *
+ * @packageDocumentation
+ */
+export { DeviceOp } from './device-op.js';
+export type { Given, OrOp } from './device-op.js';
+export { all, empty, enqueue, parallel, value, withContext, zip } from './make.js';
+export type { GivenAll } from './make.js';
+export type { OpContext } from './run.js';
+export { Running } from './running.js';
+export { Scheduled } from './scheduled.js';
+export { LeastLoaded, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';
+export type { PriorityName, SchedulingPolicy } from './scheduling.js';
+export { setDevelopmentMode } from './development.js';

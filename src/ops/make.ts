@@ -1,0 +1,74 @@
+/** Functions that make operations of values, callbacks and other operations. */
+import { Pending } from '../core/index.js';
+import type { Device } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { Collected, Made } from './collect.js';
+import { DeviceOp, Ready, nodeOf, nodeOfResult } from './device-op.js';
+import type { Given } from './device-op.js';
+import { Later } from './node.js';
+import type { Submitted } from './node.js';
+import { Parallel } from './parallel.js';
+import type { OpContext, Run } from './run.js';
+
+/** What each of a list of values and operations gives. */
+export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]: Given<A[K]> };
+
+/** A value as an operation: it is there at once. */
+export function value<T>(given: T): DeviceOp<T> {
+  if (given instanceof DeviceOp) throw invalid('given', 'a value', given, 'It is an operation already.');
+  return new DeviceOp(new Ready(given));
+}
+
+/** An operation that queues nothing and gives what `make` returns when it is run, or nothing. */
+export function empty(): DeviceOp<void>;
+export function empty<T>(make: () => T): DeviceOp<T>;
+export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> {
+  if (typeof make !== 'function') throw invalid('make', 'a function', make);
+  return new DeviceOp(new Made(undefined, 'empty', make));
+}
+
+/** The operation that `make` returns when it is run, with the stream in hand: it may queue work of level 3 on it. */
+export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device?: Device): DeviceOp<T> {
+  if (typeof make !== 'function') throw invalid('make', 'a function that returns a DeviceOp', make);
+  return new DeviceOp(new Made<T>(device, 'withContext', (run) => nodeOfResult(make(run)).submit(run)));
+}
+
+/**
+ * Work of level 3 as an operation: `queue` is called when it is run, and queues on `context.stream`. Where it returns a
+ * Pending, `buffer.read(stream)` for one, the operation gives what that resolves to.
+ */
+export function enqueue<T>(device: Device | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
+  if (typeof queue !== 'function') throw invalid('queue', 'a function that queues work on context.stream', queue);
+  return new DeviceOp(new Made<T>(device, 'enqueue', (run) => arrival(run, queue(run))));
+}
+
+/** What a Pending will give, as a node's value. */
+export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
+  if (!(given instanceof Pending)) return given;
+  if (!given.gives) return undefined as T;
+  run.checkNotRecording('a value of the host', 'read it after graph.launch()');
+  return new Later(given.then());
+}
+
+/**
+ * Several operations as one that gives all their values, one after the other on one stream, in the order in which they are
+ * written. What is no operation counts as its own value. The first error ends it; later ones are not begun.
+ */
+export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
+  return new DeviceOp(new Collected(ops.map(nodeOf), 'zip')) as unknown as DeviceOp<GivenAll<A>>;
+}
+
+/** As {@link zip}, of a list whose length is not known beforehand. */
+export function all<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
+  if (typeof (ops as Partial<Iterable<T>> | null | undefined)?.[Symbol.iterator] !== 'function') throw invalid('ops', 'a list of operations', ops);
+  return new DeviceOp(new Collected([...ops].map((op) => nodeOf<unknown>(op)), 'all')) as unknown as DeviceOp<Given<T>[]>;
+}
+
+/**
+ * As {@link zip}, but the operations may run at the same time: each has a stream of its own, as far as the policy has some.
+ * The streams fork from the one of the run and join it again on the device; the host waits for nothing. In a graph they are
+ * branches. Where an error is thrown later branches are not begun.
+ */
+export function parallel<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
+  return new DeviceOp(new Parallel(ops.map(nodeOf))) as unknown as DeviceOp<GivenAll<A>>;
+}

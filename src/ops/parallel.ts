@@ -1,0 +1,68 @@
+/** Branches that run beside one another: on streams of their own, which fork and join on the device. */
+import type { Stream } from '../core/index.js';
+import { allKnown } from './collect.js';
+import { Later } from './node.js';
+import type { Node, Submitted } from './node.js';
+import type { Run } from './run.js';
+
+/** Times that a policy is asked for a stream that no other branch has. */
+const TRIES = 8;
+
+export class Parallel implements Node<unknown[]> {
+  readonly device: Node<unknown>['device'];
+  private readonly branches: readonly Node<unknown>[];
+
+  constructor(branches: readonly Node<unknown>[]) {
+    this.device = branches.find((branch) => branch.device !== undefined)?.device;
+    this.branches = branches;
+  }
+
+  submit(run: Run): Submitted<unknown[]> {
+    const { branches } = this;
+    const origin = run.stream;
+    const streams = branches.map(() => origin);
+    const taken = new Set<Stream>([origin]);
+    // The first branch stays where the run is.
+    for (let i = 1; i < branches.length; i++) streams[i] = another(run, taken);
+    // All begin at the same place: what the first one queues is not waited for by the others.
+    const forked = new Set(streams.slice(1).filter((stream) => stream !== origin));
+    for (const stream of forked) stream.wait(origin);
+    const values: Submitted<unknown>[] = [];
+    let later = false;
+    try {
+      branches.forEach((branch, i) => {
+        run.stream = streams[i]!;
+        const value = branch.submit(run);
+        values.push(value);
+        later ||= value instanceof Later;
+      });
+    } finally {
+      run.stream = origin;
+      // Also where a branch threw: what the others have queued is behind nothing else.
+      for (const stream of forked) origin.wait(stream);
+    }
+    if (!later) return values;
+    return new Later(allKnown(values).promise.then((known) => {
+      // What a branch queued once it knew its value.
+      run.resume(() => { for (const stream of forked) origin.wait(stream); });
+      return known;
+    }));
+  }
+
+  describe(depth: number): string {
+    return `parallel(${depth <= 0 ? '…' : this.branches.map((branch) => branch.describe(depth - 1)).join(', ')})`;
+  }
+}
+
+/** A stream that no branch has yet, as long as the policy has one; else one that several share. */
+function another(run: Run, taken: Set<Stream>): Stream {
+  let stream = run.stream;
+  for (let i = 0; i < TRIES; i++) {
+    stream = run.policy.nextStream();
+    if (stream.device !== run.device) continue;
+    if (!taken.has(stream)) break;
+  }
+  taken.add(stream);
+  return stream;
+}
+

@@ -1,0 +1,150 @@
+/**
+ * One run of an operation: on which stream it queues, and which of the library's operation numbers its commands carry.
+ *
+ * Everything that a run queues is one operation to the runtime thread: its first failure ends it, and later parts of it
+ * are not carried out. While a run queues, no other can begin on this thread: a callback that ran another operation to its
+ * end could see, or overtake, work of its own.
+ */
+import { CudaError } from '../core/index.js';
+import type { Device, Pending, Stream } from '../core/index.js';
+import { Operation } from '../core/operation.js';
+import { Later } from './node.js';
+import type { Submitted } from './node.js';
+import type { SchedulingPolicy } from './scheduling.js';
+
+/**
+ * `queue`: values arrive when the device has come to them. `block`: the thread waits for them. `record`: the work is
+ * recorded as a graph, so that nothing arrives.
+ */
+export type RunMode = 'queue' | 'block' | 'record';
+
+/** What callbacks are given that queue work themselves. */
+export interface OpContext {
+  readonly device: Device;
+  /** The stream that the operation runs on. What is queued on it in the callback is part of the operation. */
+  readonly stream: Stream;
+  /** Whether the work is recorded as a graph instead of running. */
+  readonly recording: boolean;
+}
+
+/** The run that is queueing at this moment. */
+let current: Run | undefined;
+
+/** Throws where another operation is queueing: the caller would run inside of it. */
+export function checkNotNested(what: string): void {
+  if (current === undefined) return;
+  throw new CudaError(
+    'ERR_CUDA_NESTED',
+    `${what} inside of a callback of another operation, which is being queued: its values are not there yet, and the two could not be told apart. ` +
+      'Return the operation from andThen(…) instead, or run it before or after.',
+  );
+}
+
+export class Run implements OpContext {
+  readonly device: Device;
+  /** Another one inside of a branch that runs beside others. */
+  stream: Stream;
+  readonly policy: SchedulingPolicy;
+  readonly mode: RunMode;
+  /** What was allocated while it was recorded: the graph's own. */
+  readonly owned: Disposable[] = [];
+  /** Results of operations that are run once, in a run that is recorded. */
+  readonly remembered = new Map<object, unknown>();
+  /** Other runs that this one builds on. */
+  private readonly others: Promise<void>[] = [];
+  private operation: Operation | undefined;
+  /** How far its stream was when the operation began. */
+  private start = 0;
+
+  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode) {
+    this.device = device;
+    this.stream = stream;
+    this.policy = policy;
+    this.mode = mode;
+  }
+
+  get recording(): boolean {
+    return this.mode === 'record';
+  }
+
+  /** The stream on which memory is allocated: in its order, or, where the run is recorded, beside it. */
+  get allocator(): Stream {
+    return this.recording && this.device.stream.captureScope === undefined ? this.device.stream : this.stream;
+  }
+
+  /** Queues something, as a part of this run. */
+  resume<T>(queue: () => T): T {
+    checkNotNested('An operation was run');
+    // What is recorded belongs to the capture.
+    if (!this.recording && this.operation === undefined) this.renew();
+    current = this;
+    try {
+      return this.operation === undefined ? queue() : this.operation.hold(queue);
+    } finally {
+      current = undefined;
+    }
+  }
+
+  /** What the work so far is part of ends here: what `queue` queues fails or succeeds by itself. */
+  restart<T>(queue: () => T): T {
+    this.others.length = 0;
+    this.operation = undefined;
+    if (current !== this) return this.resume(queue);
+    // This thread has blocked in the middle of the run.
+    this.renew().take();
+    return queue();
+  }
+
+  private renew(): Operation {
+    this.operation = new Operation(this.stream);
+    this.start = this.stream.mark;
+    return this.operation;
+  }
+
+  /** Names what is being queued, for errors. */
+  label(label: string): void {
+    this.operation?.label(label);
+  }
+
+  /** The value is there for other runs when this promise resolves; this one fails where it rejects. */
+  dependOn(other: Promise<void>): void {
+    other.catch(ignore);
+    this.others.push(other);
+  }
+
+  /** The value, once whatever this run has queued is over. */
+  ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
+    if (value instanceof Later) return value.promise.then((known) => this.over(claim).then(() => known));
+    return this.over(claim).then(() => value);
+  }
+
+  /** Resolves when whatever this run has queued so far is over; rejects with its failure. */
+  over(claim: (pending: Pending) => Promise<void> = (pending) => pending.then()): Promise<void> {
+    const { operation, others, stream } = this;
+    // Nothing to wait for where nothing was queued.
+    const over = operation === undefined || stream.mark === this.start ? DONE : claim(operation.pending(stream));
+    return others.length === 0 ? over : Promise.all([over, ...others]).then(ignore);
+  }
+
+  /** Waits on this thread until whatever was queued is over. */
+  block(): void {
+    const { operation, stream } = this;
+    if (operation !== undefined && stream.mark !== this.start) operation.block(stream);
+  }
+
+  /** What is known or will be, as a promise. */
+  settled<T>(value: Submitted<T>): T | Promise<T> {
+    return value instanceof Later ? value.promise : value;
+  }
+
+  /** Refuses what a recorded run cannot have. */
+  checkNotRecording(what: string, fix: string): void {
+    if (this.recording) throw new CudaError('ERR_CUDA_CAPTURE', `${what} cannot be recorded in a graph: ${fix}.`);
+  }
+}
+
+const DONE: Promise<void> = Promise.resolve();
+
+function ignore(): void {
+  // Told through the promise that waits for all of them.
+}

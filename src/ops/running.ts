@@ -1,0 +1,82 @@
+/** A run whose work has been queued. */
+import { CudaError } from '../core/index.js';
+import type { Pending, WaitOptions } from '../core/index.js';
+import { Later } from './node.js';
+import type { Submitted } from './node.js';
+import type { Run } from './run.js';
+
+/** An operation under way, made by {@link DeviceOp.runOn}. Awaiting it waits for the device; it runs once, whoever awaits it. */
+export class Running<T> implements PromiseLike<T> {
+  private readonly run: Run;
+  private readonly outcome: Submitted<T>;
+  private promise: Promise<T> | undefined;
+
+  /** @internal */
+  constructor(run: Run, outcome: Submitted<T>) {
+    this.run = run;
+    this.outcome = outcome;
+    // What arrives later is waited for by something already, and its failure is somebody's only if this is awaited.
+    if (outcome instanceof Later) this.end().catch(ignore);
+  }
+
+  /**
+   * What was queued will give this: memory that the device may still be writing.
+   *
+   * @throws CudaError where the value is one of the host, which is not there before the end
+   */
+  get value(): T {
+    if (this.outcome instanceof Later) {
+      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the value is read back from the device and not there yet: await the operation.');
+    }
+    return this.outcome;
+  }
+
+  then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.end().then(onFulfilled, onRejected);
+  }
+
+  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.end().catch(onRejected);
+  }
+
+  finally(onFinally?: (() => void) | null): Promise<T> {
+    return this.end().finally(onFinally);
+  }
+
+  /** As awaiting, with options. Where the signal aborts, the wait ends and the work goes on. */
+  wait(options: WaitOptions = {}): Promise<T> {
+    const { signal } = options;
+    if (signal === undefined) return this.end();
+    return abortable(this.run, this.outcome, options);
+  }
+
+  /** The value at the end of a run that blocks. @internal */
+  result(): T {
+    this.run.block();
+    return this.value;
+  }
+
+  private end(): Promise<T> {
+    return (this.promise ??= this.run.ended(this.outcome));
+  }
+}
+
+function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions): Promise<T> {
+  if (!(outcome instanceof Later)) return run.ended(outcome, (pending: Pending) => pending.wait(options));
+  const signal = options.signal!;
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as a user gave it
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    run.ended(outcome).then(resolve, reject).finally(() => { signal.removeEventListener('abort', abort); });
+  });
+}
+
+function ignore(): void {
+  // Told to whoever awaits it.
+}

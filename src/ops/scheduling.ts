@@ -1,0 +1,162 @@
+/**
+ * Which stream an operation runs on. Operations of one run share a stream and so are in order; two runs that a policy
+ * puts on different streams may overlap, in whatever order, but for memory that both use: what writes it and what uses it
+ * next are ordered on the device, whatever their streams.
+ */
+import { checkInteger, invalid } from '../core/arguments.js';
+import { Device, Stream } from '../core/index.js';
+
+/** Chooses streams, all of one device. */
+export interface SchedulingPolicy {
+  /** The stream that the next run goes to. */
+  nextStream(): Stream;
+}
+
+/** Streams of a round robin that nobody sized. */
+export const DEFAULT_STREAMS = 4;
+const MOST_STREAMS = 64;
+
+/** Streams that are made when they are first needed. */
+class LazyStreams {
+  readonly device: Device;
+  readonly count: number;
+  private readonly priority: number;
+  private readonly streams: (Stream | undefined)[] = [];
+
+  constructor(device: Device, count: number, priority: number) {
+    if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+    checkInteger('count', count, 1, MOST_STREAMS, 'streams');
+    this.device = device;
+    this.count = count;
+    this.priority = priority;
+  }
+
+  at(index: number): Stream {
+    const stream = this.streams[index];
+    if (stream?.isClosed === false) return stream;
+    return (this.streams[index] = this.device.createStream({ priority: this.priority }));
+  }
+
+  /** The stream of the index, if it was ever needed. */
+  made(index: number): Stream | undefined {
+    const stream = this.streams[index];
+    return stream?.isClosed === false ? stream : undefined;
+  }
+}
+
+/** Each run goes to the next of so many streams (4 where not told). The default: independent runs overlap for nothing. */
+export class RoundRobin implements SchedulingPolicy {
+  private readonly streams: LazyStreams;
+  private next = 0;
+
+  /** @param priority as {@link Device.createStream} takes it */
+  constructor(device: Device, count = DEFAULT_STREAMS, priority = 0) {
+    this.streams = new LazyStreams(device, count, priority);
+  }
+
+  nextStream(): Stream {
+    const stream = this.streams.at(this.next);
+    this.next = (this.next + 1) % this.streams.count;
+    return stream;
+  }
+}
+
+/** All runs go to one stream, so all are in order. */
+export class SingleStream implements SchedulingPolicy {
+  readonly stream: Stream;
+
+  /** @param on a stream, or a device: its own `device.stream` then */
+  constructor(on: Device | Stream) {
+    if (!(on instanceof Device) && !(on instanceof Stream)) throw invalid('on', 'a Device or a Stream', on);
+    this.stream = on instanceof Device ? on.stream : on;
+  }
+
+  nextStream(): Stream {
+    return this.stream;
+  }
+}
+
+/** Each run goes to the stream with the fewest operations that are not known to be over; an idle one is known to be best. */
+export class LeastLoaded implements SchedulingPolicy {
+  private readonly streams: LazyStreams;
+
+  constructor(device: Device, count = DEFAULT_STREAMS, priority = 0) {
+    this.streams = new LazyStreams(device, count, priority);
+  }
+
+  nextStream(): Stream {
+    const { streams } = this;
+    let best: Stream | undefined;
+    let least = Infinity;
+    for (let index = 0; index < streams.count; index++) {
+      const stream = streams.made(index);
+      if (stream === undefined) return streams.at(index);
+      const load = stream.outstanding;
+      if (load === 0) return stream;
+      if (load < least) {
+        best = stream;
+        least = load;
+      }
+    }
+    return best!;
+  }
+}
+
+/** Names of priorities, for {@link byPriority}. */
+export type PriorityName = 'high' | 'normal' | 'low';
+
+/**
+ * Policies whose streams differ in priority: blocks of a stream of higher priority start before those of others that wait.
+ * `byPriority(device).high` and so on; how many levels there are is the device's affair (`device.streamPriorities`).
+ * cuStreamCreateWithPriority
+ */
+export function byPriority(device: Device, count = DEFAULT_STREAMS): Readonly<Record<PriorityName, SchedulingPolicy>> {
+  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+  const { least, greatest } = device.streamPriorities;
+  const normal = Math.max(greatest, Math.min(least, Math.trunc((least + greatest) / 2)));
+  return {
+    high: new RoundRobin(device, count, greatest),
+    normal: new RoundRobin(device, count, normal),
+    low: new RoundRobin(device, count, least),
+  };
+}
+
+const policies = new WeakMap<Device, SchedulingPolicy>();
+
+/** The policy of operations that were given none: a round robin over four streams unless {@link setPolicy} said otherwise. */
+export function policyOf(device: Device): SchedulingPolicy {
+  let policy = policies.get(device);
+  if (policy === undefined) {
+    policy = new RoundRobin(device);
+    policies.set(device, policy);
+  }
+  return policy;
+}
+
+/** Sets the policy of operations of a device that are given none; `undefined` brings back the round robin. */
+export function setPolicy(device: Device, policy: SchedulingPolicy | undefined): void {
+  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+  if (policy === undefined) policies.delete(device);
+  else {
+    checkPolicy(policy);
+    policies.set(device, policy);
+  }
+}
+
+export function checkPolicy(policy: unknown): asserts policy is SchedulingPolicy {
+  if (typeof (policy as Partial<SchedulingPolicy> | null | undefined)?.nextStream === 'function') return;
+  throw invalid('policy', 'an object with nextStream()', policy, 'Write new RoundRobin(device), new SingleStream(stream) or a class of your own with that method.');
+}
+
+let defaultDevice: Device | undefined;
+
+/** The device of operations that belong to none, such as `value(1)`: the first one that ran an operation, or what {@link setDefaultDevice} said. */
+export function getDefaultDevice(): Device | undefined {
+  return defaultDevice?.isClosed === true ? undefined : defaultDevice;
+}
+
+/** Sets the device of operations that belong to none. */
+export function setDefaultDevice(device: Device | undefined): void {
+  if (device !== undefined && !(device instanceof Device)) throw invalid('device', 'a Device, or undefined', device);
+  defaultDevice = device;
+}

@@ -1,0 +1,28 @@
+/** An operation that many commands belong to: the run of a description that was put together of several. */
+
+/** Parts that a name lists. */
+const LISTED = 4;
+
+export class HeldOperation {
+  readonly root: number;
+  /** What it is called as a whole, if that has been said. */
+  label: string | undefined;
+  private readonly parts: string[] = [];
+  private more = 0;
+
+  constructor(root: number) {
+    this.root = root;
+  }
+
+  /** A part of it is called so. */
+  add(subject: { toString(): string }, method = ''): void {
+    if (this.parts.length < LISTED) this.parts.push(`${subject.toString()}${method}`);
+    else this.more++;
+  }
+
+  toString(): string {
+    const parts = this.parts.join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
+    if (this.label === undefined) return parts;
+    return parts === '' ? `'${this.label}'` : `'${this.label}' (${parts})`;
+  }
+}
