@@ -15,6 +15,7 @@ import { checkOptions, checkSignal, checkString, invalid } from '../core/argumen
 import { AndThen, Mapped, Using } from './chain.js';
 import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
+import { OpGraph } from './op-graph.js';
 import type { Node } from './node.js';
 import { OnStream } from './on-stream.js';
 import { Ensured, Recovered } from './recover.js';
@@ -230,6 +231,19 @@ export class DeviceOp<T> implements PromiseLike<T> {
   syncOn(stream: Stream): T {
     checkStream(stream);
     return this.begin(new SingleStream(stream), 'block', policyOf(stream.device)).result();
+  }
+
+  /**
+   * Records it as a graph, which can be launched again and again with one driver call. The operation must need no value of
+   * the host on its way. Its memory is allocated now, and is the graph's. cuStreamBeginCapture, cuStreamEndCapture,
+   * cuGraphInstantiate
+   *
+   * @param stream to record on. Default: the next of the device's policy
+   * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot be recorded
+   */
+  async capture(stream?: Stream): Promise<OpGraph<T>> {
+    if (stream !== undefined) checkStream(stream);
+    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream);
   }
 
   /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */

@@ -8,6 +8,8 @@ export type { Given, OrOp } from './device-op.js';
 export { all, empty, enqueue, parallel, value, withContext, zip } from './make.js';
 export type { GivenAll } from './make.js';
 export type { OpContext } from './run.js';
+export { OpGraph } from './op-graph.js';
+export type { GraphScope } from './op-graph.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';
 export { LeastLoaded, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';

@@ -1,0 +1,178 @@
+/**
+ * Graphs of operations: an operation recorded once and launched again with one driver call.
+ *
+ * What the operation allocates while it is recorded is the graph's own and stays where it is: the launches write there. Its
+ * callbacks are called once. Each launch is ordered with other work on the memory that the graph reads or writes.
+ */
+import { CudaDisposedError, CudaError, Stream } from '../core/index.js';
+import type { Device, Graph, GraphNodeType } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { Made } from './collect.js';
+import { DeviceOp, nodeOf } from './device-op.js';
+import { Later } from './node.js';
+import type { Node } from './node.js';
+import { onOther } from './on-stream.js';
+import { Run, checkNotNested } from './run.js';
+import { policyOf } from './scheduling.js';
+
+/** What {@link OpGraph.scope} passes to its function. */
+export interface GraphScope {
+  readonly device: Device;
+  /** The stream that is recorded. */
+  readonly stream: Stream;
+  /** Records an operation, behind those before it; returns what it gives. */
+  record<T>(op: DeviceOp<T>): T;
+}
+
+/** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
+export class OpGraph<T> implements AsyncDisposable {
+  /** What the operation gives: memory that each launch writes. Nothing has been computed before the first launch. */
+  readonly output: T;
+  /** The stream that it was recorded on, and that {@link update} queues on. */
+  readonly stream: Stream;
+  private readonly graph: Graph;
+  private readonly owned: Disposable[];
+  private closed = false;
+
+  private constructor(stream: Stream, graph: Graph, output: T, owned: Disposable[]) {
+    this.stream = stream;
+    this.graph = graph;
+    this.output = output;
+    this.owned = owned;
+  }
+
+  /** @internal */
+  static capture<T>(node: Node<T>, stream: Stream): Promise<OpGraph<T>> {
+    return OpGraph.record(stream, (run) => node.submit(run) as T);
+  }
+
+  /**
+   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous. Rejects with what it
+   * threw; the stream is then as usable as before.
+   */
+  static scope<T>(stream: Stream, body: (scope: GraphScope) => T): Promise<OpGraph<T>> {
+    if (!(stream instanceof Stream)) return Promise.reject(invalid('stream', 'a Stream', stream));
+    if (typeof body !== 'function') return Promise.reject(invalid('body', 'a function that records operations', body));
+    return OpGraph.record(stream, (run) => body({
+      device: run.device,
+      stream,
+      record: <U>(op: DeviceOp<U>): U => {
+        if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
+        return known(nodeOf(op).submit(run)) as U;
+      },
+    }));
+  }
+
+  private static async record<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
+    checkNotNested('capture()');
+    stream.check();
+    const run = new Run(stream.device, stream, policyOf(stream.device), 'record');
+    let output: T;
+    let graph: Graph;
+    try {
+      // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
+      graph = await stream.capture(() => {
+        output = run.resume(() => known(submit(run)) as T);
+      });
+    } catch (error) {
+      close(run.owned);
+      throw error;
+    }
+    return new OpGraph(stream, graph, output!, run.owned);
+  }
+
+  get device(): Device {
+    return this.stream.device;
+  }
+
+  /**
+   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it is run on; launches of
+   * one graph are in order. cuGraphLaunch
+   */
+  launch(): DeviceOp<T> {
+    return new DeviceOp(new Made<T>(this.device, 'graph.launch()', (run) => {
+      this.check();
+      run.checkNotRecording('graph.launch()', 'record the operation itself');
+      this.graph.launch(run.stream);
+      return this.output;
+    }));
+  }
+
+  /** The operation, on the graph's own stream: to write new inputs before the next launch. */
+  update<U>(op: DeviceOp<U>): DeviceOp<U> {
+    if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
+    const node = nodeOf(op);
+    return new DeviceOp(new Made<U>(this.device, 'graph.update(…)', (run) => {
+      this.check();
+      return onOther(run, this.stream, () => node.submit(run));
+    }));
+  }
+
+  /**
+   * Records another operation of the same shape and takes over its parameters: sizes of launches, scalars, memory. What
+   * the graph gives stays {@link output}, so `op` has to write there. cuGraphExecUpdate
+   *
+   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters; the graph is then as it was.
+   */
+  async reparam(op: DeviceOp<unknown>): Promise<void> {
+    this.check();
+    if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
+    const other = await OpGraph.capture(nodeOf(op), this.stream);
+    try {
+      await this.graph.update(other.graph);
+      // Its memory is part of this graph from now on.
+      this.owned.push(...other.owned.splice(0));
+    } finally {
+      await other.close();
+    }
+  }
+
+  /** Number of nodes. cuGraphGetNodes */
+  nodeCount(): Promise<number> {
+    return this.graph.nodeCount();
+  }
+
+  /** Kinds of the nodes. cuGraphNodeGetType */
+  nodeTypes(): Promise<GraphNodeType[]> {
+    return this.graph.nodeTypes();
+  }
+
+  /** The graph in Graphviz's language. cuGraphDebugDotPrint */
+  dot(options: { verbose?: boolean } = {}): Promise<string> {
+    return this.graph.dot(options);
+  }
+
+  /** Frees the graph and the memory that was allocated for it, {@link output} with it, behind its launches. cuGraphExecDestroy */
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    await this.graph.close();
+    close(this.owned);
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return `OpGraph of ${this.stream.title} on ${this.device.kind}:${this.device.ordinal}${this.closed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  private check(): void {
+    if (this.closed) throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
+  }
+}
+
+function known<T>(value: T | Later<T>): T {
+  if (value instanceof Later) throw new CudaError('ERR_CUDA_CAPTURE', 'a value of the host cannot be recorded in a graph: read it after graph.launch().');
+  return value;
+}
+
+function close(owned: readonly Disposable[]): void {
+  for (const each of owned) each[Symbol.dispose]();
+}
