@@ -14,6 +14,7 @@ import type { Device } from './device.js';
 import { HOST_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 import { elementsOf, encoderFor, readTarget } from './host-codec.js';
+import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { leaks } from './memory.js';
@@ -21,7 +22,7 @@ import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
-import { readRegion, writeRegion } from './transfer.js';
+import { readRegion, readRegionBlocking, writeRegion, writeRegionBlocking } from './transfer.js';
 import type { Region } from './transfer.js';
 import { Stream } from './stream.js';
 
@@ -391,7 +392,22 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     };
   }
 
-  private writeArray(stream: Stream, source: unknown, raw: boolean): Pending {
+  /** As {@link write}, on a thread that blocks where staging memory is full. @internal */
+  writeBlocking(stream: Stream, source: WriteSource<D>): void {
+    this.check(stream);
+    if (source instanceof PinnedBuffer) this.copyHost(stream, source, true);
+    else if (this.length > 0) writeRegionBlocking(stream, this.device.staging, this.region(), this.encoderOf(source, false), this.name());
+  }
+
+  /** As {@link read}, on a thread that blocks until it is there. @internal */
+  readBlocking(stream: Stream): HostArray<D> {
+    this.check(stream);
+    const { target, decoder } = readTarget(this.dtype, this.length, undefined, { raw: false, fix: '' });
+    if (this.length > 0) readRegionBlocking(stream, this.device.staging, this.region(), decoder, this.name());
+    return target as HostArray<D>;
+  }
+
+  private encoderOf(source: unknown, raw: boolean): Encoder {
     const encoder = encoderFor(this.dtype, source, raw, 'source');
     if (encoder.bytes !== this.byteLength) {
       const count = encoder.bytes / this.dtype.bytes;
@@ -400,7 +416,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         count < this.length && Number.isInteger(count) ? `To write part of the buffer use buffer.slice(0, ${count}).write(…).` : '',
       );
     }
-    return writeRegion(stream, this.device.staging, this.region(), encoder, this.name());
+    return encoder;
+  }
+
+  private writeArray(stream: Stream, source: unknown, raw: boolean): Pending {
+    return writeRegion(stream, this.device.staging, this.region(), this.encoderOf(source, raw), this.name());
   }
 
   private readArray<A>(stream: Stream, into: unknown, raw: boolean): Pending<A> {

@@ -303,6 +303,12 @@ export class Kernel {
     return this.device.runtime.call('availableShared', this.func, blocks, blockSize);
   }
 
+  /** Whether the kernel may write to the memory that this argument is. @internal */
+  writes(index: number): boolean {
+    const param = this.layout[index];
+    return param?.kind === 'pointer' && (param.access & ACCESS_WRITE) !== 0;
+  }
+
   toString(): string {
     return `Kernel ${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? ''}*` : param.scalar ?? `${param.size} bytes`)).join(', ')})`;
   }

@@ -321,6 +321,18 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined) throw captureError(what, fix);
   }
 
+  /** Lets `queue` queue on this stream although a capture keeps it out: what runs at once, and is meant to. @internal */
+  besideCapture<T>(queue: () => T): T {
+    const { capturing } = this;
+    if (capturing?.outside !== true) return queue();
+    this.capturing = undefined;
+    try {
+      return queue();
+    } finally {
+      this.capturing = capturing;
+    }
+  }
+
   /** Refuses what is queued beside a capture. */
   private checkInside(): void {
     if (this.capturing?.outside === true) throw this.capturing.refusal();

@@ -5,6 +5,8 @@ import type { Run } from './run.js';
 
 /** One more step of a chain. */
 interface Step {
+  /** Whether it is the host's affair only. */
+  readonly quiet: boolean;
   next(value: unknown, run: Run): Submitted<unknown>;
 }
 
@@ -27,6 +29,10 @@ abstract class Link<T, U> implements Node<U>, Step {
 
   abstract next(value: unknown, run: Run): Submitted<unknown>;
 
+  get quiet(): boolean {
+    return false;
+  }
+
   submit(run: Run): Submitted<U> {
     const { first, steps } = (this.path ??= this.pathTo());
     const value = first.submit(run);
@@ -35,6 +41,7 @@ abstract class Link<T, U> implements Node<U>, Step {
 
   private pathTo(): { first: Node<unknown>; steps: readonly Step[] } {
     const steps: Step[] = [];
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the walk begins here
     let first: Node<unknown> = this;
     while (first instanceof Link) {
       steps.push(first);
@@ -51,7 +58,7 @@ abstract class Link<T, U> implements Node<U>, Step {
 function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], from: number): Submitted<unknown> {
   let value = start;
   for (let at = from; at < steps.length; at++) {
-    if (value instanceof Later) return whenKnown(run, value, (known) => follow(run, known, steps, at));
+    if (value instanceof Later) return whenKnown(run, value, (known) => follow(run, known, steps, at), steps.every((step, index) => index < at || step.quiet));
     value = steps[at]!.next(value, run);
   }
   return value;
@@ -81,6 +88,10 @@ export class Mapped<T, U> extends Link<T, U> {
     this.callback = callback;
   }
 
+  override get quiet(): boolean {
+    return true;
+  }
+
   next(value: T): U {
     const { callback } = this;
     return callback(value);
@@ -108,7 +119,7 @@ export class Using<T extends Disposable, U, R = unknown> extends Link<T, U> {
       close();
       throw error;
     }
-    if (result instanceof Later) return new Later(result.promise.finally(close));
+    if (result instanceof Later) return new Later(result.promise.finally(close), result.queued);
     close();
     return result;
   }

@@ -15,13 +15,21 @@ export class Collected implements Node<unknown[]> {
   }
 
   submit(run: Run): Submitted<unknown[]> {
+    return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
+  }
+
+  private from(run: Run, first: number, values: unknown[], laterBefore: boolean): Submitted<unknown[]> {
     const { nodes } = this;
-    const values = new Array<unknown>(nodes.length);
-    let later = false;
-    for (let i = 0; i < nodes.length; i++) {
+    let later = laterBefore;
+    for (let i = first; i < nodes.length; i++) {
       const value = nodes[i]!.submit(run);
       values[i] = value;
-      later ||= value instanceof Later;
+      if (!(value instanceof Later)) continue;
+      later = true;
+      // The next one comes behind all of this one's work.
+      if (!value.queued && i < nodes.length - 1) {
+        return new Later(value.promise.then(() => run.settled(run.resume(() => this.from(run, i + 1, values, true)))), false);
+      }
     }
     return later ? allKnown(values) : values;
   }
@@ -35,7 +43,8 @@ export class Collected implements Node<unknown[]> {
 /** The values once those that are to arrive have arrived. */
 export function allKnown(values: readonly unknown[]): Later<unknown[]> {
   return new Later(Promise.all(values.map((value): unknown => (value instanceof Later ? value.promise : { value })))
-    .then((known) => known.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value))));
+    .then((known) => known.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value))),
+  values.every((value) => !(value instanceof Later) || value.queued));
 }
 
 /** What `make` queues, and its value. */

@@ -8,9 +8,12 @@ import type { Run } from './run.js';
 /** A value that only the end of device work gives: what was read back, say. Nothing can be queued that needs it before. */
 export class Later<T> {
   readonly promise: Promise<T>;
+  /** Whether all of its work has been queued: what comes next need not wait for the value to be queued behind it. */
+  readonly queued: boolean;
 
-  constructor(promise: Promise<T>) {
+  constructor(promise: Promise<T>, queued: boolean) {
     this.promise = promise;
+    this.queued = queued;
     // Whoever runs the operation awaits another promise, made of this one.
     promise.catch(ignore);
   }
@@ -27,12 +30,22 @@ export interface Node<T> {
   describe(depth: number): string;
 }
 
-/** `next` with the value, now or once it is there. */
-export function whenKnown<T, U>(run: Run, value: Submitted<T>, next: (value: T) => Submitted<U>): Submitted<U> {
+/** `next` with the value, now or once it is there. `quiet`: it queues nothing. */
+export function whenKnown<T, U>(run: Run, value: Submitted<T>, next: (value: T) => Submitted<U>, quiet = false): Submitted<U> {
   if (!(value instanceof Later)) return next(value);
-  return new Later(value.promise.then((known) => run.settled(run.resume(() => next(known)))));
+  return new Later(value.promise.then((known) => run.settled(run.resume(() => next(known)))), quiet && value.queued);
 }
 
 function ignore(): void {
   // See above.
+}
+
+/** Thrown while an operation is recorded that needs something which is on its way: it is recorded anew once that is there. */
+export class NotLoaded extends Error {
+  readonly ready: Promise<unknown>;
+
+  constructor(ready: Promise<unknown>) {
+    super('not loaded yet');
+    this.ready = ready;
+  }
 }

@@ -40,7 +40,7 @@ export function onOther<T>(run: Run, stream: Stream, submit: () => Submitted<T>)
     return new Later(value.promise.then((known) => {
       run.resume(() => { outer.wait(stream); });
       return known;
-    }));
+    }), false);
   }
   outer.wait(stream);
   return value;

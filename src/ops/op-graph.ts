@@ -2,14 +2,14 @@
  * Graphs of operations: an operation recorded once and launched again with one driver call.
  *
  * What the operation allocates while it is recorded is the graph's own and stays where it is: the launches write there. Its
- * callbacks are called once. Each launch is ordered with other work on the memory that the graph reads or writes.
+ * callbacks are called while it is recorded, and again where a kernel had to be loaded first. Each launch is ordered with other work on the memory that the graph reads or writes.
  */
 import { CudaDisposedError, CudaError, Stream } from '../core/index.js';
 import type { Device, Graph, GraphNodeType } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { Made } from './collect.js';
 import { DeviceOp, nodeOf } from './device-op.js';
-import { Later } from './node.js';
+import { Later, NotLoaded } from './node.js';
 import type { Node } from './node.js';
 import { onOther } from './on-stream.js';
 import { poolOf } from './pools.js';
@@ -44,7 +44,7 @@ export class OpGraph<T> implements AsyncDisposable {
 
   /** @internal */
   static capture<T>(node: Node<T>, stream: Stream): Promise<OpGraph<T>> {
-    return OpGraph.record(stream, (run) => node.submit(run) as T);
+    return OpGraph.record(stream, (run) => known<T>(node.submit(run)));
   }
 
   /**
@@ -59,12 +59,23 @@ export class OpGraph<T> implements AsyncDisposable {
       stream,
       record: <U>(op: DeviceOp<U>): U => {
         if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-        return known(nodeOf(op).submit(run)) as U;
+        return known<U>(nodeOf(op).submit(run));
       },
     }));
   }
 
   private static async record<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
+    for (;;) {
+      try {
+        return await OpGraph.recordOnce(stream, submit);
+      } catch (error) {
+        if (!(error instanceof NotLoaded)) throw error;
+        await error.ready;
+      }
+    }
+  }
+
+  private static async recordOnce<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
     checkNotNested('capture()');
     stream.check();
     const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device));
@@ -73,8 +84,9 @@ export class OpGraph<T> implements AsyncDisposable {
     try {
       // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
       graph = await stream.capture(() => {
-        output = run.resume(() => known(submit(run)) as T);
+        output = run.resume(() => submit(run));
       });
+      await run.prepared();
     } catch (error) {
       close(run.owned);
       throw error;

@@ -46,7 +46,7 @@ export class Parallel implements Node<unknown[]> {
       // What a branch queued once it knew its value.
       run.resume(() => { for (const stream of forked) origin.wait(stream); });
       return known;
-    }));
+    }), false);
   }
 
   describe(depth: number): string {

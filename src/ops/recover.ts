@@ -28,10 +28,11 @@ function afterwards<T, U>(inner: Node<T>, run: Run, what: string, next: (outcome
     ended = run.ended(inner.submit(run));
   } catch (error) {
     // Nothing that was queued before the error is anybody's any more; it is over before the rest goes on, by stream order.
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
     ended = Promise.reject(error);
   }
   return new Later(ended.then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
-    .then((outcome) => run.settled(run.restart(() => next(outcome)))));
+    .then((outcome) => run.settled(run.restart(() => next(outcome)))), false);
 }
 
 export class Recovered<T, U> implements Node<T | U> {
@@ -83,14 +84,14 @@ export class Ensured<T> implements Node<T> {
         if ('error' in outcome) throw outcome.error;
         return outcome.value;
       };
-      if (last instanceof Later) return new Later(last.promise.then(end, (error: unknown) => { throw 'error' in outcome ? causedBy(error, outcome.error) : error; }));
+      if (last instanceof Later) return new Later(last.promise.then(end, (error: unknown) => { throw 'error' in outcome ? causedBy(error, outcome.error) : error; }), false);
       // The callback's operation is waited for in any case, and with a failure before it nobody else would.
       if (!('error' in outcome)) return outcome.value;
       if (run.mode === 'block') {
         run.block();
         return end();
       }
-      return new Later(run.over().then(end, (error: unknown) => { throw causedBy(error, outcome.error); }));
+      return new Later(run.over().then(end, (error: unknown) => { throw causedBy(error, outcome.error); }), true);
     });
   }
 

@@ -61,7 +61,7 @@ export class Run implements OpContext {
   readonly remembered = new Map<object, unknown>();
   /** Other runs that this one builds on. */
   private readonly others: Promise<void>[] = [];
-  private aside: Stream | undefined;
+  private besides: Stream | undefined;
   private operation: Operation | undefined;
   /** How far its stream was when the operation began. */
   private start = 0;
@@ -87,13 +87,24 @@ export class Run implements OpContext {
   }
 
   /** A stream that is not recorded. */
-  private beside(): Stream {
+  beside(): Stream {
     if (this.device.stream.captureScope === undefined) return this.device.stream;
-    if (this.aside === undefined) {
-      this.aside = this.device.createStream();
-      this.owned.push(this.aside);
+    if (this.besides === undefined) {
+      this.besides = this.device.createStream();
+      this.owned.push(this.besides);
     }
-    return this.aside;
+    return this.besides;
+  }
+
+  /** What has to be over before the graph is launched. */
+  aside(done: Promise<void>): void {
+    done.catch(ignore);
+    this.others.push(done);
+  }
+
+  /** Resolves when what was queued beside what is recorded is over. */
+  prepared(): Promise<void> {
+    return Promise.all(this.others).then(ignore);
   }
 
   /** Queues something, as a part of this run. */

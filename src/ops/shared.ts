@@ -81,7 +81,7 @@ export class Part<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     const values = this.whole.submit(run);
-    if (values instanceof Later) return new Later(values.promise.then((known) => this.of(known)));
+    if (values instanceof Later) return new Later(values.promise.then((known) => this.of(known)), values.queued);
     return this.of(values);
   }
 

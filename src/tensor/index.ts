@@ -21,3 +21,10 @@ export type {
   Transposed, Unsqueezed,
 } from './shape-types.js';
 export { slice } from './slicing.js';
+export { launch } from './launch.js';
+export type { LaunchArgument, OpLaunchOptions } from './launch.js';
+export { arange, eye, full, linspace, ones, prepare, rand, randn, tensor, uninitialized, zeros } from './make.js';
+export type { ArangeOptions, EyeOptions, RandOptions, RandnOptions, RealName, TensorOptions } from './make.js';
+export { Partitioned } from './partitioned.js';
+export { Tensor } from './tensor.js';
+export type { AnyTensor } from './tensor.js';

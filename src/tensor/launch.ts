@@ -1,0 +1,100 @@
+/** Launches of kernels as operations. */
+import { CudaArgumentError } from '../core/index.js';
+import type { Device, Dimensions, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { Applied, Collected } from '../ops/collect.js';
+import { DeviceOp, nodeOf } from '../ops/device-op.js';
+import type { GivenAll } from '../ops/make.js';
+import { Partitioned } from './partitioned.js';
+import { showShape } from './shape.js';
+import { Tensor } from './tensor.js';
+import type { AnyTensor } from './tensor.js';
+
+/** What a launched kernel takes: what level 3 takes, tensors and partitions of them. */
+export type LaunchArgument = KernelArgument | AnyTensor | Partitioned;
+
+/** As of {@link Kernel.launch}; the grid may be left out where a partition says it. */
+export interface OpLaunchOptions extends Omit<LaunchOptions, 'grid'> {
+  grid?: Dimensions;
+}
+
+/** Axes of a grid. */
+const MOST_AXES = 3;
+
+/**
+ * The launch of a kernel as an operation. Arguments are values or operations that give them, which run before it in the
+ * order in which they are written; it gives what they gave, as a list. Tensors have to be contiguous: their first element's
+ * address is passed. A partition gives the tensor's address, and one block for each tile: axis 0 is the grid's x.
+ * cuLaunchKernel
+ *
+ * @throws when run: CudaArgumentError for arguments that the kernel does not take, tensors that are not contiguous, a grid
+ * that differs from a partition's
+ */
+export function launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+  kernel: Kernel, options: OpLaunchOptions, ...args: A
+): DeviceOp<GivenAll<A>> {
+  const inputs = new Collected(args.map((arg) => nodeOf<unknown>(arg)), kernel.name);
+  const device: Device = kernel.module.device;
+  return new DeviceOp(new Applied<GivenAll<A>>(inputs, device, `${kernel.name}(…)`, (run, values) => {
+    const given = values as readonly LaunchArgument[];
+    kernel.launch(run.stream, shaped(kernel, options, given), ...given.map((arg, index) => plain(kernel, arg, index)));
+    return values as GivenAll<A>;
+  }));
+}
+
+function plain(kernel: Kernel, arg: LaunchArgument, index: number): KernelArgument {
+  if (arg instanceof Partitioned) {
+    arg.check();
+    return dense(kernel, arg.tensor, index);
+  }
+  if (!(arg instanceof Tensor)) return arg;
+  if (kernel.writes(index)) arg.checkWritable(`${kernel.name}, argument ${index}`);
+  return dense(kernel, arg, index);
+}
+
+function dense(kernel: Kernel, tensor: AnyTensor, index: number): KernelArgument {
+  if (tensor.isContiguous) return tensor.dense();
+  throw new CudaArgumentError(
+    `args[${index}]`,
+    `args[${index}] of ${kernel.name}: expected a contiguous tensor, got ${tensor.toString()}: a kernel is passed an address, not strides. Make it contiguous() first.`,
+  );
+}
+
+/** The options with the grid that the partitions say. */
+function shaped(kernel: Kernel, options: OpLaunchOptions, args: readonly LaunchArgument[]): LaunchOptions {
+  const partitions = args.filter((arg) => arg instanceof Partitioned);
+  if (partitions.length === 0) {
+    if (options.grid === undefined) throw invalid('options.grid', 'the number of blocks', undefined, 'It is known without being said only where an argument is a partition.');
+    return options as LaunchOptions;
+  }
+  let { grid } = options;
+  let from: Partitioned | undefined;
+  for (const each of partitions) {
+    const said = gridOf(each);
+    if (each.list !== undefined) {
+      // Persistent blocks share the tiles, so that fewer will do.
+      if (grid !== undefined && blocks(grid) > each.count) throw invalid('options.grid', `at most ${each.count} blocks, one for each tile`, grid);
+      grid ??= each.count;
+    } else if (grid === undefined) {
+      grid = said;
+      from = each;
+    } else if (!sameGrid(grid, said)) {
+      throw invalid('options.grid', from === undefined ? `${showShape(said)}, one block for each tile of ${each.toString()}, or nothing` : `partitions of ${kernel.name} that agree: ${from.toString()}`, from === undefined ? grid : each);
+    }
+  }
+  return { ...options, grid: grid! };
+}
+
+function gridOf({ tiles }: Partitioned): [number, number, number] {
+  if (tiles.grid.length > MOST_AXES) throw new CudaArgumentError('partition', `a grid has at most ${MOST_AXES} axes, and the partition has ${tiles.grid.length}. Reshape the tensor.`);
+  return [tiles.grid[0] ?? 1, tiles.grid[1] ?? 1, tiles.grid[2] ?? 1];
+}
+
+function blocks(grid: Dimensions): number {
+  return typeof grid === 'number' ? grid : (grid as readonly number[]).reduce((product, extent) => product * extent, 1);
+}
+
+function sameGrid(a: Dimensions, b: readonly number[]): boolean {
+  const [x, y = 1, z = 1] = typeof a === 'number' ? [a] : (a as readonly number[]);
+  return x === b[0] && y === b[1] && z === b[2];
+}

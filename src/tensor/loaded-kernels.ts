@@ -1,0 +1,86 @@
+/**
+ * The kernels of tensors, loaded when they are first needed on a device. An operation that needs one which is not there yet
+ * goes on when it is; a thread that blocks cannot wait for that, and a capture begins anew.
+ */
+import { CudaError, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
+import { DTYPES } from '../core/index.js';
+import type { DTypeName, Device, Kernel, ParamDeclaration } from '../core/index.js';
+import { Later, NotLoaded } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import { copyText, randomText, sequenceText } from './kernel-texts.js';
+
+type Kernels = Readonly<Record<string, Kernel>>;
+
+interface Recipe {
+  readonly key: string;
+  readonly text: () => string;
+  readonly kernels: () => Readonly<Record<string, readonly ParamDeclaration[]>>;
+}
+
+/** Strided copies of so many axes, with conversion. */
+export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
+  return {
+    key: `copy ${from} ${to} ${rank}`,
+    text: () => copyText(from, to, rank),
+    kernels: () => ({ copy: [input(DTYPES[from]), output(DTYPES[to]), u32, ...Array.from({ length: rank }, () => [u32, i64, i64]).flat()] }),
+  };
+}
+
+export function sequences(dtype: DTypeName): Recipe {
+  const out = output(DTYPES[dtype]);
+  return {
+    key: `sequences ${dtype}`,
+    text: () => sequenceText(dtype),
+    kernels: () => ({ integers: [out, u32, i64, i64], floats: [out, u32, f64, f64, f64], eye: [out, u32, u32, i32] }),
+  };
+}
+
+export function randoms(dtype: DTypeName): Recipe {
+  const out = output(DTYPES[dtype]);
+  const real = dtype === 'f64' ? f64 : f32;
+  return {
+    key: `random ${dtype}`,
+    text: () => randomText(dtype),
+    kernels: () => ({ uniform: [out, u32, u64, real, real], normal: [out, u32, u64, real, real] }),
+  };
+}
+
+interface Loaded {
+  kernels: Kernels | undefined;
+  readonly done: Promise<Kernels>;
+}
+
+const devices = new WeakMap<Device, Map<string, Loaded>>();
+
+function load(device: Device, recipe: Recipe): Loaded {
+  const loaded = devices.get(device) ?? new Map<string, Loaded>();
+  devices.set(device, loaded);
+  const known = loaded.get(recipe.key);
+  if (known !== undefined) return known;
+  const done = (async () => {
+    const module = await device.loadModule(recipe.text());
+    return Object.fromEntries(Object.entries(recipe.kernels()).map(([name, signature]) => [name, module.kernel(name, signature)]));
+  })();
+  const entry: Loaded = { kernels: undefined, done };
+  done.then((kernels) => { entry.kernels = kernels; }, () => { loaded.delete(recipe.key); });
+  loaded.set(recipe.key, entry);
+  return entry;
+}
+
+/** Loads kernels before they are needed. */
+export async function preload(device: Device, recipes: readonly Recipe[]): Promise<void> {
+  await Promise.all(recipes.map((recipe) => load(device, recipe).done));
+}
+
+/** Queues with the kernels, at once if they are loaded. */
+export function withKernels<T>(run: Run, recipe: Recipe, queue: (kernels: Kernels) => Submitted<T>): Submitted<T> {
+  const { kernels, done } = load(run.device, recipe);
+  if (kernels !== undefined) return queue(kernels);
+  if (run.mode === 'record') throw new NotLoaded(done);
+  if (run.mode === 'block') {
+    done.catch(() => undefined);
+    throw new CudaError('ERR_CUDA_NOT_FOUND', `the kernels of '${recipe.key}' are not loaded yet, and a thread that blocks cannot load them: await the operation once, or call prepare() before.`);
+  }
+  return new Later(done.then((loaded) => run.settled(run.resume(() => queue(loaded)))), false);
+}

@@ -1,0 +1,222 @@
+/** Operations that make tensors. Shapes that are written out are known to the type checker. */
+import { CudaArgumentError } from '../core/index.js';
+import type { DType, DTypeName, Device, HostArray, Scalar, WriteSource } from '../core/index.js';
+import { HOST_ARRAYS } from '../core/dtype.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { Made } from '../ops/collect.js';
+import { DeviceOp } from '../ops/device-op.js';
+import { Later } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import { contiguous } from './layout.js';
+import type { Layout } from './layout.js';
+import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
+import { checkShape, numel, showShape } from './shape.js';
+import type { Dims, Shape } from './shape-types.js';
+import { Tensor, writeDense } from './tensor.js';
+
+const BLOCK = 256;
+/** Elements that a kernel counts. */
+const MOST_ELEMENTS = 2 ** 31 - 1;
+
+/** What every operation that makes a tensor takes. */
+export interface TensorOptions {
+  /** Shown in errors. */
+  label?: string;
+}
+
+/** A new tensor on the run's stream, which `fill` fills. */
+function made<D extends DTypeName, S extends Shape>(
+  device: Device, dtype: DType<D>, shape: S, name: string, options: TensorOptions, fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
+): DeviceOp<Tensor<D, Dims<S>>> {
+  checkDType(dtype);
+  checkShape('shape', shape);
+  checkOptions('options', options, ['label', ...OTHER_OPTIONS]);
+  const layout: Layout<Dims<S>> = contiguous(shape);
+  const { label } = options;
+  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(device, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
+    const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
+    const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
+    const filled = fill(run, tensor);
+    return filled instanceof Later ? new Later(filled.promise.then(() => tensor), filled.queued) : tensor;
+  }));
+}
+
+const OTHER_OPTIONS = ['start', 'step', 'diagonal', 'seed', 'from', 'to', 'mean', 'deviation', 'endpoint'];
+
+/** Uninitialised memory. cuMemAllocAsync */
+export function uninitialized<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  return made(device, dtype, shape, 'uninitialized', options, () => undefined);
+}
+
+/** All elements the same. cuMemsetD8Async and kin */
+export function full<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  return made(device, dtype, shape, 'full', options, (run, tensor) => {
+    tensor.dense().fill(run.stream, value);
+    return undefined;
+  });
+}
+
+/** All elements 0. */
+export function zeros<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  return full(device, dtype, shape, scalar(dtype, 0), options);
+}
+
+/** All elements 1. */
+export function ones<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  return full(device, dtype, shape, scalar(dtype, 1), options);
+}
+
+const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> => (isWide(dtype) ? BigInt(value) : value) as Scalar<D>;
+const isWide = ({ name }: DType): boolean => name === 'u64' || name === 'i64';
+const isWhole = ({ kind }: DType): boolean => kind === 'signed' || kind === 'unsigned';
+
+/** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
+export interface ArangeOptions extends TensorOptions {
+  /** The first element. Default 0. */
+  start?: number | bigint;
+  /** From one element to the next. Default 1. */
+  step?: number | bigint;
+}
+
+/** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once. */
+export function arange<D extends DTypeName, const N extends number>(device: Device, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
+  checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
+  const { start = 0, step = 1 } = options;
+  for (const [name, value] of [['start', start], ['step', step]] as const) {
+    if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
+    if (isWhole(dtype) && typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
+  }
+  return made(device, dtype, [length] as [N], 'arange', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
+    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt(start), BigInt(step));
+    else {
+      const [first, by] = [Number(start), Number(step)];
+      kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, first, by, first + (length - 1) * by);
+    }
+  }));
+}
+
+/** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
+export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(device: Device, dtype: DType<D>, from: number, to: number, length: N, options: TensorOptions = {}): DeviceOp<Tensor<D, [N]>> {
+  checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
+  checkDType(dtype);
+  if (dtype.kind !== 'float') throw invalid('dtype', 'a float dtype', dtype.name);
+  for (const [name, value] of [['from', from], ['to', to]] as const) if (typeof value !== 'number') throw invalid(name, 'a number', value);
+  return made(device, dtype, [length] as [N], 'linspace', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
+    const last = length === 1 ? from : to;
+    kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, from, length > 1 ? (to - from) / (length - 1) : 0, last);
+  }));
+}
+
+/** What {@link eye} takes. */
+export interface EyeOptions extends TensorOptions {
+  /** Which diagonal has the ones: above the main one where positive, below it where negative. Default 0. */
+  diagonal?: number;
+}
+
+/** 1 on a diagonal, 0 elsewhere. */
+export function eye<D extends DTypeName, const R extends number, const C extends number = R>(device: Device, dtype: DType<D>, rows: R, columns?: C, options: EyeOptions = {}): DeviceOp<Tensor<D, [R, C]>> {
+  const { diagonal = 0 } = options;
+  const wide = (columns ?? rows) as C;
+  checkInteger('options.diagonal', diagonal, -0x7fffffff, 0x7fffffff);
+  return made(device, dtype, [rows, wide] as [R, C], 'eye', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
+    kernels['eye']!.launch(run.stream, grid, tensor.dense(), tensor.size, wide, diagonal);
+  }));
+}
+
+function sequence<D extends DTypeName>(run: Run, tensor: Tensor<D, Shape>, queue: (kernels: Parameters<Parameters<typeof withKernels>[2]>[0], grid: { grid: number; block: number }) => void): Submitted<unknown> {
+  const { size } = tensor;
+  if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
+  if (size === 0) return undefined;
+  return withKernels(run, sequences(tensor.dtype.name), (kernels) => { queue(kernels, { grid: Math.ceil(size / BLOCK), block: BLOCK }); });
+}
+
+/** What {@link rand} takes. */
+export interface RandOptions extends TensorOptions {
+  /** The same seed gives the same numbers. A whole number below 2^64. Default 0. */
+  seed?: number | bigint;
+  /** The least number, which may come up. Default 0. */
+  from?: number;
+  /** One beyond the greatest: it does not come up but by rounding. Default 1. */
+  to?: number;
+}
+
+/** What {@link randn} takes. */
+export interface RandnOptions extends TensorOptions {
+  /** As for {@link rand}. */
+  seed?: number | bigint;
+  /** Default 0. */
+  mean?: number;
+  /** Standard deviation. Default 1. */
+  deviation?: number;
+}
+
+/** A dtype whose numbers can be random. */
+export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
+
+/**
+ * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the same numbers on every
+ * device, in whichever shape, in row-major order.
+ */
+export function rand<D extends RealName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  const { seed = 0, from = 0, to = 1 } = options;
+  if (!(to >= from)) throw invalid('options.to', `at least options.from, ${from}`, to);
+  return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from);
+}
+
+/**
+ * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same numbers but for the last bits,
+ * since sines and logarithms are approximate.
+ */
+export function randn<D extends RealName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  const { seed = 0, mean = 0, deviation = 1 } = options;
+  return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation);
+}
+
+function random<D extends DTypeName, S extends Shape>(
+  device: Device, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint, first: number, second: number,
+): DeviceOp<Tensor<D, Dims<S>>> {
+  checkDType(dtype);
+  if (dtype.kind !== 'float') throw invalid('dtype', 'f16, bf16, f32 or f64', dtype.name, 'Convert them with convert(…).');
+  if (typeof seed !== 'bigint' && !Number.isSafeInteger(seed)) throw invalid('options.seed', 'a whole number', seed);
+  if (!Number.isFinite(first) || !Number.isFinite(second)) throw invalid('options', 'numbers that are finite', [first, second]);
+  const key = BigInt.asUintN(64, BigInt(seed));
+  return made(device, dtype, shape, name, options, (run, tensor) => {
+    const { size } = tensor;
+    if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
+    if (size === 0) return undefined;
+    return withKernels(run, randoms(dtype.name), (kernels) => {
+      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key, first, second);
+    });
+  });
+}
+
+/**
+ * A tensor with the elements of a host array, in row-major order. A large array must be left alone until the operation is
+ * over. Without a shape it is one axis. cuMemcpyHtoDAsync
+ */
+export function tensor<D extends DTypeName>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[]): DeviceOp<Tensor<D, [number]>>;
+export function tensor<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+export function tensor<D extends DTypeName>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
+  checkDType(dtype);
+  const values = (Array.isArray(source) ? hostArray(dtype, source as readonly number[]) : source) as HostArray<D>;
+  const { length } = values as { length?: unknown };
+  if (typeof length !== 'number') throw invalid('source', `a host array of ${dtype.name}`, source);
+  const given = shape ?? [length];
+  checkShape('shape', given);
+  if (numel(given) !== length) throw invalid('shape', `${length} elements, as many as source has`, given);
+  return made<D, Shape>(device, dtype, given, 'tensor', options, (run, target) => {
+    if (target.size > 0) writeDense(run, target.dense(), values as WriteSource<D>);
+    return undefined;
+  });
+}
+
+/** Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the first ones need not wait. */
+export async function prepare(device: Device, ...dtypes: readonly DType[]): Promise<void> {
+  await preload(device, dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
+}
+
+function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly number[]): HostArray<D> {
+  const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly number[]): HostArray<D> };
+  return Host.from(source);
+}

@@ -1,0 +1,118 @@
+/**
+ * A tensor cut into tiles, which the blocks of a launch write: disjoint by construction. While a tensor is partitioned its
+ * elements are written by the partition only.
+ */
+import { CudaArgumentError } from '../core/index.js';
+import type { DTypeName, DeviceBuffer } from '../core/index.js';
+import { overlaps, overlapsItself } from './overlapping.js';
+import { mapped, partition, prefix, tileOf } from './partition.js';
+import type { Partition, TileList } from './partition.js';
+import { showShape } from './shape.js';
+import type { Shape } from './shape-types.js';
+import { Tensor } from './tensor.js';
+import type { AnyTensor } from './tensor.js';
+
+/** Partitions that are open, by the memory that they write. */
+const claims = new WeakMap<object, Set<Partitioned<DTypeName, Shape>>>();
+
+/** The open partition that has elements of the tensor. */
+export function claimOf({ buffer, layout }: Pick<AnyTensor, 'buffer' | 'layout'>): Partitioned<DTypeName, Shape> | undefined {
+  for (const claim of claims.get(buffer.memory) ?? []) if (mayShare(claim.tensor, { buffer, layout })) return claim;
+  return undefined;
+}
+
+function mayShare(a: AnyTensor, b: { buffer: DeviceBuffer; layout: AnyTensor['layout'] }): boolean {
+  // Views of different dtypes count their elements differently: then the memory as a whole decides.
+  if (a.buffer.dtype.bytes !== b.buffer.dtype.bytes || a.buffer.byteOffset !== b.buffer.byteOffset) return true;
+  return overlaps(a.layout, b.layout);
+}
+
+/** Made by {@link Tensor.partition}. A kernel argument: its launch has one block for each tile. */
+export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable {
+  readonly tensor: Tensor<D, S>;
+  /** The tiles: their extents, and how many along each axis. */
+  readonly tiles: Partition;
+  /** The tiles that a launch writes, where not all of them. */
+  readonly list: TileList | undefined;
+  private readonly whole: Partitioned<D, S> | undefined;
+  private open = true;
+
+  /** @internal */
+  constructor(tensor: Tensor<D, S>, tile: Shape | Partition, list?: TileList, whole?: Partitioned<D, S>) {
+    this.tensor = tensor;
+    this.tiles = Array.isArray(tile) ? partition(tensor.shape as Shape, tile as never) : (tile as Partition);
+    this.list = list;
+    this.whole = whole;
+    if (whole !== undefined) return;
+    const any = tensor as unknown as AnyTensor;
+    if (overlapsItself(tensor.layout)) {
+      throw new CudaArgumentError('tensor', `partition: elements of ${tensor.toString()} lie in the same place, as of a broadcast view: tiles would not be disjoint. Partition the tensor that it is a view of.`);
+    }
+    const other = claimOf(any);
+    if (other !== undefined) throw new CudaArgumentError('tensor', `partition: ${tensor.toString()} is in a partition already: ${other.toString()}. Call its unpartition() first, or ask with tryPartition(…).`);
+    let claimed = claims.get(tensor.buffer.memory);
+    if (claimed === undefined) claims.set(tensor.buffer.memory, (claimed = new Set()));
+    claimed.add(this);
+  }
+
+  /** Tiles along each axis, rounded up: the tiles at the edges are clipped. */
+  get grid(): readonly number[] {
+    return this.tiles.grid;
+  }
+
+  /** Tiles that a launch writes. */
+  get count(): number {
+    return this.list?.count ?? this.tiles.count;
+  }
+
+  /** Whether it can still be used. */
+  get isOpen(): boolean {
+    return this.whole?.isOpen ?? this.open;
+  }
+
+  /** The sub-tensor of one tile, by its number in row-major order or its position; clipped at the edges. */
+  tile(tile: number | readonly number[]): Tensor<D, Shape> {
+    this.check();
+    return new Tensor<D, Shape>(this.tensor.buffer, tileOf(this.tiles, this.tensor.layout, tile), false);
+  }
+
+  /** The first so many tiles only. */
+  prefix(count: number): Partitioned<D, S> {
+    this.check();
+    return new Partitioned(this.tensor, this.tiles, prefix(this.tiles, count), this.whole ?? this);
+  }
+
+  /** A list of tiles, which so many persistent blocks share among them; the grid of a launch is the number of blocks. */
+  map(ids: Iterable<number>): Partitioned<D, S> {
+    this.check();
+    return new Partitioned(this.tensor, this.tiles, mapped(this.tiles, ids), this.whole ?? this);
+  }
+
+  /** Ends the partition; the tensor is an ordinary one again. */
+  unpartition(): Tensor<D, S> {
+    const whole = this.whole ?? this;
+    whole.open = false;
+    claims.get(this.tensor.buffer.memory)?.delete(whole);
+    return this.tensor;
+  }
+
+  /** {@link unpartition}, for `using`. */
+  [Symbol.dispose](): void {
+    this.unpartition();
+  }
+
+  /** @internal */
+  check(): void {
+    if (!this.isOpen) throw new CudaArgumentError('partition', `${this.toString()}: used after unpartition(). Partition the tensor again.`);
+    this.tensor.checkAlive();
+  }
+
+  toString(): string {
+    const some = this.list === undefined ? '' : `, ${this.list.count} of them`;
+    return `Partitioned ${showShape(this.tensor.shape)} in tiles of ${showShape(this.tiles.tile)}, ${this.tiles.grid.join(' × ')}${some}${this.isOpen ? '' : ', ended'}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}

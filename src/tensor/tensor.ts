@@ -1,0 +1,495 @@
+/**
+ * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and cost nothing; whatever
+ * touches the memory is an operation.
+ */
+import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
+import type { DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
+import { checkDType, invalid } from '../core/arguments.js';
+import { DeviceOp, nodeOf } from '../ops/device-op.js';
+import { Applied, Collected, Made } from '../ops/collect.js';
+import type { OrOp } from '../ops/device-op.js';
+import { Later } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import * as axes from './axes.js';
+import * as broadcasting from './broadcasting.js';
+import { coalesce, coalesceTogether } from './coalescing.js';
+import { claimOf, Partitioned } from './partitioned.js';
+import { contiguous, isContiguous, layoutOf, span } from './layout.js';
+import type { Layout } from './layout.js';
+import { copies, withKernels } from './loaded-kernels.js';
+import { overlaps, overlapsItself } from './overlapping.js';
+import * as reinterpreting from './reinterpreting.js';
+import type { BytesOf } from './reinterpreting.js';
+import * as reshaping from './reshaping.js';
+import { numel, sameShape, showShape } from './shape.js';
+import type { BroadcastTo, Checked, Dims, Index, Known, Permuted, Reinterpreted, Reshaped, Shape, Sliced, Squeezed, Tiled, Transposed, Unsqueezed } from './shape-types.js';
+import * as slicing from './slicing.js';
+
+/** Elements that one launch of a copy takes: the kernel counts them in 32 bits. */
+const MOST_ELEMENTS = 2 ** 31;
+const BLOCK = 256;
+
+/** `T` with any dtype and shape. */
+export type AnyTensor = Tensor<DTypeName, Shape>;
+
+/**
+ * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known to the type checker.
+ * Made by operations such as {@link zeros}; {@link close} gives the memory back, behind everything that uses it.
+ */
+export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable {
+  readonly dtype: DType<D>;
+  /** Where the elements lie in {@link buffer}. */
+  readonly layout: Layout<S>;
+  /** The memory, of which a view is a part. */
+  readonly buffer: DeviceBuffer<D>;
+  /** Whether this tensor closes the memory: a view does not. */
+  private readonly owns: boolean;
+
+  /** @internal */
+  constructor(buffer: DeviceBuffer<D>, layout: Layout<S>, owns: boolean) {
+    this.dtype = buffer.dtype;
+    this.buffer = buffer;
+    this.layout = layout;
+    this.owns = owns;
+  }
+
+  /**
+   * A tensor of memory that is there already, which stays its owner's.
+   *
+   * @throws CudaArgumentError where the shape has more elements than the buffer, or the layout reaches outside of it
+   */
+  static of<D extends DTypeName, const S extends Shape>(buffer: DeviceBuffer<D>, shape: S | Layout<S>): Tensor<D, Dims<S>> {
+    const layout = (Array.isArray(shape) ? contiguous(shape as S) : shape) as Layout<Dims<S>>;
+    const { end } = span(layout);
+    if (end > buffer.length) throw invalid('shape', `at most the ${buffer.length} elements of the buffer`, layout.shape);
+    return new Tensor(buffer, layout, false);
+  }
+
+  get device(): Device {
+    return this.buffer.device;
+  }
+
+  /** Extents, outermost axis first. */
+  get shape(): Readonly<S> {
+    return this.layout.shape;
+  }
+
+  /** Elements from one index of an axis to the next. */
+  get strides(): readonly number[] {
+    return this.layout.strides;
+  }
+
+  /** Number of axes. */
+  get rank(): number {
+    return this.layout.shape.length;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return numel(this.layout.shape);
+  }
+
+  /** Bytes of the elements, without what lies between them. */
+  get byteLength(): number {
+    return this.size * this.dtype.bytes;
+  }
+
+  /** Whether the elements lie in row-major order without gaps. */
+  get isContiguous(): boolean {
+    return isContiguous(this.layout);
+  }
+
+  /** Whether another tensor has the memory. */
+  get isView(): boolean {
+    return !this.owns;
+  }
+
+  get isClosed(): boolean {
+    return this.buffer.isClosed;
+  }
+
+  get label(): string | undefined {
+    return this.buffer.label;
+  }
+
+  // Views
+
+  /**
+   * A part, as between Python's brackets: `x.slice(2, [0, 10], [null, null, -1])` is `x[2, 0:10, ::-1]`. A number takes its
+   * axis away; axes at the end may be left out.
+   */
+  slice<const I extends readonly Index[]>(...indices: I & Checked<Sliced<S, I>>): Tensor<D, Known<Sliced<S, I>>>;
+  slice(...indices: readonly Index[]): never {
+    return this.view(slicing.slice(this.layout as Layout, indices as never)) as never;
+  }
+
+  /**
+   * The elements in the same order in another shape; -1 stands for what is left.
+   *
+   * @throws CudaArgumentError for another number of elements, or where the elements would have to be copied: then
+   * `contiguous()` comes first
+   */
+  reshape<const T extends Shape>(shape: T & Checked<Reshaped<S, T>>): Tensor<D, Known<Reshaped<S, T>>>;
+  reshape(shape: Shape): never {
+    return this.view(reshaping.reshape(this.layout as Layout, shape as never)) as never;
+  }
+
+  /** The axes in another order: `permute([2, 0, 1])`. */
+  permute<const A extends Shape>(order: A & Checked<Permuted<S, A>>): Tensor<D, Known<Permuted<S, A>>>;
+  permute(order: Shape): never {
+    return this.view(axes.permute(this.layout as Layout, order as never)) as never;
+  }
+
+  /** Two axes exchanged; the last two where none are named. */
+  transpose<const A extends number = -2, const B extends number = -1>(
+    a?: A & Checked<Transposed<S, A, B>>, b?: B & Checked<Transposed<S, A, B>>,
+  ): Tensor<D, Known<Transposed<S, A, B>>>;
+  transpose(a?: number, b?: number): never {
+    return this.view(axes.transpose(this.layout as Layout, a as never, b as never)) as never;
+  }
+
+  /** Without its axes of extent 1, or without the one that is named. */
+  squeeze<const A extends number | undefined = undefined>(axis?: A & Checked<Squeezed<S, A>>): Tensor<D, Known<Squeezed<S, A>>>;
+  squeeze(axis?: number): never {
+    return this.view(axes.squeeze(this.layout as Layout, axis as never)) as never;
+  }
+
+  /** With one more axis of extent 1. */
+  unsqueeze<const A extends number>(axis: A & Checked<Unsqueezed<S, A>>): Tensor<D, Known<Unsqueezed<S, A>>>;
+  unsqueeze(axis: number): never {
+    return this.view(axes.unsqueeze(this.layout as Layout, axis as never)) as never;
+  }
+
+  /** Repeated along axes of extent 1, and along new ones in front, without a copy: as NumPy broadcasts. Such a view is only read. */
+  broadcastTo<const T extends Shape>(shape: T & Checked<BroadcastTo<S, T>>): Tensor<D, Known<BroadcastTo<S, T>>>;
+  broadcastTo(shape: Shape): never {
+    return this.view(broadcasting.broadcastTo(this.layout as Layout, shape as never)) as never;
+  }
+
+  /** The same bytes as elements of another dtype; the last axis holds the difference in size. */
+  reinterpret<E extends DTypeName>(dtype: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>): Tensor<E, Known<Reinterpreted<S, BytesOf[D], BytesOf[E]>>>;
+  reinterpret(dtype: DType): never {
+    checkDType(dtype);
+    this.checkAlive();
+    const { buffer } = this;
+    // The types of the overload above are checked there.
+    const change = reinterpreting.reinterpret as (layout: Layout, from: DType, to: DType) => Layout;
+    const layout = change(this.layout, this.dtype, dtype);
+    // Whole elements of the new dtype only.
+    const bytes = buffer.byteLength - (buffer.byteLength % dtype.bytes);
+    return new Tensor(buffer.slice(0, bytes / this.dtype.bytes).reinterpret(dtype), layout, false) as never;
+  }
+
+  private view<T extends Shape>(layout: Layout<T>): Tensor<D, T> {
+    this.checkAlive();
+    return new Tensor(this.buffer, layout, false);
+  }
+
+  // Operations
+
+  /**
+   * Copies to the host: the elements in row-major order, in the dtype's host array. Ends a segment: what comes next in the
+   * chain has the array. cuMemcpyDtoHAsync
+   */
+  read(): DeviceOp<HostArray<D>> {
+    return new DeviceOp(new Made<HostArray<D>>(this.device, `${this.name}.read()`, (run) => this.readIn(run)));
+  }
+
+  /** The single element of a tensor that has one. */
+  item(): DeviceOp<Scalar<D>> {
+    if (this.size !== 1) throw invalid('tensor', 'one element', this.shape, 'Take one with slice(…).');
+    return this.read().map((values) => values[0] as never);
+  }
+
+  /** Copies into page-locked memory of as many elements, which a graph does at each launch. cuMemcpyDtoHAsync */
+  readTo(target: PinnedBuffer<D>): DeviceOp<this> {
+    return this.queued('readTo(…)', (run) => { this.flat(run, 'readTo').read(run.stream, target); });
+  }
+
+  /**
+   * Copies from the host, in row-major order: a host array of the dtype, its bytes or page-locked memory. A large array must
+   * be left alone until the operation is over. In a graph an array is part of the graph, as it was when it was recorded;
+   * page-locked memory is read at each launch. cuMemcpyHtoDAsync
+   */
+  write(source: WriteSource<D>): DeviceOp<this> {
+    return this.queued('write(…)', (run) => {
+      this.checkWritable('write');
+      return this.intoDense(run, (dense) => { writeDense(run, dense, source); });
+    });
+  }
+
+  /** Sets every element. cuMemsetD8Async and kin */
+  fill(value: Scalar<D>): DeviceOp<this> {
+    return this.queued('fill(…)', (run) => {
+      this.checkWritable('fill');
+      if (this.size === 0) return;
+      if (this.isContiguous) this.dense().fill(run.stream, value);
+      else {
+        const one = run.alloc(this.dtype, 1);
+        one.fill(run.stream, value);
+        const copied = copyElements(run, Tensor.of(one, layoutOf([...this.shape], this.shape.map(() => 0), 0)), this);
+        closeBehind(run, one, copied);
+        return copied;
+      }
+    });
+  }
+
+  /** Copies from a tensor of the same shape, with conversion of the dtype, or from one that broadcasts to it. */
+  copyFrom<E extends DTypeName>(source: OrOp<Tensor<E>>): DeviceOp<this> {
+    const inputs = new Collected([nodeOf(source)], 'copyFrom') as never;
+    return new DeviceOp(new Applied<this>(inputs, this.device, `${this.name}.copyFrom(…)`, (run, [from]) => {
+      this.checkWritable('copyFrom');
+      const copied = copyElements(run, checkedSource(from), this);
+      return copied instanceof Later ? new Later(copied.promise.then(() => this), copied.queued) : this;
+    }));
+  }
+
+  /** A copy of its own, contiguous. */
+  dup(): DeviceOp<Tensor<D, S>> {
+    return this.made('dup()', this.dtype);
+  }
+
+  /** The tensor itself where its elements lie in row-major order without gaps, else a copy. */
+  contiguous(): DeviceOp<Tensor<D, S>> {
+    return this.isContiguous ? new DeviceOp(new Made<Tensor<D, S>>(this.device, 'contiguous()', () => this)) : this.dup();
+  }
+
+  /** A contiguous copy in another dtype. Floats round to nearest even; floats to integers go towards zero, clamped, NaN to 0. */
+  convert<E extends DTypeName>(dtype: DType<E>): DeviceOp<Tensor<E, S>> {
+    checkDType(dtype);
+    return this.made(`convert(${dtype.name})`, dtype);
+  }
+
+  /**
+   * A copy on another device. In the order of the run's stream; on one device it is {@link dup}. cuMemcpyPeerAsync, or through
+   * the host.
+   */
+  to(device: Device): DeviceOp<Tensor<D, S>> {
+    return new DeviceOp(new Made<Tensor<D, S>>(this.device, `${this.name}.to(…)`, (run) => {
+      run.checkNotRecording('a copy to another device', 'copy before the capture');
+      const queue = (from: Tensor<D, S>): Tensor<D, S> => {
+        const target = device.alloc(this.dtype, this.size, { stream: device.stream });
+        target.copyFrom(device.stream, from.dense());
+        if (device.runtime === run.device.runtime) run.stream.wait(device.stream);
+        return new Tensor(target, contiguous(this.shape), true);
+      };
+      if (this.isContiguous) return queue(this);
+      const copy = this.dup();
+      const made = nodeOf(copy).submit(run);
+      const close = (from: Tensor<D, S>): Tensor<D, S> => {
+        const there = queue(from);
+        from.close();
+        return there;
+      };
+      return made instanceof Later ? new Later(made.promise.then((known) => run.resume(() => close(known))), false) : close(made);
+    }));
+  }
+
+  /**
+   * Cut into tiles, which a kernel's blocks write one each; the grid of its launch follows from it. The tensor is not
+   * written in another way until `unpartition()`.
+   *
+   * @throws CudaArgumentError where elements of it are in a partition already, or lie in the same place
+   */
+  partition<const T extends Shape>(tile: T & Checked<Tiled<S, T>>): Partitioned<D, S> {
+    this.checkAlive();
+    return new Partitioned<D, S>(this, tile);
+  }
+
+  /** As {@link partition}; undefined where elements of it are in a partition already. */
+  tryPartition<const T extends Shape>(tile: T & Checked<Tiled<S, T>>): Partitioned<D, S> | undefined {
+    this.checkAlive();
+    return claimOf(this) === undefined && !overlapsItself(this.layout) ? new Partitioned<D, S>(this, tile) : undefined;
+  }
+
+  // Lifetime
+
+  /** Gives the memory back, behind everything that uses it; never waits. A view gives back nothing. cuMemFreeAsync */
+  close(): void {
+    if (this.owns) this.buffer.close();
+  }
+
+  /** {@link close}, for `using`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  toString(): string {
+    const { layout, device } = this;
+    const strides = this.isContiguous ? '' : `, strides ${showShape(layout.strides)}`;
+    return `Tensor<${this.dtype.name}, ${showShape(layout.shape)}>${this.label === undefined ? '' : ` '${this.label}'`} on ${device.kind}:${device.ordinal}${strides}${this.owns ? '' : ', a view'}${this.isClosed ? ', closed' : ''}`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  // For launches and copies
+
+  /** What it is called in operations. */
+  private get name(): string {
+    return this.label === undefined ? `${this.dtype.name}${showShape(this.layout.shape)}` : `'${this.label}'`;
+  }
+
+  /** The elements as a buffer. Only of what is contiguous. @internal */
+  dense(): DeviceBuffer<D> {
+    this.checkAlive();
+    const { offset } = this.layout;
+    return this.buffer.slice(offset, offset + this.size);
+  }
+
+  /** @internal */
+  checkAlive(): void {
+    if (this.buffer.isClosed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Make another.`);
+    this.buffer.checkAlive();
+  }
+
+  /** @internal */
+  checkWritable(what: string): void {
+    this.checkAlive();
+    if (overlapsItself(this.layout)) {
+      throw new CudaArgumentError('tensor', `${what}: elements of ${this.toString()} lie in the same place, as of a broadcast view. Write to the tensor that it is a view of.`);
+    }
+    const claim = claimOf(this);
+    if (claim !== undefined) throw new CudaArgumentError('tensor', `${what}: ${this.toString()} is being written by tiles: ${claim.toString()}. Call its unpartition() first.`);
+  }
+
+  private flat(run: Run, what: string): DeviceBuffer<D> {
+    if (this.isContiguous) return this.dense();
+    throw new CudaArgumentError('tensor', `${what}: expected a contiguous tensor, got strides ${showShape(this.strides)}. Make it contiguous() first.`);
+  }
+
+  private queued(name: string, queue: (run: Run) => unknown): DeviceOp<this> {
+    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => {
+      const done = queue(run);
+      return done instanceof Later ? new Later(done.promise.then(() => this), done.queued) : this;
+    }));
+  }
+
+  private made<E extends DTypeName>(name: string, dtype: DType<E>): DeviceOp<Tensor<E, S>> {
+    return new DeviceOp(new Made<Tensor<E, S>>(this.device, `${this.name}.${name}`, (run) => {
+      this.checkAlive();
+      const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
+      const done = copyElements(run, this, target);
+      return done instanceof Later ? new Later(done.promise.then(() => target), done.queued) : target;
+    }));
+  }
+
+  private readIn(run: Run): Submitted<HostArray<D>> {
+    this.checkAlive();
+    run.checkNotRecording('tensor.read()', 'read after graph.launch(), or readTo(…) page-locked memory');
+    if (this.isContiguous) return readDense(run, this.dense());
+    const copy = run.alloc(this.dtype, this.size);
+    const done = copyElements(run, this, Tensor.of(copy, [...this.shape]));
+    const read = (): Submitted<HostArray<D>> => {
+      const values = readDense(run, copy);
+      copy.close();
+      return values;
+    };
+    return done instanceof Later ? new Later(done.promise.then(() => run.settled(run.resume(read))), false) : read();
+  }
+
+  /** Writes to the elements by way of memory without gaps: its own, or a copy that is spread out behind it. */
+  private intoDense(run: Run, write: (dense: DeviceBuffer<D>) => void): Submitted<unknown> {
+    if (this.isContiguous) {
+      write(this.dense());
+      return undefined;
+    }
+    const copy = run.alloc(this.dtype, this.size);
+    write(copy);
+    const done = copyElements(run, Tensor.of(copy, [...this.shape]), this);
+    closeBehind(run, copy, done);
+    return done;
+  }
+}
+
+/** The graph keeps what was allocated for it. */
+function closeBehind(run: Run, buffer: DeviceBuffer, done?: Submitted<unknown>): void {
+  if (run.recording) return;
+  if (done instanceof Later) done.promise.finally(() => { buffer.close(); }).catch(() => undefined);
+  else buffer.close();
+}
+
+function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>): Submitted<HostArray<D>> {
+  if (run.mode === 'block') return buffer.readBlocking(run.stream);
+  return new Later(buffer.read(run.stream).then(), true);
+}
+
+/** Writes from the host. Where it is recorded, from a copy on the device that the graph has. */
+export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, source: WriteSource<D>): void {
+  if (source instanceof PinnedBuffer) buffer.write(run.stream, source);
+  else if (run.mode === 'block') buffer.writeBlocking(run.stream, source);
+  else if (run.mode === 'queue') {
+    // A large one is copied piece by piece; the stream's later work waits for it on its own.
+    const pending = buffer.write(run.stream, source);
+    if (pending.gives) run.dependOn(pending.then());
+  } else {
+    const copy = run.alloc(buffer.dtype, buffer.length);
+    const stream = run.beside();
+    run.aside(stream.besideCapture(() => copy.write(stream, source).then()));
+    buffer.copyFrom(run.stream, copy);
+  }
+}
+
+function checkedSource(source: unknown): AnyTensor {
+  if (!(source instanceof Tensor)) throw invalid('source', 'a Tensor', source);
+  source.checkAlive();
+  return source as AnyTensor;
+}
+
+/** Copies element by element, converting; as one piece where both have no gaps and the dtype is the same. */
+export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Submitted<void> {
+  const source = sameShape(given.shape, target.shape) ? given : (given.broadcastTo(target.shape as never) as unknown as AnyTensor);
+  if (source.device.runtime !== target.device.runtime) {
+    throw new CudaArgumentError('source', `source: it is on ${source.device.kind}:${source.device.ordinal}, and the target on ${target.device.kind}:${target.device.ordinal}. Copy it with to(device) first.`);
+  }
+  if (target.size === 0) return undefined;
+  if (source.buffer.memory === target.buffer.memory && shareElements(source, target)) {
+    throw new CudaArgumentError('source', 'source: overlaps the target. Copy it with dup() first.');
+  }
+  if (source.dtype.name === target.dtype.name && source.isContiguous && target.isContiguous) {
+    target.dense().copyFrom(run.stream, source.dense());
+    return undefined;
+  }
+  const [to, from] = coalesceTogether([target.layout, source.layout], { anyOrder: true }) as [Layout, Layout];
+  const rank = Math.max(1, to.shape.length);
+  return withKernels(run, copies(source.dtype.name, target.dtype.name, rank), ({ copy }) => {
+    launchCopies(from, to, (fromPart, toPart, count) => {
+      const [inputs, outputs] = [wholeOf(source, fromPart), wholeOf(target, toPart)];
+      const steps = to.shape.length === 0 ? [[1, 0n, 0n]] : toPart.shape.map((extent, axis) => [
+        extent, BigInt(fromPart.strides[axis]! * source.dtype.bytes), BigInt(toPart.strides[axis]! * target.dtype.bytes),
+      ]);
+      copy!.launch(run.stream, { grid: Math.ceil(count / BLOCK), block: BLOCK }, inputs, outputs, count, ...steps.flat());
+    });
+  });
+}
+
+function shareElements(a: AnyTensor, b: AnyTensor): boolean {
+  const [first, second] = [a, b].map(({ buffer, layout, dtype }) => {
+    const inBytes = reinterpreting.inBytes(layout, dtype);
+    return layoutOf([...inBytes.shape], [...inBytes.strides], inBytes.offset + buffer.byteOffset);
+  });
+  return overlaps(coalesce(first!), coalesce(second!));
+}
+
+/** The buffer from the first element of a layout on; its steps may lead back to before that. */
+function wholeOf({ buffer }: AnyTensor, { offset }: Layout): DeviceBuffer {
+  return buffer.slice(offset, buffer.length);
+}
+
+/** Parts of at most {@link MOST_ELEMENTS}, cut along the outermost axis. */
+function launchCopies(from: Layout, to: Layout, launch: (from: Layout, to: Layout, count: number) => void): void {
+  const count = numel(to.shape);
+  if (count < MOST_ELEMENTS) {
+    launch(from, to, count);
+    return;
+  }
+  const [extent = 1, ...inner] = to.shape;
+  const each = numel(inner);
+  const rows = Math.max(1, Math.floor((MOST_ELEMENTS - 1) / each));
+  for (let row = 0; row < extent; row += rows) {
+    const part = ({ strides, offset }: Layout): Layout => layoutOf([Math.min(rows, extent - row), ...inner], [...strides], offset + row * strides[0]!);
+    launchCopies(part(from), part(to), launch);
+  }
+}
