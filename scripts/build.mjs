@@ -29,6 +29,9 @@ const workerScripts = [
 
 /** Entries of the package: `dist/<name>.js` from `entry`. */
 const entries = [
+  { name: 'index', entry: 'src/index.ts' },
+  { name: 'tensor', entry: 'src/tensor/index.ts' },
+  { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },
   { name: 'ptx', entry: 'src/ptx/index.ts' },

@@ -14,5 +14,5 @@ export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';
 export { LeastLoaded, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';
-export type { PriorityName, SchedulingPolicy } from './scheduling.js';
+export type { AnyDevice, PriorityName, SchedulingPolicy } from './scheduling.js';
 export { setDevelopmentMode } from './development.js';

@@ -1,6 +1,5 @@
 /** Functions that make operations of values, callbacks and other operations. */
 import { Pending } from '../core/index.js';
-import type { Device } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { Collected, Made } from './collect.js';
 import { DeviceOp, Ready, nodeOf, nodeOfResult } from './device-op.js';
@@ -9,6 +8,8 @@ import { Later } from './node.js';
 import type { Submitted } from './node.js';
 import { Parallel } from './parallel.js';
 import type { OpContext, Run } from './run.js';
+import { coreOf } from './scheduling.js';
+import type { AnyDevice } from './scheduling.js';
 
 /** What each of a list of values and operations gives. */
 export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]: Given<A[K]> };
@@ -28,18 +29,18 @@ export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> 
 }
 
 /** The operation that `make` returns when it is run, with the stream in hand: it may queue work of level 3 on it. */
-export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device?: Device): DeviceOp<T> {
+export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device?: AnyDevice): DeviceOp<T> {
   if (typeof make !== 'function') throw invalid('make', 'a function that returns a DeviceOp', make);
-  return new DeviceOp(new Made<T>(device, 'withContext', (run) => nodeOfResult(make(run)).submit(run)));
+  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'withContext', (run) => nodeOfResult(make(run)).submit(run)));
 }
 
 /**
  * Work of level 3 as an operation: `queue` is called when it is run, and queues on `context.stream`. Where it returns a
  * Pending, `buffer.read(stream)` for one, the operation gives what that resolves to.
  */
-export function enqueue<T>(device: Device | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
+export function enqueue<T>(device: AnyDevice | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
   if (typeof queue !== 'function') throw invalid('queue', 'a function that queues work on context.stream', queue);
-  return new DeviceOp(new Made<T>(device, 'enqueue', (run) => arrival(run, queue(run))));
+  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'enqueue', (run) => arrival(run, queue(run))));
 }
 
 /** What a Pending will give, as a node's value. */

@@ -1,12 +1,15 @@
 /** The pool that operations of a device allocate from, where one has been set. */
-import { CudaError, Device, MemoryPool } from '../core/index.js';
+import { CudaError, MemoryPool } from '../core/index.js';
+import type { Device } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
+import { coreOf } from './scheduling.js';
+import type { AnyDevice } from './scheduling.js';
 
 const pools = new WeakMap<Device, MemoryPool>();
 
 /** What {@link setPool} set, if it did. */
-export function poolOf(device: Device): MemoryPool | undefined {
-  return pools.get(device);
+export function poolOf(device: AnyDevice): MemoryPool | undefined {
+  return pools.get(coreOf(device));
 }
 
 /**
@@ -15,8 +18,8 @@ export function poolOf(device: Device): MemoryPool | undefined {
  *
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool is another device's
  */
-export function setPool(device: Device, pool: MemoryPool | undefined): void {
-  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+export function setPool(given: AnyDevice, pool: MemoryPool | undefined): void {
+  const device = coreOf(given);
   if (pool === undefined) {
     pools.delete(device);
     return;

@@ -12,6 +12,16 @@ export interface SchedulingPolicy {
   nextStream(): Stream;
 }
 
+/** A device of level 3, or the lazy one around it. */
+export type AnyDevice = Device | { readonly core: Device };
+
+/** The device of level 3. @internal */
+export function coreOf(device: unknown): Device {
+  const core: unknown = device instanceof Device ? device : (device as { core?: unknown } | null | undefined)?.core;
+  if (core instanceof Device) return core;
+  throw invalid('device', 'a Device', device);
+}
+
 /** Streams of a round robin that nobody sized. */
 export const DEFAULT_STREAMS = 4;
 const MOST_STREAMS = 64;
@@ -23,10 +33,9 @@ class LazyStreams {
   private readonly priority: number;
   private readonly streams: (Stream | undefined)[] = [];
 
-  constructor(device: Device, count: number, priority: number) {
-    if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
+  constructor(device: AnyDevice, count: number, priority: number) {
     checkInteger('count', count, 1, MOST_STREAMS, 'streams');
-    this.device = device;
+    this.device = coreOf(device);
     this.count = count;
     this.priority = priority;
   }
@@ -50,7 +59,7 @@ export class RoundRobin implements SchedulingPolicy {
   private next = 0;
 
   /** @param priority as {@link Device.createStream} takes it */
-  constructor(device: Device, count = DEFAULT_STREAMS, priority = 0) {
+  constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
     this.streams = new LazyStreams(device, count, priority);
   }
 
@@ -66,9 +75,8 @@ export class SingleStream implements SchedulingPolicy {
   readonly stream: Stream;
 
   /** @param on a stream, or a device: its own `device.stream` then */
-  constructor(on: Device | Stream) {
-    if (!(on instanceof Device) && !(on instanceof Stream)) throw invalid('on', 'a Device or a Stream', on);
-    this.stream = on instanceof Device ? on.stream : on;
+  constructor(on: AnyDevice | Stream) {
+    this.stream = on instanceof Stream ? on : coreOf(on).stream;
   }
 
   nextStream(): Stream {
@@ -80,7 +88,7 @@ export class SingleStream implements SchedulingPolicy {
 export class LeastLoaded implements SchedulingPolicy {
   private readonly streams: LazyStreams;
 
-  constructor(device: Device, count = DEFAULT_STREAMS, priority = 0) {
+  constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
     this.streams = new LazyStreams(device, count, priority);
   }
 
@@ -110,9 +118,8 @@ export type PriorityName = 'high' | 'normal' | 'low';
  * `byPriority(device).high` and so on; how many levels there are is the device's affair (`device.streamPriorities`).
  * cuStreamCreateWithPriority
  */
-export function byPriority(device: Device, count = DEFAULT_STREAMS): Readonly<Record<PriorityName, SchedulingPolicy>> {
-  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
-  const { least, greatest } = device.streamPriorities;
+export function byPriority(device: AnyDevice, count = DEFAULT_STREAMS): Readonly<Record<PriorityName, SchedulingPolicy>> {
+  const { least, greatest } = coreOf(device).streamPriorities;
   const normal = Math.max(greatest, Math.min(least, Math.trunc((least + greatest) / 2)));
   return {
     high: new RoundRobin(device, count, greatest),
@@ -124,22 +131,23 @@ export function byPriority(device: Device, count = DEFAULT_STREAMS): Readonly<Re
 const policies = new WeakMap<Device, SchedulingPolicy>();
 
 /** The policy of operations that were given none: a round robin over four streams unless {@link setPolicy} said otherwise. */
-export function policyOf(device: Device): SchedulingPolicy {
-  let policy = policies.get(device);
+export function policyOf(device: AnyDevice): SchedulingPolicy {
+  const core = coreOf(device);
+  let policy = policies.get(core);
   if (policy === undefined) {
-    policy = new RoundRobin(device);
-    policies.set(device, policy);
+    policy = new RoundRobin(core);
+    policies.set(core, policy);
   }
   return policy;
 }
 
 /** Sets the policy of operations of a device that are given none; `undefined` brings back the round robin. */
-export function setPolicy(device: Device, policy: SchedulingPolicy | undefined): void {
-  if (!(device instanceof Device)) throw invalid('device', 'a Device', device);
-  if (policy === undefined) policies.delete(device);
+export function setPolicy(device: AnyDevice, policy: SchedulingPolicy | undefined): void {
+  const core = coreOf(device);
+  if (policy === undefined) policies.delete(core);
   else {
     checkPolicy(policy);
-    policies.set(device, policy);
+    policies.set(core, policy);
   }
 }
 
@@ -156,7 +164,6 @@ export function getDefaultDevice(): Device | undefined {
 }
 
 /** Sets the device of operations that belong to none. */
-export function setDefaultDevice(device: Device | undefined): void {
-  if (device !== undefined && !(device instanceof Device)) throw invalid('device', 'a Device, or undefined', device);
-  defaultDevice = device;
+export function setDefaultDevice(device: AnyDevice | undefined): void {
+  defaultDevice = device === undefined ? undefined : coreOf(device);
 }

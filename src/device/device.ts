@@ -1,0 +1,209 @@
+/**
+ * The device that users hold: what it makes are operations, which run when they are awaited. Everything eager is in
+ * {@link Device.core}.
+ */
+import { Device as CoreDevice } from '../core/index.js';
+import type {
+  DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, HostArray, MemoryPool, ModuleOptions, OpenOptions, PinnedBuffer, Pending, Scalar, Stream,
+  StreamOptions, WaitOptions,
+} from '../core/index.js';
+import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
+import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
+import * as make from '../tensor/index.js';
+import type { ArangeOptions, Dims, EyeOptions, RandOptions, RandnOptions, RealName, Shape, Tensor, TensorOptions } from '../tensor/index.js';
+import { Module } from './module.js';
+
+/** A GPU, or the embedded CPU device. Made by {@link Device.open}. */
+export class Device implements AsyncDisposable {
+  /** The same device, eager and with the stream in hand: `async-cuda/core`. */
+  readonly core: CoreDevice;
+
+  private constructor(core: CoreDevice) {
+    this.core = core;
+  }
+
+  /** The GPUs, and the CPU device. */
+  static list(): Promise<DeviceInfo[]> {
+    return CoreDevice.list();
+  }
+
+  /**
+   * Opens a device: `cuda:0`, `cpu:0` and so on. Without a name the first GPU, and the CPU device where there is no driver or
+   * no GPU; the environment variable ASYNC_CUDA_DEVICE says otherwise.
+   *
+   * @throws CudaError with code ERR_CUDA_NO_DRIVER or ERR_CUDA_NO_DEVICE
+   */
+  static async open(name?: DeviceName | (string & {}), options?: OpenOptions): Promise<Device> {
+    return new Device(await CoreDevice.open(name, options));
+  }
+
+  /** The lazy face of a device that is open already. */
+  static of(core: CoreDevice): Device {
+    return new Device(core);
+  }
+
+  /** The vendor's name of it. */
+  get name(): string {
+    return this.core.name;
+  }
+
+  /** `cuda` or `cpu`. */
+  get kind(): CoreDevice['kind'] {
+    return this.core.kind;
+  }
+
+  /** Its number among those of its kind. */
+  get ordinal(): number {
+    return this.core.ordinal;
+  }
+
+  /** What it can do. */
+  get properties(): DeviceProperties {
+    return this.core.properties;
+  }
+
+  get isClosed(): boolean {
+    return this.core.isClosed;
+  }
+
+  /** Which stream an operation runs on that was given none. Default: four streams in turn. */
+  get policy(): SchedulingPolicy {
+    return policyOf(this.core);
+  }
+
+  set policy(policy: SchedulingPolicy | undefined) {
+    setPolicy(this.core, policy);
+  }
+
+  /** The pool that operations allocate from; undefined for the device's own. */
+  get pool(): MemoryPool | undefined {
+    return poolOf(this.core);
+  }
+
+  set pool(pool: MemoryPool | undefined) {
+    setPool(this.core, pool);
+  }
+
+  // Tensors
+
+  /** Uninitialised memory. cuMemAllocAsync */
+  uninitialized<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.uninitialized(this.core, dtype, shape, options);
+  }
+
+  /** All elements 0. */
+  zeros<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.zeros(this.core, dtype, shape, options);
+  }
+
+  /** All elements 1. */
+  ones<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.ones(this.core, dtype, shape, options);
+  }
+
+  /** All elements the same. */
+  full<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, element: Scalar<D>, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.full(this.core, dtype, shape, element, options);
+  }
+
+  /** start, start + step, … */
+  arange<D extends DTypeName, const N extends number>(dtype: DType<D>, length: N, options?: ArangeOptions): DeviceOp<Tensor<D, [N]>> {
+    return make.arange(this.core, dtype, length, options);
+  }
+
+  /** Numbers at equal distances, both ends included. */
+  linspace<D extends RealName, const N extends number>(dtype: DType<D>, from: number, to: number, length: N, options?: TensorOptions): DeviceOp<Tensor<D, [N]>> {
+    return make.linspace(this.core, dtype, from, to, length, options);
+  }
+
+  /** 1 on a diagonal, 0 elsewhere. */
+  eye<D extends DTypeName, const R extends number, const C extends number = R>(dtype: DType<D>, rows: R, columns?: C, options?: EyeOptions): DeviceOp<Tensor<D, [R, C]>> {
+    return make.eye(this.core, dtype, rows, columns, options);
+  }
+
+  /** Uniform random numbers, the same for the same seed. */
+  rand<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.rand(this.core, dtype, shape, options);
+  }
+
+  /** Normal random numbers, the same for the same seed. */
+  randn<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandnOptions): DeviceOp<Tensor<D, Dims<S>>> {
+    return make.randn(this.core, dtype, shape, options);
+  }
+
+  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. */
+  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[]): DeviceOp<Tensor<D, [number]>>;
+  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D>, shape?: Shape, options?: TensorOptions): DeviceOp<Tensor<D, number[]>> {
+    return shape === undefined ? make.tensor(this.core, dtype, source) : make.tensor(this.core, dtype, source, shape, options);
+  }
+
+  // Operations
+
+  /** A value as an operation of this device. */
+  value<T>(given: T): DeviceOp<T> {
+    const op = value(given);
+    return withContext(() => op, this.core);
+  }
+
+  /** The operation that the callback returns when it is run, with the stream in hand. */
+  withContext<T>(callback: (context: OpContext) => DeviceOp<T>): DeviceOp<T> {
+    return withContext(callback, this.core);
+  }
+
+  /** Work of level 3 as an operation: the callback queues it on `context.stream` when the operation is run. */
+  enqueue<T>(queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
+    return enqueue(this.core, queue);
+  }
+
+  // The rest
+
+  /** Loads PTX, a cubin or a fatbin; its kernels are launched as operations. cuLibraryLoadData */
+  async loadModule(image: string | Uint8Array, options?: ModuleOptions): Promise<Module> {
+    return new Module(await this.core.loadModule(image, options));
+  }
+
+  /** Loads the kernels that tensors of these dtypes need, so that their first use need not wait for it. */
+  prepare(...dtypes: readonly DType[]): Promise<void> {
+    return make.prepare(this.core, ...dtypes);
+  }
+
+  /** Page-locked memory. cuMemHostRegister */
+  pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
+    return this.core.pinned(dtype, length);
+  }
+
+  /** A stream, for `op.runOn(stream)`, `op.on(stream)` and `op.capture(stream)`. cuStreamCreateWithPriority */
+  createStream(options?: StreamOptions): Stream {
+    return this.core.createStream(options);
+  }
+
+  /** Resolves when everything queued so far is over. */
+  synchronize(options?: WaitOptions): Promise<void> {
+    return this.core.synchronize(options);
+  }
+
+  /** Calls the listener for failures that nobody awaits, and for the loss of the device. */
+  on<E extends keyof DeviceEvents>(event: E, listener: (...args: DeviceEvents[E]) => void): this {
+    this.core.on(event, listener as never);
+    return this;
+  }
+
+  /** Ends what is queued and frees everything. */
+  close(options?: { timeout?: number }): Promise<void> {
+    return this.core.close(options);
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return this.core.toString();
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}

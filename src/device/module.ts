@@ -1,0 +1,73 @@
+/** Modules and kernels whose launches are operations. */
+import type { Kernel as CoreKernel, KernelAttributes, Module as CoreModule, ParamDeclaration } from '../core/index.js';
+import type { DeviceOp, GivenAll } from '../ops/index.js';
+import { launch } from '../tensor/index.js';
+import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
+
+/** Loaded code. Made by {@link Device.loadModule}. */
+export class Module implements AsyncDisposable {
+  /** The same module at level 3. */
+  readonly core: CoreModule;
+
+  /** @internal */
+  constructor(core: CoreModule) {
+    this.core = core;
+  }
+
+  /**
+   * A kernel of the module.
+   *
+   * @param signature what its parameters are: `[inout(f32), f32, i32]`. Without one, buffers count as read and written, and
+   * numbers are taken by the parameters' sizes
+   * @throws CudaError with code ERR_CUDA_NOT_FOUND
+   */
+  kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
+    return new Kernel(this.core.kernel(name, signature));
+  }
+
+  /** Unloads it, behind its launches. cuLibraryUnload */
+  close(): Promise<void> {
+    return Promise.resolve(this.core.close());
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** A kernel whose launches are operations. Made by {@link Module.kernel}. */
+export class Kernel {
+  /** The same kernel at level 3. */
+  readonly core: CoreKernel;
+
+  /** @internal */
+  constructor(core: CoreKernel) {
+    this.core = core;
+  }
+
+  get name(): string {
+    return this.core.name;
+  }
+
+  /** What the driver says of it. */
+  get attributes(): Readonly<KernelAttributes> {
+    return this.core.attributes;
+  }
+
+  /**
+   * Its launch as an operation, which gives what the arguments were, as a list. Arguments may be operations themselves: they
+   * run before it. The grid may be left out where an argument is a partition. cuLaunchKernel
+   */
+  launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(options: OpLaunchOptions, ...args: A): DeviceOp<GivenAll<A>> {
+    return launch(this.core, options, ...args);
+  }
+
+  toString(): string {
+    return this.core.toString();
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}

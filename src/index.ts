@@ -1,0 +1,24 @@
+/**
+ * async-cuda: NVIDIA GPUs from Node, as operations that are composed and awaited.
+ *
+ * @packageDocumentation
+ */
+export { Device } from './device/device.js';
+export { Kernel, Module } from './device/module.js';
+export {
+  DeviceOp, LeastLoaded, OpGraph, RoundRobin, Running, Scheduled, SingleStream, all, byPriority, empty, getDefaultDevice, parallel, setDefaultDevice,
+  setDevelopmentMode, value, zip,
+} from './ops/index.js';
+export type { Given, GivenAll, GraphScope, OpContext, OrOp, PriorityName, SchedulingPolicy } from './ops/index.js';
+export { Partitioned, Tensor } from './tensor/index.js';
+export type {
+  AnyTensor, ArangeOptions, Dims, EyeOptions, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
+} from './tensor/index.js';
+export {
+  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,
+  Stream, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, inout, input, output, struct, u16, u32, u64, u8,
+} from './core/index.js';
+export type {
+  CudaErrorCode, DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, Dimensions, GraphNodeType, HostArray, LaunchOptions, ModuleOptions, OpenOptions,
+  ParamDeclaration, Scalar, StreamOptions, WaitOptions,
+} from './core/index.js';
