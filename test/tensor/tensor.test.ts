@@ -1,0 +1,289 @@
+/** Tensors on a device: the behaviours 34 to 39 of the inventory, conversions, sequences, random numbers, kernels. */
+import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u8 } from 'async-cuda/core';
+import type { DTypeName, Device, HostArray } from 'async-cuda/core';
+import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
+import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, ones, rand, randn, tensor, zeros } from 'async-cuda/tensor';
+import type { AnyTensor } from 'async-cuda/tensor';
+import fc from 'fast-check';
+import { inspect } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { ELEMENTWISE } from '../core/kernels/elementwise.js';
+import { failure, onCpu, onDevice, range } from '../core/test-device.js';
+
+/** tiles[block] = block + 1, by the first thread of a two-dimensional grid: tile (x, y) of a matrix of `columns` columns, 2 × 2 each. */
+const TILES = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry mark(.param .u64 out, .param .u32 rows, .param .u32 columns) {
+  .reg .b64 %a, %o; .reg .b32 %r<12>; .reg .pred %p;
+  ld.param.u64 %o, [out]; cvta.to.global.u64 %o, %o; ld.param.u32 %r0, [rows]; ld.param.u32 %r1, [columns];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.y;
+  mad.lo.u32 %r6, %r2, 2, %r4; setp.ge.u32 %p, %r6, %r0; @%p ret;
+  mad.lo.u32 %r7, %r3, 2, %r5; setp.ge.u32 %p, %r7, %r1; @%p ret;
+  mov.u32 %r8, %nctaid.y; mad.lo.u32 %r9, %r2, %r8, %r3; add.u32 %r9, %r9, 1;
+  mad.lo.u32 %r10, %r6, %r1, %r7; mul.wide.u32 %a, %r10, 4; add.s64 %a, %a, %o; st.global.u32 [%a], %r9; ret;
+}`;
+
+onDevice('Tensors', (host) => {
+  const device = (): Device => host.device;
+  beforeAll(() => { setDefaultDevice(host.device); });
+
+  test('are made of host arrays and read back, of every dtype', async () => {
+    for (const dtype of Object.values(DTYPES)) {
+      const source = (dtype.name.endsWith('64') && dtype.kind !== 'float' ? [0n, 1n, 2n, 100n] : dtype === bool ? [0, 1, 1, 0] : [0, 1, 2, 96]) as number[];
+      using x = await tensor(device(), dtype, source, [2, 2]);
+      expect([x.dtype, x.shape, x.size, x.byteLength, x.rank]).toEqual([dtype, [2, 2], 4, 4 * dtype.bytes, 2]);
+      expect([...(await x.read() as Iterable<number>)]).toEqual(source);
+    }
+  });
+
+  test('large ones come and go whole', async () => {
+    const source = Float32Array.from({ length: 3_000_001 }, (_, i) => i);
+    using x = await tensor(device(), f32, source);
+    expect(Buffer.compare(Buffer.from((await x.read()).buffer), Buffer.from(source.buffer))).toBe(0);
+    expect(Buffer.compare(Buffer.from(x.read().sync().buffer), Buffer.from(source.buffer))).toBe(0);
+    x.write(source.map((v) => v + 1)).sync();
+    expect((await x.read())[3_000_000]).toBe(3_000_001);
+  });
+
+  test('sequences: arange, linspace, eye, full', async () => {
+    expect([...await arange(device(), i32, 5, { start: 10, step: -3 }).use((x) => x.read())]).toEqual([10, 7, 4, 1, -2]);
+    expect([...await arange(device(), i64, 3, { start: 2n ** 60n, step: 1n }).use((x) => x.read())]).toEqual([2n ** 60n, 2n ** 60n + 1n, 2n ** 60n + 2n]);
+    expect([...await arange(device(), f16, 4, { start: 0.5, step: 0.25 }).use((x) => x.read())]).toEqual([0.5, 0.75, 1, 1.25]);
+    expect([...await linspace(device(), f64, -1, 1, 5).use((x) => x.read())]).toEqual([-1, -0.5, 0, 0.5, 1]);
+    expect((await linspace(device(), f64, 0, 0.3, 4).use((x) => x.read()))[3]).toBe(0.3);
+    expect([...await linspace(device(), f32, 7, 9, 1).use((x) => x.read())]).toEqual([7]);
+    expect([...await eye(device(), u8, 2, 3, { diagonal: 1 }).use((x) => x.read())]).toEqual([0, 1, 0, 0, 0, 1]);
+    expect([...await eye(device(), f32, 3, 3, { diagonal: -1 }).use((x) => x.read())]).toEqual([0, 0, 0, 1, 0, 0, 0, 1, 0]);
+    expect([...await zip(zeros(device(), i64, [1]).use((x) => x.item()), ones(device(), bool, [1]).use((x) => x.item()), full(device(), f16, [], 2.5).use((x) => x.item()))]).toEqual([0n, 1, 2.5]);
+    expect((await zeros(device(), f32, [0, 3]).use((x) => x.read())).length).toBe(0);
+  });
+
+  test('random numbers are the same for the same seed, in any shape, on any stream, and as they should be', async () => {
+    const [a, b, c] = await zip(rand(device(), f32, [40, 50], { seed: 7 }).use((x) => x.read()), rand(device(), f32, [2000], { seed: 7 }).use((x) => x.read()), rand(device(), f32, [2000], { seed: 8 }).use((x) => x.read()));
+    expect(a).toEqual(b);
+    expect(a).not.toEqual(c);
+    // The first block of Philox4x32-10 of counter 0 and key 0, whose words the authors give.
+    const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map((word) => (word >>> 8) / 2 ** 24);
+    expect([...await rand(device(), f32, [4]).use((x) => x.read())]).toEqual(known);
+    const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).use((x) => x.read());
+    expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
+    expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
+    expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
+    const normal = await randn(device(), f32, [40_000], { seed: 3, mean: 5, deviation: 2 }).use((x) => x.read());
+    const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
+    const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
+    expect(Math.abs(mean - 5)).toBeLessThan(0.05);
+    expect(Math.abs(variance - 4)).toBeLessThan(0.1);
+    expect(normal.every(Number.isFinite)).toBe(true);
+  });
+
+  test('34: views cost no copy; offsets add up; what lies outside is refused', async () => {
+    using x = await arange(device(), i32, 24);
+    const cube = x.reshape([2, 3, 4]);
+    const part = cube.slice(1).slice([1, 3]).slice(null, [null, null, -1]);
+    expect(part.buffer).toBe(x.buffer);
+    expect([part.shape, part.isView, part.isContiguous]).toEqual([[2, 4], true, false]);
+    expect([...await part.read()]).toEqual([19, 18, 17, 16, 23, 22, 21, 20]);
+    expect([...await cube.permute([2, 0, 1]).slice(0).read()]).toEqual([0, 4, 8, 12, 16, 20]);
+    const loose = cube as AnyTensor;
+    expect(() => loose.slice(2)).toThrow('indices[0]');
+    expect(() => loose.slice(0, 0, 0, 0)).toThrow('at most 3');
+  });
+
+  test('36: reshape and reinterpret check what they need', async () => {
+    using x = await arange(device(), i32, 12);
+    const matrix = x.reshape([3, 4]);
+    expect(() => (matrix.transpose() as AnyTensor).reshape([12] as never)).toThrow('contiguous');
+    expect([...await matrix.transpose().contiguous().andThen((copy) => copy.reshape([12]).read())]).toEqual([0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
+    expect(() => (matrix as AnyTensor).reshape([5, 2] as never)).toThrow('elements');
+    expect(x.reinterpret(u8).shape).toEqual([48]);
+    expect([...(await x.reinterpret(i64).read()).slice(0, 2)]).toEqual([2n ** 32n, 3n * 2n ** 32n + 2n]);
+    expect(() => matrix.slice(null, [1, 3]).reinterpret(i64 as never)).toThrow('dtype');
+    expect(() => (matrix.transpose() as AnyTensor).reinterpret(u8 as never)).toThrow('contiguous copy');
+  });
+
+  test('views are written: filled, written to, copied to', async () => {
+    using x = await zeros(device(), i32, [4, 4]);
+    await x.slice(1).fill(5);
+    await x.slice(null, 2).fill(7);
+    await x.slice([2, 4], [0, 2]).write(Int32Array.of(1, 2, 3, 4));
+    using row = await arange(device(), f32, 4);
+    await x.slice(0).copyFrom(row);
+    expect([...await x.read()]).toEqual([0, 1, 2, 3, 5, 5, 7, 5, 1, 2, 7, 0, 3, 4, 7, 0]);
+    expect(await failure(() => x.copyFrom(x.transpose() as never))).toMatchObject({ argument: 'source', message: expect.stringContaining('dup()') as string });
+    expect(await failure(() => row.broadcastTo([3, 4]).fill(1))).toMatchObject({ message: expect.stringContaining('same place') as string });
+    using wide = await zeros(device(), f32, [3, 4]);
+    await wide.copyFrom(row);
+    expect([...await wide.read()]).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+  });
+
+  test('any view reads as the same view of a host array', async () => {
+    using base = await arange(device(), i32, 120);
+    const host = Int32Array.from(range(120));
+    await fc.assert(fc.asyncProperty(
+      fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4 }), fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom(1, -1, 2, -2)), { minLength: 4, maxLength: 4 }),
+      async (order, cuts) => {
+        let view: AnyTensor = base.reshape([2, 3, 4, 5]) as AnyTensor;
+        view = view.permute(order as never) as AnyTensor;
+        view = (view.slice as (...indices: unknown[]) => AnyTensor).apply(view, cuts.map(([skip, step]) => (step > 0 ? [skip > 1 ? 1 : skip, null, step] : [null, null, step])));
+        const wanted = [...elements(view.layout)].map((at) => host[at]);
+        expect([...await view.read() as Int32Array]).toEqual(wanted);
+      },
+    ), { numRuns: 40 });
+  });
+
+  test('the same elements, converted: as the host converts them', async () => {
+    const values = [0, 1, -1, 0.5, 1.5, 2.5, 447, 448, 449, 464, 465, 57344, 61439, 61440, 65504, 65519, 65520, 1e10, 3e38, NaN, Infinity, -Infinity, 1e-40, 2 ** -9, 2 ** -10, 2 ** -10 * 1.0001, 2 ** -16, 2 ** -17, ...range(500).map((i) => Math.sin(i) * 2 ** (i % 60 - 30))];
+    const source = Float32Array.from(values);
+    using x = await tensor(device(), f32, source);
+    for (const to of [DTYPES.f16, DTYPES.bf16, DTYPES.f8e4m3, DTYPES.f8e5m2, f64]) {
+      using wanted = await tensor(device(), to as typeof f16, (to === f64 ? Float64Array.from(source) : source) as Float32Array);
+      const [mine, hosts] = await zip(x.convert(to as typeof f16).use((y) => y.read()), wanted.read());
+      expect([...mine], to.name).toEqual([...hosts]);
+    }
+  });
+
+  test('floats to integers go towards zero, clamped, NaN to 0; integers wrap; anything but 0 is true', async () => {
+    using x = await tensor(device(), f64, Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0));
+    const read = async (name: DTypeName): Promise<unknown[]> => [...(await x.convert(DTYPES[name]).use((y) => y.read())) as Iterable<unknown>];
+    expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
+    expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
+    expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
+    expect(await read('i64')).toEqual([1n, -1n, 300n, -300n, 2n ** 63n - 1n, -(2n ** 63n), 0n, 0n]);
+    expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
+    expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
+    using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
+    expect([...await y.convert(u8).use((z) => z.read())]).toEqual([1, 255, 0]);
+    using big = await tensor(device(), i64, BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n));
+    expect([...await big.convert(f32).use((z) => z.read())]).toEqual([2 ** 53, Math.fround(-(2 ** 40) - 1), Math.fround(0x1010000000001)]);
+    expect([...await big.convert(DTYPES.bf16).use((z) => z.read())][2]).toBe(2 ** 48 + 2 ** 41);
+  });
+
+  test('every dtype to every other, of small whole numbers', async () => {
+    for (const from of Object.values(DTYPES)) {
+      const one = from.name.endsWith('64') && from.kind !== 'float' ? [0n, 1n, 1n] : [0, 1, 1];
+      using x = await tensor(device(), from, one as number[]);
+      for (const to of Object.values(DTYPES)) {
+        const values = await x.convert(to).use((y) => y.read());
+        expect([...(values as Iterable<number | bigint>)].map(Number), `${from.name} to ${to.name}`).toEqual([0, 1, 1]);
+      }
+    }
+  }, 120_000);
+
+  test('35: a partition has its elements to itself', async () => {
+    using x = await zeros(device(), u32, [5, 4]);
+    const tiles = x.partition([2, 2]);
+    expect([tiles.grid, tiles.count]).toEqual([[3, 2], 6]);
+    expect(() => x.partition([1, 1])).toThrow('already');
+    expect(x.tryPartition([1, 1])).toBe(undefined);
+    expect(await failure(() => x.fill(1))).toMatchObject({ message: expect.stringContaining('unpartition') as string });
+    expect(tiles.unpartition()).toBe(x);
+    expect(() => tiles.tile(0)).toThrow('unpartition');
+    // Parts that share nothing can be cut at the same time.
+    using upper = x.slice([0, 2]).partition([1, 4]);
+    using lower = x.slice([2, 5]).partition([1, 4]);
+    expect([upper.isOpen, lower.isOpen]).toEqual([true, true]);
+    expect(x.tryPartition([1, 1])).toBe(undefined);
+  });
+
+  test('37 and 39: the grid follows from the partition, edges are clipped, and another grid is refused', async () => {
+    const module = await host.load(TILES);
+    const mark = module.kernel('mark', [inout(u32), u32, u32]);
+    using x = await zeros(device(), u32, [5, 4]);
+    const tiles = x.partition([2, 2]);
+    const [back, rows] = await launch(mark, { block: [2, 2] }, tiles, 5, 4);
+    expect([back, rows]).toEqual([tiles, 5]);
+    expect([...await x.read()]).toEqual([1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 6, 6]);
+    expect([...await tiles.tile([2, 1]).read()]).toEqual([6, 6]);
+    expect(await failure(() => launch(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4))).toMatchObject({ argument: 'options.grid' });
+    // The first tiles only: a smaller grid.
+    await tiles.tile(0).dup().use((copy) => copy.fill(0));
+    const some = tiles.prefix(2);
+    expect(some.count).toBe(2);
+    await launch(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);
+    expect(await failure(() => launch(mark, { grid: [4, 2], block: [2, 2] }, some, 5, 4))).toMatchObject({ argument: 'options.grid' });
+    tiles.unpartition();
+    expect(await failure(() => launch(mark, { block: [2, 2] }, tiles, 5, 4))).toMatchObject({ argument: 'partition' });
+    expect(await failure(() => launch(mark, { block: [2, 2] }, x, 5, 4))).toMatchObject({ argument: 'options.grid' });
+  });
+
+  test('kernels take tensors, views and operations, and give back what they were given', async () => {
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1', [inout(i32), u32]);
+    const shape = { grid: 1, block: 64 };
+    const [x, n] = await launch(add1, shape, arange(device(), i32, 10), 10);
+    expect(n).toBe(10);
+    expect([...await x.read()]).toEqual(range(10).map((i) => i + 1));
+    await launch(add1, shape, x.slice([2, 5]), value(3));
+    expect([...await x.read()]).toEqual([1, 2, 4, 5, 6, 6, 7, 8, 9, 10]);
+    expect(await failure(() => launch(add1, shape, x.slice([null, null, 2]), 5))).toMatchObject({ argument: 'args[0]', message: expect.stringContaining('contiguous()') as string });
+    expect(await failure(() => launch(add1, shape, x.convert(f32), 5))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    x.close();
+    expect(await failure(() => x.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => launch(add1, shape, x, 5))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+  });
+
+  test('graphs hold what they were recorded with, arrays of the host too', async () => {
+    const source = Int32Array.of(1, 2, 3, 4);
+    const graph = await tensor(device(), i32, source, [2, 2]).andThen((x) => x.transpose().dup()).andThen((x) => x.convert(f32)).capture();
+    source.fill(0);
+    expect([...await graph.launch().andThen((x) => x.read())]).toEqual([1, 3, 2, 4]);
+    expect(graph.output.shape).toEqual([2, 2]);
+    await graph.close();
+    expect(graph.output.isClosed).toBe(true);
+    using y = await zeros(device(), i32, [4]);
+    const pinned = await device().pinned(i32, 4);
+    await using streaming = await OpGraph.scope(device().createStream(), ({ record }) => record(y.write(pinned)));
+    for (const first of [5, 6]) {
+      pinned.view().fill(first);
+      await streaming.launch();
+      expect(await y.slice(3).item()).toBe(first);
+    }
+    expect(await failure(() => y.read().capture())).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('read') as string });
+  });
+
+  test('show what they are', async () => {
+    using x = await zeros(device(), f16, [2, 3], { label: 'weights' });
+    expect(inspect(x)).toBe(`Tensor<f16, [2, 3]> 'weights' on ${device().kind}:0`);
+    expect(inspect(x.transpose())).toContain('strides [1, 3], a view');
+    expect(inspect(x.partition([1, 3]))).toBe('Partitioned [2, 3] in tiles of [1, 3], 2 × 1');
+    expect(inspect(x.convert(f32).andThen((y) => y.read()))).toContain("DeviceOp 'weights'.convert(f32).andThen(…)");
+  });
+
+  test('what is wrong is said at the call', () => {
+    expect(() => zeros(device(), 'f32' as never, [1])).toThrow('without quotes');
+    expect(() => zeros(device(), f32, [1.5])).toThrow('shape');
+    expect(() => zeros(device(), f32, [2], { lable: 'x' } as never)).toThrow("Did you mean 'label'");
+    expect(() => arange(device(), i32, 3, { step: 0.5 })).toThrow('whole number');
+    expect(() => tensor(device(), f32, [1, 2, 3], [2, 2])).toThrow('3 elements');
+    expect(() => rand(device(), i32 as never, [1])).toThrow('f16, bf16, f32 or f64');
+    expect(() => Tensor.of(device().alloc(f32, 3), [4])).toThrow('at most the 3 elements');
+  });
+
+  test('of memory that somebody else has', async () => {
+    const buffer = device().alloc(i32, 6);
+    const x = Tensor.of(buffer, [2, 3]);
+    await x.fill(4);
+    x.close();
+    expect(buffer.isClosed).toBe(false);
+    expect([...await buffer.read(host.stream)]).toEqual([4, 4, 4, 4, 4, 4]);
+    expect(elementAt(contiguous([2, 3]), [1, 1])).toBe(4);
+    expect(new Partitioned(x, [1, 1]).unpartition()).toBe(x);
+    buffer.close();
+  });
+});
+
+describe.runIf(onCpu)('Tensors on two devices', () => {
+  test('38: what lies on another device is copied there, or refused', async () => {
+    const { openTestDevice } = await import('../core/test-device.js');
+    const [a, b] = [await openTestDevice({}, 'cpu:0'), await openTestDevice({}, 'cpu:1')];
+    using x = await arange(a, f32, 6);
+    using y = await x.reshape([2, 3]).transpose().to(b);
+    expect([y.device === b, y.shape]).toEqual([true, [3, 2]]);
+    expect([...await y.read() as HostArray<'f32'>]).toEqual([0, 3, 1, 4, 2, 5]);
+    expect(await failure(() => y.copyFrom(x.reshape([3, 2])))).toMatchObject({ argument: 'source', message: expect.stringContaining('to(device)') as string });
+    await a.close();
+    await b.close();
+  });
+});
