@@ -168,3 +168,10 @@ test('arguments are checked', () => {
   expect(() => readNpy(new ArrayBuffer(8) as never)).toThrow('file: expected a Uint8Array, got ArrayBuffer');
   expect(() => readNpy(new Uint8Array(8), { dype: f32 } as never)).toThrow('options: there is no option \'dype\'. Did you mean \'dtype\'?');
 });
+
+test('a file may lie in shared memory', () => {
+  const { start, end, hex: elements } = expected.npy.find(({ dtype }) => dtype === 'f32')!;
+  const shared = new Uint8Array(new SharedArrayBuffer(end - start));
+  shared.set(fixture('arrays.npy').subarray(start, end));
+  expect(hex(packed(readNpy(shared)))).toBe(elements);
+});

@@ -98,7 +98,8 @@ function readHeader(file: Uint8Array): { header: ReadonlyMap<string, Literal>; b
   if (begin > file.length) throw new CudaFormatError('npy', `a header of ${length} bytes, and the file has ${file.length - at}`, file.length);
   let header: Literal;
   try {
-    header = parseLiteral(new TextDecoder(version.encoding, { fatal: true }).decode(file.subarray(at, begin)));
+    // A copy, since decoders take no shared memory.
+    header = parseLiteral(new TextDecoder(version.encoding, { fatal: true }).decode(file.slice(at, begin)));
   } catch (error) {
     if (error instanceof LiteralError) throw new CudaFormatError('npy', `the header is no Python literal: ${error.message}`, at + error.position);
     throw new CudaFormatError('npy', 'the header is not UTF-8', at, { cause: error });

@@ -169,3 +169,10 @@ test('cut short or mutated, a file is read or refused', () => {
   }), { numRuns: 3000 });
   expect(refused).toBeGreaterThan(1000);
 });
+
+test('a file may lie in shared memory', () => {
+  const original = fixture('tensors.safetensors');
+  const shared = new Uint8Array(new SharedArrayBuffer(original.length));
+  shared.set(original);
+  expect(readSafetensors(shared).tensors.size).toBe(Object.keys(expected.safetensors).length);
+});

@@ -88,7 +88,8 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
   if (file[8] !== 0x7b) throw wrong(begin === 8 ? 'an empty header' : 'the header does not begin with \'{\'', 8);
   let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file.subarray(8, begin));
+    // A copy, since decoders take no shared memory.
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file.slice(8, begin));
   } catch (error) {
     throw wrong('the header is not UTF-8', 8, error);
   }
