@@ -92,11 +92,17 @@ export const bf16 = dtype('bf16', 2, 'float', false);
 export const f32 = dtype('f32', 4, 'float', true);
 /** IEEE double; `Float64Array`. */
 export const f64 = dtype('f64', 8, 'float', true);
-/** 1 sign, 4 exponent and 3 fraction bits; no infinity, NaN is 0x7f; `Float32Array`. */
+/**
+ * OCP's E4M3, which others call e4m3fn: 1 sign, 4 exponent and 3 fraction bits, from 2^-9 to 448; no infinity, NaN is
+ * 0x7f. `Float32Array`, exact when read; rounded to nearest even when written, to NaN above 464.
+ */
 export const f8e4m3 = dtype('f8e4m3', 1, 'float', false);
-/** 1 sign, 5 exponent and 2 fraction bits; `Float32Array`. */
+/**
+ * OCP's E5M2: 1 sign, 5 exponent and 2 fraction bits, from 2^-16 to 57344, infinity and NaN. `Float32Array`, exact when
+ * read; rounded to nearest even when written, to infinity from 61440 on.
+ */
 export const f8e5m2 = dtype('f8e5m2', 1, 'float', false);
-/** One byte, 0 or 1; `Uint8Array`. */
+/** One byte, 0 or 1, as C++ has it; `Uint8Array`. Bytes go out and come in as they are: write nothing but 0 and 1. */
 export const bool = dtype('bool', 1, 'bool', true);
 
 /** Every dtype by its name. */

@@ -41,8 +41,8 @@ export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signa
 export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 export {
-  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError,
-  CudaScheduleError,
+  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
+  CudaOutOfMemoryError, CudaScheduleError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode } from '../runtime/errors.js';
 export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';

@@ -1,6 +1,11 @@
 /**
  * f16, bf16 and the two f8 formats to and from f32. Widening is exact. Narrowing rounds to nearest, ties to even; f16,
  * bf16 and f8e5m2 overflow to infinity as IEEE conversion does, f8e4m3, which has no infinity, to NaN.
+ *
+ * For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and PyTorch do: an overflow stays to be
+ * seen. `__NV_SATFINITE`, which is what the instruction `cvt.rn.satfinite.e4m3x2.f32` has, would give ±448 and ±57344;
+ * who wants that clamps before. A NaN keeps its sign and no payload: 0x7f in f8e4m3, 0x7e in f8e5m2, where CUDA's has
+ * 0x7f.
  */
 import type { DTypeName } from './dtype.js';
 

@@ -25,6 +25,7 @@ export type CudaErrorCode =
   | 'ERR_CUDA_CAPTURE'
   | 'ERR_CUDA_NESTED'
   | 'ERR_CUDA_UNSUPPORTED'
+  | 'ERR_CUDA_FORMAT'
   | 'ERR_CUDA_DRIVER'
   | 'ERR_CUDA_INTERNAL';
 
@@ -128,6 +129,20 @@ export class CudaCompileError extends CudaError {
     super('ERR_CUDA_COMPILE', message, options);
     this.log = log;
     this.infoLog = infoLog;
+  }
+}
+
+/** A file is not what its format says, or holds what this library has no type for. */
+export class CudaFormatError extends CudaError {
+  override name = 'CudaFormatError';
+  /** Which format it was read as. */
+  readonly format: 'npy' | 'safetensors';
+  /** Where in the file, bytes; undefined where it is no one place. */
+  readonly offset: number | undefined;
+  constructor(format: CudaFormatError['format'], message: string, offset?: number, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_FORMAT', `${format}: ${message}`, options);
+    this.format = format;
+    this.offset = offset;
   }
 }
 

@@ -26,8 +26,10 @@ export function permute(layout: Layout, axes: Shape): Layout {
  *
  * @throws CudaArgumentError where there is no such axis
  */
-export function transpose<S extends Shape, const A extends number = -2, const B extends number = -1>(
-  layout: Layout<S> & Checked<Transposed<S, A, B>>, a?: A, b?: B,
+// Two signatures: an axis that may be left out would be inferred from what the result is assigned to.
+export function transpose<S extends Shape>(layout: Layout<S> & Checked<Transposed<S, -2, -1>>): Layout<Known<Transposed<S, -2, -1>>>;
+export function transpose<S extends Shape, const A extends number, const B extends number>(
+  layout: Layout<S>, a: A, b: B & Checked<Transposed<S, A, B>>,
 ): Layout<Known<Transposed<S, A, B>>>;
 export function transpose(layout: Layout, a = -2, b = -1): Layout {
   const { shape, strides, offset } = layout;
@@ -48,9 +50,8 @@ function exchanged(values: readonly number[], a: number, b: number): number[] {
  *
  * @throws CudaArgumentError where the axis that is named has another extent
  */
-export function squeeze<S extends Shape, const A extends number | undefined = undefined>(
-  layout: Layout<S>, axis?: A & Checked<Squeezed<S, A>>,
-): Layout<Known<Squeezed<S, A>>>;
+export function squeeze<S extends Shape>(layout: Layout<S>): Layout<Known<Squeezed<S, undefined>>>;
+export function squeeze<S extends Shape, const A extends number>(layout: Layout<S>, axis: A & Checked<Squeezed<S, A>>): Layout<Known<Squeezed<S, A>>>;
 export function squeeze(layout: Layout, axis?: number): Layout {
   const { shape, strides, offset } = layout;
   let keep = (i: number): boolean => shape[i] !== 1;

@@ -7,14 +7,20 @@
 export { permute, squeeze, transpose, unsqueeze } from './axes.js';
 export { broadcastAll, broadcastShapes, broadcastTo } from './broadcasting.js';
 export { coalesce, coalesceTogether } from './coalescing.js';
+export { DLDataTypeCode, DLDeviceType, fromDLPack, toDLPack } from './dlpack.js';
+export type { DLTensor, ForeignTensor } from './dlpack.js';
 export { contiguous, elementAt, elements, isContiguous, sameLayout, span, strided } from './layout.js';
 export type { Layout, Span } from './layout.js';
+export { readNpy, writeNpy } from './npy.js';
+export type { NpyTensor, ReadNpyOptions } from './npy.js';
 export { overlaps, overlapsItself } from './overlapping.js';
 export { isDisjoint, mapped, partition, prefix, shareOf, tileId, tileInList, tileOf, tilePosition } from './partition.js';
 export type { Partition, TileList } from './partition.js';
 export { inBytes, reinterpret } from './reinterpreting.js';
 export type { BytesOf } from './reinterpreting.js';
 export { reshape, resolveShape, tryReshape } from './reshaping.js';
+export { readSafetensors, readSafetensorsHeader, safetensorsHeaderBytes, writeSafetensors } from './safetensors.js';
+export type { Safetensors, SafetensorsEntry, SafetensorsHeader, WriteSafetensorsOptions } from './safetensors.js';
 export { contiguousStrides, numel, sameShape } from './shape.js';
 export type {
   Broadcast, BroadcastTo, Checked, Dims, Index, Known, Numel, Permuted, Range, Reinterpreted, Reshaped, Shape, ShapeError, Sliced, Squeezed, Tiled,
@@ -28,3 +34,5 @@ export type { ArangeOptions, EyeOptions, RandOptions, RandnOptions, RealName, Te
 export { Partitioned } from './partitioned.js';
 export { Tensor } from './tensor.js';
 export type { AnyTensor } from './tensor.js';
+export { packed, wordsOf } from './tensor-data.js';
+export type { TensorData } from './tensor-data.js';

@@ -61,6 +61,22 @@ onDevice('Kernel parameters', (host) => {
     expect([...(await out.read(host.stream))]).toEqual([0x3e00, 0xc000, 0x39, 0xbd, 1]);
   });
 
+  test.each([
+    [bool, Uint8Array.of(1, 0, 1)],
+    [f8e4m3, Float32Array.of(448, -0, 1.125)],
+    [f8e5m2, Float32Array.of(57344, -Infinity, 2 ** -16)],
+  ] as const)('a buffer of $name is an element type like any other', async (dtype, values) => {
+    using from = host.device.alloc(dtype as typeof f8e4m3, values.length);
+    using to = host.device.alloc(dtype as typeof f8e4m3, values.length);
+    using other = host.device.alloc(u8, values.length);
+    from.write(host.stream, values as Float32Array);
+    const kernel = (await host.load(PARAMETERS)).kernel('bytes', [output(dtype), input(dtype)]);
+    kernel.launch(host.stream, { grid: 1, block: values.length }, to as never, from as never);
+    expect(await to.read(host.stream)).toEqual(values);
+    const error = await failure(() => kernel.launch(host.stream, ONE, other as never, from as never));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[0]' });
+  });
+
   test('a word whose type nobody knows has to be declared', async () => {
     using out = host.device.alloc(u16, 5);
     const kernel = (await host.load(PARAMETERS)).kernel('words');

@@ -118,6 +118,34 @@ onDevice('narrow floats', (host) => {
       }
     });
 
+    test('the largest value takes all that rounds to it, and nothing more', async () => {
+      // Half a step above the largest value is a tie between it, which is even in f8e4m3 and odd in the others, and what
+      // would come next, had the format one more exponent.
+      const [largest, tie] = { f16: [65504, 65520], bf16: [2 ** 127 * (2 - 2 ** -7), undefined], f8e4m3: [448, 464], f8e5m2: [57344, 61440] }[dtype.name];
+      using buffer = host.device.alloc(dtype, 3);
+      if (tie === undefined) {
+        // The tie of bf16 is the f32 between, of which every bit is known.
+        word.setUint32(0, 0x7f7f7fff);
+        buffer.write(host.stream, Float32Array.of(largest!, word.getFloat32(0), 0));
+        expect([...(await buffer.read(host.stream))]).toEqual([largest, largest, 0]);
+        word.setUint32(0, 0x7f7f8000);
+        buffer.write(host.stream, Float32Array.of(word.getFloat32(0), -word.getFloat32(0), 0));
+        expect([...(await buffer.read(host.stream))]).toEqual([Infinity, -Infinity, 0]);
+        return;
+      }
+      word.setFloat32(0, tie);
+      const [below, above] = [-1, 1].map((step) => {
+        const bits = new DataView(new ArrayBuffer(4));
+        bits.setUint32(0, word.getUint32(0) + step);
+        return bits.getFloat32(0);
+      });
+      buffer.write(host.stream, Float32Array.of(below!, tie, above!));
+      const over = dtype === f8e4m3 ? NaN : Infinity;
+      expect([...(await buffer.read(host.stream))]).toEqual([largest, dtype === f8e4m3 ? largest : over, over]);
+      buffer.write(host.stream, Float32Array.of(-below!, -tie, -above!));
+      expect([...(await buffer.read(host.stream))]).toEqual([-largest!, dtype === f8e4m3 ? -largest! : -over, -over]);
+    });
+
     test('fills with the same bits as it writes', async () => {
       using written = host.device.alloc(dtype, 1);
       using filled = host.device.alloc(dtype, 1);

@@ -134,4 +134,27 @@ export const PARAMETERS = `
 	st.global.u32 	[%rd2], %r1;
 	ret;
 }
+
+// One byte from the second pointer to the first, for each thread
+.visible .entry bytes(
+	.param .u64 bytes_param_0,
+	.param .u64 bytes_param_1
+)
+{
+	.reg .b16 	%rs<2>;
+	.reg .b32 	%r<2>;
+	.reg .b64 	%rd<8>;
+
+	ld.param.u64 	%rd1, [bytes_param_0];
+	ld.param.u64 	%rd2, [bytes_param_1];
+	cvta.to.global.u64 	%rd3, %rd1;
+	cvta.to.global.u64 	%rd4, %rd2;
+	mov.u32 	%r1, %tid.x;
+	cvt.u64.u32 	%rd5, %r1;
+	add.s64 	%rd6, %rd4, %rd5;
+	ld.global.u8 	%rs1, [%rd6];
+	add.s64 	%rd7, %rd3, %rd5;
+	st.global.u8 	[%rd7], %rs1;
+	ret;
+}
 `;

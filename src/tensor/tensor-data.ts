@@ -1,0 +1,76 @@
+/**
+ * A tensor in the host's memory, as files hold it: raw words, and where among them the elements lie.
+ */
+import { checkDType, invalid } from '../core/arguments.js';
+import { BIT_ARRAYS } from '../core/dtype.js';
+import type { BitArray, DType, DTypeName } from '../core/dtype.js';
+import { coalesce } from './coalescing.js';
+import { elements, isContiguous, layoutOf, span } from './layout.js';
+import type { Layout } from './layout.js';
+import { numel, showShape } from './shape.js';
+
+/** A tensor in the host's memory. */
+export interface TensorData<D extends DTypeName = DTypeName> {
+  /** Type of its elements. */
+  readonly dtype: DType<D>;
+  /** Where they lie in `bytes`, counted in elements. */
+  readonly layout: Layout;
+  /** The words of the elements, little-endian, as the device has them. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not aligned to the dtype.
+ * They are all words of `bytes`, of which the layout may take fewer; see {@link packed}.
+ */
+export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): BitArray<D> {
+  const source = aligned(bytes, dtype.bytes);
+  return new BIT_ARRAYS[dtype.name](source.buffer, source.byteOffset, Math.floor(source.length / dtype.bytes));
+}
+
+/** The bytes, or a copy where they do not begin at a multiple of `unit` of their buffer. */
+export function aligned(bytes: Uint8Array, unit: number): Uint8Array {
+  return bytes.byteOffset % unit === 0 ? bytes : new Uint8Array(bytes);
+}
+
+/** The elements in row-major order with nothing between: a part of `bytes` where they lie so, else a copy. */
+export function packed(tensor: TensorData): Uint8Array {
+  const { dtype, layout, bytes } = tensor;
+  if (isContiguous(layout)) {
+    const start = layout.offset * dtype.bytes;
+    return bytes.subarray(start, start + numel(layout.shape) * dtype.bytes);
+  }
+  const words = wordsOf(tensor) as Uint8Array;
+  const result = new BIT_ARRAYS[dtype.name](numel(layout.shape)) as Uint8Array;
+  const { shape, strides, offset } = coalesce(layout);
+  const extent = shape.at(-1)!;
+  const stride = strides.at(-1)!;
+  let at = 0;
+  for (const start of elements(layoutOf(shape.slice(0, -1), strides.slice(0, -1), offset))) {
+    if (stride === 1) result.set(words.subarray(start, start + extent), at);
+    else for (let i = 0; i < extent; i++) result[at + i] = words[start + i * stride]!;
+    at += extent;
+  }
+  return new Uint8Array(result.buffer);
+}
+
+/** @throws CudaArgumentError for what is no tensor, or one that reaches beyond its bytes */
+export function checkTensorData(argument: string, tensor: unknown): asserts tensor is TensorData {
+  if (typeof tensor !== 'object' || tensor === null) throw invalid(argument, 'an object with dtype, layout and bytes', tensor);
+  const { dtype, layout, bytes } = tensor as Partial<TensorData>;
+  checkDType(dtype, `${argument}.dtype`);
+  checkBytes(`${argument}.bytes`, bytes);
+  if (typeof layout !== 'object' || !Array.isArray(layout.shape)) throw invalid(`${argument}.layout`, 'a layout', layout, 'Write contiguous(shape).');
+  const { start, end } = span(layout);
+  if (start < 0 || end * dtype.bytes > bytes.length) {
+    const needed = `${end * dtype.bytes} bytes, which ${showShape(layout.shape)} of ${dtype.name} takes`;
+    if (numel(layout.shape) > 0) throw invalid(`${argument}.bytes`, `at least ${needed}`, bytes);
+  }
+}
+
+/** @throws CudaArgumentError for what is no Uint8Array */
+export function checkBytes(argument: string, bytes: unknown): asserts bytes is Uint8Array {
+  if (bytes instanceof Uint8Array) return;
+  const fix = bytes instanceof ArrayBuffer ? 'Write new Uint8Array(buffer).' : ArrayBuffer.isView(bytes) ? 'Write new Uint8Array(array.buffer, array.byteOffset, array.byteLength).' : '';
+  throw invalid(argument, 'a Uint8Array', bytes, fix);
+}
