@@ -30,6 +30,7 @@ const workerScripts = [
 /** Entries of the package: `dist/<name>.js` from `entry`. */
 const entries = [
   { name: 'core', entry: 'src/core/index.ts' },
+  { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },
   { name: 'ptx', entry: 'src/ptx/index.ts' },
   { name: 'cli', entry: 'src/cli/main.ts', executable: true },
