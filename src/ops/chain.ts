@@ -35,7 +35,7 @@ abstract class Link<T, U> implements Node<U>, Step {
 
   private pathTo(): { first: Node<unknown>; steps: readonly Step[] } {
     const steps: Step[] = [];
-    let first: Node<unknown> = this as Node<unknown>;
+    let first: Node<unknown> = this;
     while (first instanceof Link) {
       steps.push(first);
       first = first.before;

@@ -10,7 +10,7 @@
 import { inspect } from 'node:util';
 
 import { CudaError, Stream } from '../core/index.js';
-import type { Device, WaitOptions } from '../core/index.js';
+import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
 import { AndThen, Mapped, Using } from './chain.js';
 import { used, watchUnused } from './development.js';
@@ -18,6 +18,7 @@ import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
 import type { Node } from './node.js';
 import { OnStream } from './on-stream.js';
+import { poolOf } from './pools.js';
 import { Ensured, Recovered } from './recover.js';
 import { Run, checkNotNested } from './run.js';
 import type { OpContext } from './run.js';
@@ -210,7 +211,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   schedule(policy?: SchedulingPolicy): Scheduled<T> {
     if (policy !== undefined) checkPolicy(policy);
     const { stream, policy: chosen } = this.placeFor(policy);
-    return new Scheduled<T>(stream, () => this.begin(new SingleStream(stream), 'queue', chosen));
+    const pool = poolOf(stream.device);
+    return new Scheduled<T>(stream, () => this.begin(new SingleStream(stream), 'queue', chosen, { pool }));
   }
 
   /** Queues it on the stream now; what it returns is awaited for the end, and has the value before that. */
@@ -265,12 +267,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /** `forks`: where branches that run in parallel take their streams from. */
-  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy): Running<T> {
+  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
     const { stream, policy: chosen } = this.placeFor(policy);
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
     this.runs++;
     used(this.node);
-    const run = new Run(stream.device, stream, forks ?? chosen, mode);
+    const run = new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
     return new Running(run, run.resume(() => this.node.submit(run)));
   }
 
@@ -290,7 +292,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
 export function nodeOf<T>(value: OrOp<T>): Node<T> {
   if (!(value instanceof DeviceOp)) return new Ready(value);
   used(value.node);
-  return (value as DeviceOp<T>).node;
+  return (value).node;
 }
 
 /** The node of what a callback of andThen returned. */

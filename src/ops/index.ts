@@ -10,6 +10,7 @@ export type { GivenAll } from './make.js';
 export type { OpContext } from './run.js';
 export { OpGraph } from './op-graph.js';
 export type { GraphScope } from './op-graph.js';
+export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';
 export { LeastLoaded, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';

@@ -12,6 +12,7 @@ import { DeviceOp, nodeOf } from './device-op.js';
 import { Later } from './node.js';
 import type { Node } from './node.js';
 import { onOther } from './on-stream.js';
+import { poolOf } from './pools.js';
 import { Run, checkNotNested } from './run.js';
 import { policyOf } from './scheduling.js';
 
@@ -66,7 +67,7 @@ export class OpGraph<T> implements AsyncDisposable {
   private static async record<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
     checkNotNested('capture()');
     stream.check();
-    const run = new Run(stream.device, stream, policyOf(stream.device), 'record');
+    const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device));
     let output: T;
     let graph: Graph;
     try {

@@ -28,7 +28,7 @@ function afterwards<T, U>(inner: Node<T>, run: Run, what: string, next: (outcome
     ended = run.ended(inner.submit(run));
   } catch (error) {
     // Nothing that was queued before the error is anybody's any more; it is over before the rest goes on, by stream order.
-    ended = Promise.reject(error as Error);
+    ended = Promise.reject(error);
   }
   return new Later(ended.then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
     .then((outcome) => run.settled(run.restart(() => next(outcome)))));

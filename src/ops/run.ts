@@ -6,7 +6,7 @@
  * end could see, or overtake, work of its own.
  */
 import { CudaError } from '../core/index.js';
-import type { Device, Pending, Stream } from '../core/index.js';
+import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
 import { Operation } from '../core/operation.js';
 import { Later } from './node.js';
 import type { Submitted } from './node.js';
@@ -23,8 +23,15 @@ export interface OpContext {
   readonly device: Device;
   /** The stream that the operation runs on. What is queued on it in the callback is part of the operation. */
   readonly stream: Stream;
+  /** The pool that the operation allocates from; undefined for the device's own. */
+  readonly pool: MemoryPool | undefined;
   /** Whether the work is recorded as a graph instead of running. */
   readonly recording: boolean;
+  /**
+   * Allocates in the order of the stream, from the pool of the operation; beside it where the work is recorded, and then the
+   * memory is the graph's, which closes it. Uninitialised. cuMemAllocAsync
+   */
+  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options?: { label?: string }): DeviceBuffer<D>;
 }
 
 /** The run that is queueing at this moment. */
@@ -46,30 +53,47 @@ export class Run implements OpContext {
   stream: Stream;
   readonly policy: SchedulingPolicy;
   readonly mode: RunMode;
+  /** Where it allocates from, if not from the device's own pool. */
+  readonly pool: MemoryPool | undefined;
   /** What was allocated while it was recorded: the graph's own. */
   readonly owned: Disposable[] = [];
   /** Results of operations that are run once, in a run that is recorded. */
   readonly remembered = new Map<object, unknown>();
   /** Other runs that this one builds on. */
   private readonly others: Promise<void>[] = [];
+  private aside: Stream | undefined;
   private operation: Operation | undefined;
   /** How far its stream was when the operation began. */
   private start = 0;
 
-  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode) {
+  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined) {
     this.device = device;
     this.stream = stream;
     this.policy = policy;
     this.mode = mode;
+    this.pool = pool;
   }
 
   get recording(): boolean {
     return this.mode === 'record';
   }
 
-  /** The stream on which memory is allocated: in its order, or, where the run is recorded, beside it. */
-  get allocator(): Stream {
-    return this.recording && this.device.stream.captureScope === undefined ? this.device.stream : this.stream;
+  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
+    const { device, pool } = this;
+    const stream = this.recording ? this.beside() : this.stream;
+    const buffer = device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
+    if (this.recording) this.owned.push(buffer);
+    return buffer;
+  }
+
+  /** A stream that is not recorded. */
+  private beside(): Stream {
+    if (this.device.stream.captureScope === undefined) return this.device.stream;
+    if (this.aside === undefined) {
+      this.aside = this.device.createStream();
+      this.owned.push(this.aside);
+    }
+    return this.aside;
   }
 
   /** Queues something, as a part of this run. */
@@ -77,6 +101,7 @@ export class Run implements OpContext {
     checkNotNested('An operation was run');
     // What is recorded belongs to the capture.
     if (!this.recording && this.operation === undefined) this.renew();
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- it says who is queueing
     current = this;
     try {
       return this.operation === undefined ? queue() : this.operation.hold(queue);

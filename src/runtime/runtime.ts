@@ -267,6 +267,8 @@ export class Runtime {
 
   /** A new operation of several parts, for {@link hold}. */
   newOperation(): HeldOperation {
+    // Not a part of the one that is held.
+    this.held = undefined;
     const operation = new HeldOperation(this.nextRoot());
     this.operations.set(operation.root, operation);
     return operation;

@@ -1,0 +1,144 @@
+/**
+ * Where the elements of a tensor lie in its buffer: element `[i, j, …]` is number `offset + i·strides[0] + j·strides[1] + …`.
+ *
+ * A layout is an immutable value. Views are made by computing another layout over the same buffer: see `slicing.ts`,
+ * `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here knows a dtype or a device; strides,
+ * offsets and extents count elements.
+ */
+import { checkInteger, invalid } from '../core/arguments.js';
+import { checkShape, contiguousStrides, showShape } from './shape.js';
+import type { Dims, Shape } from './shape-types.js';
+
+/** Shape, strides and offset of a tensor within its buffer, in elements. */
+export interface Layout<S extends Shape = Shape> {
+  /** Extent of each axis, outermost first. */
+  readonly shape: Readonly<S>;
+  /** Elements from one index of an axis to the next; 0 where it is broadcast, negative where it is reversed. */
+  readonly strides: readonly number[];
+  /** Where element `[0, 0, …]` lies, counted from the start of the buffer. */
+  readonly offset: number;
+}
+
+/** The layout of what is known to be right. Takes the arrays over. */
+export function layoutOf<S extends Shape>(shape: S, strides: readonly number[], offset: number): Layout<S> {
+  return Object.freeze({ shape: Object.freeze(shape), strides: Object.freeze(strides), offset });
+}
+
+/**
+ * Row-major: the last axis lies closest, and nothing between.
+ *
+ * @throws CudaArgumentError for what is no shape or no offset
+ */
+export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<Dims<S>> {
+  checkShape('shape', shape);
+  checkInteger('offset', offset, 0, Number.MAX_SAFE_INTEGER, 'elements');
+  const layout = layoutOf([...shape] as Dims<S>, contiguousStrides(shape), offset);
+  checkReach(layout);
+  return layout;
+}
+
+/**
+ * Any strides, in elements; 0 and negative ones too.
+ *
+ * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie before element 0
+ */
+export function strided<const S extends Shape>(shape: S, strides: readonly number[], offset = 0): Layout<Dims<S>> {
+  checkShape('shape', shape);
+  if (!(Array.isArray as (value: unknown) => boolean)(strides) || strides.length !== shape.length) throw invalid('strides', `${shape.length} strides, one for each axis of ${showShape(shape)}`, strides);
+  strides.forEach((stride, axis) => {
+    if (!Number.isSafeInteger(stride)) throw invalid(`strides[${axis}]`, 'a whole number (elements)', stride);
+  });
+  checkInteger('offset', offset, 0, Number.MAX_SAFE_INTEGER, 'elements');
+  const layout = layoutOf([...shape] as Dims<S>, [...strides], offset);
+  checkReach(layout);
+  return layout;
+}
+
+function checkReach(layout: Layout): void {
+  const { start, end } = span(layout);
+  if (start < 0) throw invalid('offset', `at least ${layout.offset - start}, so that no element lies before the buffer`, layout.offset);
+  if (end > Number.MAX_SAFE_INTEGER) throw invalid('strides', `elements that lie below ${Number.MAX_SAFE_INTEGER}`, layout.strides);
+}
+
+/** A half-open range of elements of the buffer. */
+export interface Span {
+  /** The lowest element that is touched. */
+  readonly start: number;
+  /** One behind the highest element that is touched; `start` where there is none. */
+  readonly end: number;
+}
+
+/** The elements of the buffer between the lowest and the highest that the layout touches. */
+export function span({ shape, strides, offset }: Layout): Span {
+  let start = offset;
+  let last = offset;
+  for (let axis = 0; axis < shape.length; axis++) {
+    const extent = shape[axis]!;
+    if (extent === 0) return { start: offset, end: offset };
+    const reach = (extent - 1) * strides[axis]!;
+    if (reach < 0) start += reach;
+    else last += reach;
+  }
+  return { start, end: last + 1 };
+}
+
+/**
+ * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may have any stride, and
+ * what has no element is contiguous.
+ */
+export function isContiguous({ shape, strides }: Layout): boolean {
+  let expected = 1;
+  let dense = true;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const extent = shape[axis]!;
+    if (extent === 0) return true;
+    if (extent !== 1 && strides[axis] !== expected) dense = false;
+    expected *= extent;
+  }
+  return dense;
+}
+
+/** Whether both give every index the same element. Strides of axes of extent 1 do not count, nor those of what is empty. */
+export function sameLayout(a: Layout, b: Layout): boolean {
+  if (a.shape.length !== b.shape.length || a.shape.some((extent, axis) => extent !== b.shape[axis])) return false;
+  if (a.shape.includes(0)) return true;
+  return a.offset === b.offset && a.shape.every((extent, axis) => extent === 1 || a.strides[axis] === b.strides[axis]);
+}
+
+/**
+ * The element of the buffer at an index, one number for each axis; negative ones count from the end.
+ *
+ * @throws CudaArgumentError for an index outside the shape
+ */
+export function elementAt({ shape, strides, offset }: Layout, index: readonly number[]): number {
+  if (index.length !== shape.length) throw invalid('index', `${shape.length} numbers, one for each axis of ${showShape(shape)}`, index);
+  let element = offset;
+  for (let axis = 0; axis < shape.length; axis++) element += checkIndex(`index[${axis}]`, index[axis], shape[axis]!) * strides[axis]!;
+  return element;
+}
+
+/** An index of an axis, from 0 on; negative ones count from the end. */
+export function checkIndex(argument: string, index: unknown, extent: number): number {
+  if (typeof index === 'number' && Number.isInteger(index) && index >= -extent && index < extent) return index < 0 ? index + extent : index;
+  throw invalid(argument, extent === 0 ? 'no index, since the axis is empty' : `an index from ${-extent} to ${extent - 1}`, index);
+}
+
+/** The element of the buffer of every index, in row-major order. For tests and small things: it visits each. */
+export function* elements({ shape, strides, offset }: Layout): Generator<number, void, undefined> {
+  if (shape.includes(0)) return;
+  const index = new Array<number>(shape.length).fill(0);
+  let element = offset;
+  for (;;) {
+    yield element;
+    let axis = shape.length - 1;
+    for (; axis >= 0; axis--) {
+      if (++index[axis]! < shape[axis]!) {
+        element += strides[axis]!;
+        break;
+      }
+      index[axis] = 0;
+      element -= (shape[axis]! - 1) * strides[axis]!;
+    }
+    if (axis < 0) return;
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * A tensor cut into tiles: each block of a kernel's grid gets one, and no two have an element in common. Tiles at the
+ * far edges are clipped to what there is.
+ *
+ * Tiles are numbered row-major, from 0 to `count - 1`, by their position in the grid.
+ */
+import { checkInteger, invalid } from '../core/arguments.js';
+import { layoutOf } from './layout.js';
+import type { Layout } from './layout.js';
+import { overlapsItself } from './overlapping.js';
+import { checkShape, numel, sameShape, showShape } from './shape.js';
+import type { Checked, Dims, Known, Shape, Tiled } from './shape-types.js';
+
+/** How a shape is cut into tiles. */
+export interface Partition<S extends Shape = Shape, T extends Shape = Shape> {
+  /** What is cut. */
+  readonly shape: Readonly<S>;
+  /** The shape of a tile that is not clipped. */
+  readonly tile: Readonly<T>;
+  /** Tiles along each axis: extent divided by the tile's, rounded up. */
+  readonly grid: Readonly<Known<Tiled<S, T>>>;
+  /** Tiles in all. */
+  readonly count: number;
+}
+
+/**
+ * Cuts a shape into tiles of shape `tile`. The last tile of an axis is clipped where the extent is no multiple.
+ *
+ * @throws CudaArgumentError where the ranks differ or a tile is empty
+ */
+export function partition<const S extends Shape, const T extends Shape>(shape: S, tile: T & Checked<Tiled<S, T>>): Partition<Dims<S>, Dims<T>>;
+export function partition(shape: Shape, tile: Shape): Partition {
+  checkShape('shape', shape);
+  checkShape('tile', tile);
+  if (tile.length !== shape.length) throw invalid('tile', `${shape.length} extents, one for each axis of ${showShape(shape)}`, tile);
+  tile.forEach((extent, axis) => checkInteger(`tile[${axis}]`, extent, 1, Number.MAX_SAFE_INTEGER));
+  const grid = Object.freeze(shape.map((extent, axis) => Math.ceil(extent / tile[axis]!)));
+  return Object.freeze({ shape: Object.freeze([...shape]), tile: Object.freeze([...tile]), grid, count: numel(grid) });
+}
+
+/**
+ * The position in the grid of tile number `id`.
+ *
+ * @throws CudaArgumentError where there is no such tile
+ */
+export function tilePosition({ grid, count }: Partition, id: number): number[] {
+  checkTile(id, count);
+  const position = new Array<number>(grid.length);
+  let rest = id;
+  for (let axis = grid.length - 1; axis >= 0; axis--) {
+    position[axis] = rest % grid[axis]!;
+    rest = Math.floor(rest / grid[axis]!);
+  }
+  return position;
+}
+
+/**
+ * The number of the tile at a position in the grid.
+ *
+ * @throws CudaArgumentError for a position outside the grid
+ */
+export function tileId({ grid }: Partition, position: readonly number[]): number {
+  if (!Array.isArray(position) || position.length !== grid.length) throw invalid('position', `${grid.length} numbers, a position in the grid ${showShape(grid)}`, position);
+  return grid.reduce((id, tiles, axis) => {
+    checkTile(position[axis], tiles, `position[${axis}]`);
+    return id * tiles + position[axis];
+  }, 0);
+}
+
+function checkTile(id: unknown, count: number, argument = 'tile'): asserts id is number {
+  if (count === 0) throw invalid(argument, 'no tile, since there is nothing to cut', id);
+  checkInteger(argument, id, 0, count - 1);
+}
+
+/**
+ * The part of a layout that is one tile, by its number or its position in the grid. It has the tile's shape, but at the
+ * far edges, where it is clipped.
+ *
+ * @throws CudaArgumentError where there is no such tile, or the layout has another shape than what was cut
+ */
+export function tileOf(cut: Partition, layout: Layout, tile: number | readonly number[]): Layout {
+  if (!sameShape(cut.shape, layout.shape)) throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
+  const position = tilePosition(cut, typeof tile === 'number' ? tile : tileId(cut, tile));
+  let { offset } = layout;
+  const shape = position.map((at, axis) => {
+    const start = at * cut.tile[axis]!;
+    offset += start * layout.strides[axis]!;
+    return Math.min(cut.tile[axis]!, layout.shape[axis]! - start);
+  });
+  return layoutOf(shape, [...layout.strides], offset);
+}
+
+/** Whether the tiles of the layout have no element in common, so that each may be written by another block: whether it does not overlap itself. */
+export function isDisjoint(cut: Partition, layout: Layout): boolean {
+  if (!sameShape(cut.shape, layout.shape)) throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
+  return cut.count <= 1 || !overlapsItself(layout);
+}
+
+/** Some tiles of a partition, in an order. The others are left untouched. */
+export interface TileList<P extends Partition = Partition> {
+  readonly partition: P;
+  /** Tiles in the list. */
+  readonly count: number;
+  /** Numbers of the tiles, in order; `undefined` where they are the first `count`. */
+  readonly ids: readonly number[] | undefined;
+}
+
+/**
+ * The first `count` tiles. A kernel over them leaves the rest untouched, and its grid cannot be inferred from the shape.
+ *
+ * @throws CudaArgumentError where there are not that many
+ */
+export function prefix<P extends Partition>(cut: P, count: number): TileList<P> {
+  checkInteger('count', count, 0, cut.count, 'tiles');
+  return Object.freeze({ partition: cut, count, ids: undefined });
+}
+
+/**
+ * The tiles named, in that order: for a persistent kernel, whose blocks each walk a part of the list.
+ *
+ * @throws CudaArgumentError for a tile that there is not, or that is named twice, since two blocks would write it
+ */
+export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): TileList<P> {
+  const list = [...ids];
+  const seen = new Set<number>();
+  list.forEach((id, at) => {
+    checkTile(id, cut.count, `ids[${at}]`);
+    if (seen.has(id)) throw invalid(`ids[${at}]`, 'each tile once', id);
+    seen.add(id);
+  });
+  return Object.freeze({ partition: cut, count: list.length, ids: Object.freeze(list) });
+}
+
+/** The number of the `at`-th tile of a list. */
+export function tileInList({ ids, count }: TileList, at: number): number {
+  checkTile(at, count, 'at');
+  return ids === undefined ? at : ids[at]!;
+}
+
+/**
+ * The tiles of a list that fall to one of `blocks` blocks of a persistent kernel: every `blocks`-th from `block` on, so
+ * that blocks which run side by side work on tiles that lie side by side, and no two shares differ by more than one.
+ *
+ * @throws CudaArgumentError for more blocks than tiles, or a block that there is not
+ */
+export function shareOf(tiles: TileList, block: number, blocks: number): number[] {
+  checkInteger('blocks', blocks, 1, Math.max(tiles.count, 1));
+  checkInteger('block', block, 0, blocks - 1);
+  const share: number[] = [];
+  for (let at = block; at < tiles.count; at += blocks) share.push(tiles.ids === undefined ? at : tiles.ids[at]!);
+  return share;
+}

@@ -1,0 +1,89 @@
+/**
+ * Another shape for the same elements in the same order. It is a view where the strides permit it, and needs a copy
+ * where they do not.
+ */
+import { invalid } from '../core/arguments.js';
+import { coalesce } from './coalescing.js';
+import { layoutOf } from './layout.js';
+import type { Layout } from './layout.js';
+import { checkShape, contiguousStrides, numel, showShape } from './shape.js';
+import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
+
+/**
+ * The shape that is meant by `target`, where one extent may be -1: whatever the number of elements leaves for it.
+ *
+ * @throws CudaArgumentError where the numbers of elements differ, or -1 could be anything
+ */
+export function resolveShape<S extends Shape, const T extends Shape>(shape: S, target: T & Checked<Reshaped<S, T>>): Known<Reshaped<S, T>>;
+export function resolveShape(shape: Shape, target: Shape): number[] {
+  const open = Array.isArray(target) ? target.indexOf(-1) : -1;
+  if (open === -1) {
+    checkShape('shape', target);
+    if (numel(target) !== numel(shape)) throw invalid('shape', `a shape of ${numel(shape)} elements, as many as ${showShape(shape)} has`, target);
+    return [...target];
+  }
+  if (target.indexOf(-1, open + 1) !== -1) throw invalid('shape', 'one extent of -1', target);
+  const resolved = [...target];
+  resolved[open] = 1;
+  checkShape('shape', resolved);
+  const rest = numel(resolved);
+  if (rest === 0) throw invalid('shape', 'no -1 beside an extent of 0, where it could be anything', target);
+  if (numel(shape) % rest !== 0) {
+    throw invalid('shape', `extents beside -1 whose product divides the ${numel(shape)} elements of ${showShape(shape)}`, target);
+  }
+  resolved[open] = numel(shape) / rest;
+  return resolved;
+}
+
+/**
+ * The layout with another shape, over the same elements in the same order.
+ *
+ * @throws CudaArgumentError where the numbers of elements differ, and where the strides do not permit a view;
+ *   {@link tryReshape} gives `undefined` there
+ */
+export function reshape<S extends Shape, const T extends Shape>(layout: Layout<S>, shape: T & Checked<Reshaped<S, T>>): Layout<Known<Reshaped<S, T>>>;
+export function reshape(layout: Layout, shape: Shape): Layout {
+  const result = tryReshape<Shape, Shape>(layout, shape);
+  if (result !== undefined) return result;
+  throw invalid(
+    'shape', `a shape that is a view of ${showShape(layout.shape)} with strides ${showShape(layout.strides)}`, shape,
+    'These elements do not lie in steps of that shape: make a contiguous copy first.',
+  );
+}
+
+/**
+ * As {@link reshape}; `undefined` where the elements would have to be copied.
+ *
+ * @throws CudaArgumentError where the numbers of elements differ
+ */
+export function tryReshape<S extends Shape, const T extends Shape>(layout: Layout<S>, shape: T & Checked<Reshaped<S, T>>): Layout<Known<Reshaped<S, T>>> | undefined;
+export function tryReshape(layout: Layout, target: Shape): Layout | undefined {
+  const shape = resolveShape<Shape, Shape>(layout.shape, target);
+  const strides = viewStrides(layout, shape);
+  return strides === undefined ? undefined : layoutOf(shape, strides, layout.offset);
+}
+
+/**
+ * Each axis of the coalesced layout is a run of equal steps that no shape can continue into the next: new axes have to
+ * fill the runs one by one, from the last on.
+ */
+function viewStrides(layout: Layout, shape: readonly number[]): number[] | undefined {
+  if (shape.includes(0)) return contiguousStrides(shape);
+  const runs = coalesce(layout);
+  const strides = contiguousStrides(shape);
+  let run = runs.shape.length - 1;
+  let within = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const extent = shape[axis]!;
+    // An axis of extent 1 takes no step; it keeps what a contiguous layout would have.
+    if (extent === 1) continue;
+    if (within === runs.shape[run]) {
+      run--;
+      within = 1;
+    }
+    strides[axis] = within * runs.strides[run]!;
+    within *= extent;
+    if (runs.shape[run]! % within !== 0) return undefined;
+  }
+  return strides;
+}

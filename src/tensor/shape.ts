@@ -1,0 +1,61 @@
+/**
+ * Shapes at run time: checked, counted, compared.
+ */
+import { checkInteger, invalid } from '../core/arguments.js';
+import type { Numel, Shape } from './shape-types.js';
+
+/**
+ * A list of whole numbers of at least 0, whose product is a number that JavaScript counts exactly.
+ *
+ * @throws CudaArgumentError
+ */
+export function checkShape(argument: string, shape: unknown): asserts shape is Shape {
+  if (!Array.isArray(shape)) throw invalid(argument, 'an array of extents', shape, typeof shape === 'number' ? `Write [${shape}].` : '');
+  let product = 1;
+  for (let axis = 0; axis < shape.length; axis++) {
+    const extent: unknown = shape[axis];
+    checkInteger(`${argument}[${axis}]`, extent, 0, Number.MAX_SAFE_INTEGER);
+    // Extents beside an empty axis count too: strides are made of them.
+    product *= Math.max(extent, 1);
+  }
+  if (product > Number.MAX_SAFE_INTEGER) throw invalid(argument, `a shape of at most ${Number.MAX_SAFE_INTEGER} elements`, shape);
+}
+
+/** Elements of a shape; 1 of `[]`. */
+export function numel<const S extends Shape>(shape: S): Numel<S>;
+export function numel(shape: Shape): number {
+  let product = 1;
+  for (let axis = 0; axis < shape.length; axis++) product *= shape[axis]!;
+  return product;
+}
+
+/** Whether rank and extents are the same. */
+export function sameShape(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
+}
+
+/** Shapes, strides and indices in messages: `[2, 3]`. */
+export function showShape(shape: Shape): string {
+  return `[${shape.join(', ')}]`;
+}
+
+/**
+ * The axis from 0 to `rank - 1` that `axis` means; negative numbers count from the end.
+ *
+ * @throws CudaArgumentError where there is no such axis
+ */
+export function checkAxis(argument: string, axis: unknown, rank: number): number {
+  if (typeof axis === 'number' && Number.isInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  throw invalid(argument, rank === 0 ? 'no axis, since a scalar has none' : `an axis from ${-rank} to ${rank - 1}`, axis);
+}
+
+/** Strides, in elements, of a shape whose last axis lies closest. */
+export function contiguousStrides(shape: Shape): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= Math.max(shape[axis]!, 1);
+  }
+  return strides;
+}
