@@ -59,7 +59,8 @@ export class Running<T> implements PromiseLike<T> {
     return this.value;
   }
 
-  private end(): Promise<T> {
+  /** Its one end, whoever asks. @internal */
+  end(): Promise<T> {
     return (this.promise ??= this.run.ended(this.outcome));
   }
 }
