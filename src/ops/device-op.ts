@@ -171,7 +171,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.started().then(onFulfilled, onRejected);
+    let running: Running<T>;
+    try {
+      running = this.begin(undefined, 'queue');
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      return Promise.reject<T>(error).then(onFulfilled, onRejected);
+    }
+    return running.once(onFulfilled, onRejected);
   }
 
   /** As {@link then}, for the failure only. */

@@ -154,6 +154,13 @@ export class Run implements OpContext {
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
   }
 
+  /** {@link ended} and its `then`, as one promise in the usual case. For whoever asks but once. */
+  whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+    const pending = value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' ? undefined : this.pending;
+    if (pending === undefined) return this.ended(value).then(onFulfilled, onRejected);
+    return pending.then(() => onFulfilled!(value as T), onRejected);
+  }
+
   /** What it has queued so far; undefined where that is nothing. */
   private get pending(): Pending | undefined {
     const { operation, stream } = this;
