@@ -7,6 +7,11 @@ import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
+import { chainCosts } from './ops/chain-cost.js';
+import { executionModes } from './ops/modes.js';
+import { pipelines } from './ops/pipelines.js';
+import { products } from './ops/products.js';
+import { operationStalls } from './ops/stalls.js';
 import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
 import { copiesPlain } from './runtime/copy-plain.js';
@@ -31,6 +36,11 @@ export const BENCHMARKS: readonly Benchmark[] = [
   eventLoopStall,
   launchWhileLoading,
   launchWhileAllocating,
+  ...executionModes,
+  ...chainCosts,
+  pipelines,
+  products,
+  operationStalls,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

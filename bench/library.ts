@@ -3,11 +3,16 @@
  * `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';
+import type * as Ops from 'async-cuda/ops';
 
-const built = new URL('../dist/core.js', import.meta.url);
+async function built(name: string): Promise<unknown> {
+  return import(new URL(`../dist/${name}.js`, import.meta.url).href).catch((cause: unknown) => {
+    throw new Error(`bench: dist/${name}.js cannot be loaded; build it with npm run build:js`, { cause });
+  });
+}
 
-export const core = (await import(built.href).catch((cause: unknown) => {
-  throw new Error('bench: dist/core.js cannot be loaded; build it with npm run build:js', { cause });
-})) as typeof Core;
+export const core = await built('core') as typeof Core;
+export const ops = await built('ops') as typeof Ops;
 
 export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Stream } from 'async-cuda/core';
+export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

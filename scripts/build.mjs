@@ -33,6 +33,7 @@ const entries = [
   { name: 'tensor', entry: 'src/tensor/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
+  { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },
   { name: 'ptx', entry: 'src/ptx/index.ts' },
   { name: 'cli', entry: 'src/cli/main.ts', executable: true },

@@ -20,7 +20,7 @@ export async function compileC(name: string): Promise<string[]> {
   const toolkits = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined);
   const include = toolkits.map((folder) => join(folder, 'include')).find((folder) => existsSync(join(folder, 'cuda.h')));
   if (include === undefined) throw new PeerAbsent(`no include/cuda.h in ${toolkits.join(', ')}; set CUDA_HOME`);
-  return compile(name, ['-O2', `-I${include}`], ['-ldl']);
+  return compile(name, ['-O2', '-pthread', `-I${include}`], ['-ldl']);
 }
 
 async function compile(name: string, options: readonly string[], libraries: readonly string[]): Promise<string[]> {

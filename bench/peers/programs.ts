@@ -12,6 +12,7 @@ const PYTHON = process.env.PYTHON ?? 'python3';
 const COMMANDS = {
   launches: () => compileC('launches'),
   copies: () => compileC('copies'),
+  products: () => compileC('products'),
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],

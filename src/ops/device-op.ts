@@ -171,17 +171,24 @@ export class DeviceOp<T> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.run().then(onFulfilled, onRejected);
+    let running: Running<T>;
+    try {
+      running = this.begin(undefined, 'queue');
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      return Promise.reject<T>(error).then(onFulfilled, onRejected);
+    }
+    return running.once(onFulfilled, onRejected);
   }
 
   /** As {@link then}, for the failure only. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
-    return this.run().catch(onRejected);
+    return this.started().catch(onRejected);
   }
 
   /** As {@link then}, for the end either way. */
   finally(onFinally?: (() => void) | null): Promise<T> {
-    return this.run().finally(onFinally);
+    return this.started().finally(onFinally);
   }
 
   /**
@@ -194,8 +201,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
+    if (signal === undefined) return this.started();
     try {
-      if (signal?.aborted === true) throw signal.reason;
+      if (signal.aborted) throw signal.reason;
       return this.begin(undefined, 'queue').wait(options);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown, which may be the signal's reason
@@ -252,6 +260,16 @@ export class DeviceOp<T> implements PromiseLike<T> {
   on(stream: Stream): DeviceOp<T> {
     checkStream(stream);
     return new DeviceOp(new OnStream(this.part, stream));
+  }
+
+  /** A run and its end. */
+  private started(): Promise<T> {
+    try {
+      return this.begin(undefined, 'queue').end();
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+      return Promise.reject(error);
+    }
   }
 
   private placeFor(policy: SchedulingPolicy | undefined): { stream: Stream; policy: SchedulingPolicy } {

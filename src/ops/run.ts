@@ -55,12 +55,11 @@ export class Run implements OpContext {
   readonly mode: RunMode;
   /** Where it allocates from, if not from the device's own pool. */
   readonly pool: MemoryPool | undefined;
-  /** What was allocated while it was recorded: the graph's own. */
-  readonly owned: Disposable[] = [];
-  /** Results of operations that are run once, in a run that is recorded. */
-  readonly remembered = new Map<object, unknown>();
+  // Most runs need none of these, and a run is made for each operation that is awaited.
+  private ownedMade: Disposable[] | undefined;
+  private rememberedMade: Map<object, unknown> | undefined;
   /** Other runs that this one builds on. */
-  private readonly others: Promise<void>[] = [];
+  private others: Promise<void>[] | undefined;
   private besides: Stream | undefined;
   private operation: Operation | undefined;
   /** How far its stream was when the operation began. */
@@ -76,6 +75,16 @@ export class Run implements OpContext {
 
   get recording(): boolean {
     return this.mode === 'record';
+  }
+
+  /** What was allocated while it was recorded: the graph's own. */
+  get owned(): Disposable[] {
+    return (this.ownedMade ??= []);
+  }
+
+  /** Results of operations that are run once, in a run that is recorded. */
+  get remembered(): Map<object, unknown> {
+    return (this.rememberedMade ??= new Map());
   }
 
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
@@ -99,12 +108,12 @@ export class Run implements OpContext {
   /** What has to be over before the graph is launched. */
   aside(done: Promise<void>): void {
     done.catch(ignore);
-    this.others.push(done);
+    (this.others ??= []).push(done);
   }
 
   /** Resolves when what was queued beside what is recorded is over. */
   prepared(): Promise<void> {
-    return Promise.all(this.others).then(ignore);
+    return Promise.all(this.others ?? []).then(ignore);
   }
 
   /** Queues something, as a part of this run. */
@@ -123,7 +132,7 @@ export class Run implements OpContext {
 
   /** What the work so far is part of ends here: what `queue` queues fails or succeeds by itself. */
   restart<T>(queue: () => T): T {
-    this.others.length = 0;
+    this.others = undefined;
     this.operation = undefined;
     if (current !== this) return this.resume(queue);
     // This thread has blocked in the middle of the run.
@@ -145,21 +154,35 @@ export class Run implements OpContext {
   /** The value is there for other runs when this promise resolves; this one fails where it rejects. */
   dependOn(other: Promise<void>): void {
     other.catch(ignore);
-    this.others.push(other);
+    (this.others ??= []).push(other);
   }
 
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
     if (value instanceof Later) return value.promise.then((known) => this.over(claim).then(() => known));
-    return this.over(claim).then(() => value);
+    const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
+    // The usual case has no promise in between: each is a turn of the queue of microtasks.
+    return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
+  }
+
+  /** {@link ended} and its `then`, as one promise in the usual case. For whoever asks but once. */
+  whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+    const pending = value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' ? undefined : this.pending;
+    if (pending === undefined) return this.ended(value).then(onFulfilled, onRejected);
+    return pending.then(() => onFulfilled!(value as T), onRejected);
+  }
+
+  /** What it has queued so far; undefined where that is nothing. */
+  private get pending(): Pending | undefined {
+    const { operation, stream } = this;
+    return operation === undefined || stream.mark === this.start ? undefined : operation.pending(stream);
   }
 
   /** Resolves when whatever this run has queued so far is over; rejects with its failure. */
   over(claim: (pending: Pending) => Promise<void> = (pending) => pending.then()): Promise<void> {
-    const { operation, others, stream } = this;
-    // Nothing to wait for where nothing was queued.
-    const over = operation === undefined || stream.mark === this.start ? DONE : claim(operation.pending(stream));
-    return others.length === 0 ? over : Promise.all([over, ...others]).then(ignore);
+    const { others, pending } = this;
+    const over = pending === undefined ? DONE : claim(pending);
+    return others === undefined ? over : Promise.all([over, ...others]).then(ignore);
   }
 
   /** Waits on this thread until whatever was queued is over. */

@@ -130,6 +130,17 @@ test('short work is looked for at once', async () => {
   for (let i = 0; i < 20; i++) expect(await simulation.endsAtOnce(0.008)).toBe(true);
 });
 
+test('a program that works for long between its awaits goes round the event loop after the second one', async () => {
+  await simulation.endsAtOnce(0.001);
+  await nextTurn();
+  for (let i = 0; i < 5; i++) {
+    expect(await simulation.endsAtOnce(0.001)).toBe(true);
+    simulation.pass(0.3);
+    expect(await simulation.endsAtOnce(0.001)).toBe(false);
+    await nextTurn();
+  }
+});
+
 test('the runtime thread watches what takes long, and no more once nothing is waited for', async () => {
   const { control } = simulation.shared;
   // The second one is expected to take as long as the first: towards its end this thread looks itself, and nobody wakes it.

@@ -22,7 +22,7 @@ const SPIN_LOOKS = 500;
  * microtask, and timers, sockets and replies would never get their turn.
  */
 const TURN_MS = 0.2;
-/** Between two looks at the clock for that. */
+/** Awaits between two looks at the clock for that, where they and what comes between them are short enough; else each looks. */
 const TURN_LOOKS = 8;
 /**
  * What took no longer than this the last time is looked for until it ends, where nothing else wants the event loop and this
@@ -140,6 +140,8 @@ export class Completion {
   private turnMarked = false;
   private turnStart = 0;
   private turnWaits = 0;
+  /** The await that looks at the clock next. */
+  private turnLook = 1;
   private turnOver = false;
   /** Awaits that have ended and go on with the next turn. */
   private deferred: (() => void)[] = [];
@@ -165,6 +167,7 @@ export class Completion {
     this.turnMarked = false;
     this.turnOver = false;
     this.turnWaits = 0;
+    this.turnLook = 1;
     this.renewOwner();
     // All of them at once: whoever went first would take the whole turn.
     const { deferred } = this;
@@ -295,8 +298,16 @@ export class Completion {
       this.markTurn();
       return true;
     }
-    if (!this.turnOver && ++this.turnWaits % TURN_LOOKS === 0) this.turnOver = performance.now() - this.turnStart >= TURN_MS;
+    if (!this.turnOver && ++this.turnWaits === this.turnLook) this.lookAtClock();
     return !this.turnOver;
+  }
+
+  /** A program may work for long between its awaits: the first one in a turn tells the pace. */
+  private lookAtClock(): void {
+    const { turnWaits } = this;
+    const spent = performance.now() - this.turnStart;
+    this.turnOver = spent >= TURN_MS;
+    this.turnLook = turnWaits + (spent * TURN_LOOKS < TURN_MS * turnWaits ? TURN_LOOKS : 1);
   }
 
   /** Resolved where the await may end within this turn, else with the next. What was posted before it has been read. */

@@ -39,6 +39,8 @@ export class OperationNames {
 
   private nameAt(at: number): string | undefined {
     const subject = this.subjects[at];
-    return subject === undefined ? undefined : `${subject.toString()}${this.methods[at]}`;
+    if (subject === undefined) return undefined;
+    // An operation of launches only has no name, unless it was given one.
+    return `${subject.toString()}${this.methods[at]}` || undefined;
   }
 }

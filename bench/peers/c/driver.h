@@ -13,7 +13,7 @@
   X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel) \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD32Async) X(cuMemsetD16Async) \
   X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
-  X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)
+  X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy)
 
 /* cuda.h defines cuMemAlloc as cuMemAlloc_v2: the expanded name is the symbol, the written one names the pointer. */
 #define TEXT_(x) #x
@@ -23,6 +23,7 @@
 DRIVER_CALLS(DECLARE)
 
 static void *library;
+static CUcontext context;
 static CUstream stream;
 
 /* Says why there is nothing to measure here, and ends. */
@@ -50,11 +51,34 @@ static void openDevice(int ordinal) {
   if (!library) absent("libcuda.so.1 cannot be loaded");
   DRIVER_CALLS(RESOLVE)
   CUdevice device;
-  CUcontext context;
   if (p_cuInit(0) || p_cuDeviceGet(&device, ordinal)) absent("no GPU %d", ordinal);
   CHECK(p_cuDevicePrimaryCtxRetain(&context, device));
   CHECK(p_cuCtxSetCurrent(context));
   CHECK(p_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+static char *__attribute__((unused)) readText(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) absent("cannot read %s", path);
+  fseek(file, 0, SEEK_END);
+  long length = ftell(file);
+  rewind(file);
+  char *text = (char *)malloc((size_t)length + 1);
+  if (fread(text, 1, (size_t)length, file) != (size_t)length) absent("cannot read %s", path);
+  text[length] = 0;
+  fclose(file);
+  return text;
+}
+
+/* The module of a file in the folder of the kernels. */
+static CUmodule __attribute__((unused)) loadModule(const char *folder, const char *file) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  char *text = readText(path);
+  CUmodule module;
+  CHECK(p_cuModuleLoadData(&module, text));
+  free(text);
+  return module;
 }
 
 static int serve(const Measurement *measurements, int count) {

@@ -79,20 +79,80 @@ static void launchChain(long length, int elements, float g) {
   }
 }
 
-/* samples, operations, elements, bits of the result when started from ones → µs per operation until all are done */
-static void chain(const long *args) {
-  const float g = 1.0009765625f;
-  unsigned short value = 0;
+static const float G = 1.0009765625f;
+
+static void startFromOnes(const long *args) {
   CHECK(p_cuMemsetD16Async(halves[0], 0x3c00, (size_t)args[2], stream));
-  launchChain(args[1], (int)args[2], g);
+}
+
+/* The last element after the operations that args tell of. */
+static unsigned short chainResult(const long *args) {
+  unsigned short value = 0;
   CHECK(p_cuStreamSynchronize(stream));
   CHECK(p_cuMemcpyDtoH(&value, halves[args[1] & 1] + 2 * ((CUdeviceptr)args[2] - 1), sizeof value));
-  if (value != (unsigned short)args[3]) FAIL("the chain gave %04x, not %04lx", value, args[3]);
+  return value;
+}
+#define EXPECT_RESULT(args) do { unsigned short value_ = chainResult(args); \
+  if (value_ != (unsigned short)args[3]) FAIL("the chain gave %04x, not %04lx", value_, args[3]); } while (0)
+
+/* samples, operations, elements, bits of the result when started from ones → µs per operation until all are done */
+static void chain(const long *args) {
+  startFromOnes(args);
+  launchChain(args[1], (int)args[2], G);
+  EXPECT_RESULT(args);
   for (long k = 0; k < args[0]; k++) {
     double start = now();
-    launchChain(args[1], (int)args[2], g);
+    launchChain(args[1], (int)args[2], G);
     CHECK(p_cuStreamSynchronize(stream));
     sample((now() - start) / (double)args[1]);
+  }
+}
+
+/* Each operation waited for before the next one. */
+static void waitForEach(const long *args) {
+  int elements = (int)args[2];
+  float g = G;
+  for (long i = 0; i < args[1]; i++) {
+    void *params[] = {&halves[(i + 1) & 1], &halves[i & 1], &g, &elements};
+    CHECK(p_cuLaunchKernel(scale, (unsigned)(elements + 255) / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+    CHECK(p_cuStreamSynchronize(stream));
+  }
+}
+
+/* As chain, waiting after each operation. */
+static void chainEach(const long *args) {
+  startFromOnes(args);
+  waitForEach(args);
+  EXPECT_RESULT(args);
+  for (long k = 0; k < args[0]; k++) {
+    double start = now();
+    waitForEach(args);
+    sample((now() - start) / (double)args[1]);
+  }
+}
+
+/* As chain, the operations recorded as one graph. */
+static void chainGraph(const long *args) {
+  static CUgraphExec recorded;
+  static long operations;
+  if (operations != args[1]) {
+    CUgraph captured;
+    if (operations) CHECK(p_cuGraphExecDestroy(recorded));
+    operations = args[1];
+    CHECK(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launchChain(operations, (int)args[2], G);
+    CHECK(p_cuStreamEndCapture(stream, &captured));
+    CHECK(p_cuGraphInstantiateWithFlags(&recorded, captured, 0));
+    CHECK(p_cuGraphDestroy(captured));
+  }
+  startFromOnes(args);
+  CHECK(p_cuGraphLaunch(recorded, stream));
+  EXPECT_RESULT(args);
+  for (long k = 0; k < 20 + args[0]; k++) {
+    double start = now();
+    CHECK(p_cuGraphLaunch(recorded, stream));
+    CHECK(p_cuStreamSynchronize(stream));
+    if (k >= 20) sample((now() - start) / (double)operations);
   }
 }
 
@@ -130,35 +190,13 @@ static void graph(const long *args) {
 }
 
 static const Measurement measurements[] = {
-  {"enqueue", enqueue}, {"throughput", throughput}, {"await", await}, {"idle", idle}, {"chain", chain}, {"graph", graph},
+  {"enqueue", enqueue}, {"throughput", throughput}, {"await", await}, {"idle", idle}, {"graph", graph},
+  {"chain", chain}, {"chain-each", chainEach}, {"chain-graph", chainGraph},
 };
-
-static char *readText(const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file) absent("cannot read %s", path);
-  fseek(file, 0, SEEK_END);
-  long length = ftell(file);
-  rewind(file);
-  char *text = (char *)malloc((size_t)length + 1);
-  if (fread(text, 1, (size_t)length, file) != (size_t)length) absent("cannot read %s", path);
-  text[length] = 0;
-  fclose(file);
-  return text;
-}
-
-static CUmodule loadKernels(const char *folder) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/launch.ptx", folder);
-  char *text = readText(path);
-  CUmodule module;
-  CHECK(p_cuModuleLoadData(&module, text));
-  free(text);
-  return module;
-}
 
 int main(int argc, char **argv) {
   openDevice(argc > 1 ? atoi(argv[1]) : 0);
-  CUmodule module = loadKernels(argc > 2 ? argv[2] : ".");
+  CUmodule module = loadModule(argc > 2 ? argv[2] : ".", "launch.ptx");
   CHECK(p_cuModuleGetFunction(&tick, module, "tick"));
   CHECK(p_cuModuleGetFunction(&scale, module, "scale_f16"));
   CHECK(p_cuMemAlloc(&counter, 4096));
