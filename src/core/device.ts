@@ -18,6 +18,7 @@ import type { Size2D } from './buffer-2d.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
 import type { EventOptions } from './event.js';
+import { Graph } from './graph.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { DeviceArray, createArray } from './array.js';
@@ -25,6 +26,7 @@ import type { ArraySize } from './array.js';
 import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
+import { MemoryLedger } from './memory-ledger.js';
 import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
@@ -40,6 +42,8 @@ import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
+import { StreamCounts, statsOf } from './stats.js';
+import type { DeviceStats } from './stats.js';
 import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
 import { createSurface, createTexture } from './texture.js';
@@ -145,6 +149,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly staging: Staging;
   /** @internal */
   readonly shared: SharedDevice;
+  /** What its objects hold. @internal */
+  readonly ledger: MemoryLedger = new MemoryLedger(this);
   /** Set once {@link close} was called. @internal */
   closing = false;
   private closed = false;
@@ -157,6 +163,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
+  /** Of streams that are closed. */
+  private readonly streamCounts = new StreamCounts();
   private warned = false;
   /** Where memory was allocated, by operation; kept on a device that is checked only. */
   private readonly origins = new Map<number, { label: string; stack: string }>();
@@ -231,6 +239,26 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.runtime.call('memoryInfo');
   }
 
+  /**
+   * What was queued from this `Device` so far, what is open, and what memory it holds: numbers of the moment of the call,
+   * but for those of the pools, which the device is asked for. cuMemPoolGetAttribute
+   */
+  async stats(): Promise<DeviceStats> {
+    this.check();
+    const owned = [...this.owned];
+    const modules = owned.filter((object) => object instanceof Module);
+    const live = {
+      modules: modules.length, kernels: modules.reduce((sum, { kernelCount }) => sum + kernelCount, 0),
+      graphs: owned.filter((object) => object instanceof Graph).length,
+    };
+    return statsOf({ streams: [...this.streams], before: this.streamCounts, ledger: this.ledger, live, pools: this.openPools() });
+  }
+
+  private async openPools(): Promise<MemoryPool[]> {
+    if (!this.shared.pools) return [];
+    return [await this.pool(), ...this.createdPools].filter((pool) => !pool.isClosed);
+  }
+
   /** cuCtxGetLimit; bytes or counts */
   limit(name: LimitName): Promise<number> {
     this.check();
@@ -295,6 +323,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new PlainMemory(this, address, bytes, label, named);
     memory.root = root;
     this.allocations.add(memory);
+    this.ledger.take(memory);
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
@@ -344,7 +373,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     });
     const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
     this.runtime.pinned.set(address, buffer);
-    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer);
+    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer, bytes);
+    this.ledger.take(memory);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
@@ -366,6 +396,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new ManagedMemory(this, address, bytes, view, named);
     memory.root = root;
     this.allocations.add(memory);
+    this.ledger.take(memory);
     return new ManagedBuffer(memory, dtype, length);
   }
 
@@ -610,6 +641,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
+    this.streamCounts.add(stream);
     if (stream.mark > 0) this.shared.streamEnded();
   }
 
@@ -621,6 +653,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   freed(allocation: Allocation): void {
     this.allocations.delete(allocation);
+    this.ledger.give(allocation);
     const pool = this.pools.get(allocation);
     if (pool === undefined) return;
     this.pools.delete(allocation);
@@ -699,6 +732,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     memory.used(stream, 2, mark);
     if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
     this.allocations.add(memory);
+    this.ledger.take(memory);
     if (pool !== undefined) {
       pool.allocated();
       this.pools.set(memory, pool);
