@@ -125,11 +125,15 @@ let fences = 0;
 export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> | undefined): void {
   const fence = ++fences;
   const { slot, label: streamLabel } = stream;
-  const message = { device: deviceName(stream.device), fence, stream: slot.index, streamLabel };
-  fenced.publish({ ...message, time: begun, phase: 'wait' } satisfies FenceMessage);
+  const about = { device: deviceName(stream.device), fence, stream: slot.index, streamLabel };
+  const tell = (message: FenceMessage): void => {
+    stream.shared.recorder?.wait(message);
+    fenced.publish(message);
+  };
+  tell({ ...about, time: begun, phase: 'wait' });
   const ended = (phase: 'passed' | 'failed'): void => {
     const time = performance.now();
-    fenced.publish({ ...message, time, phase, duration: time - begun } satisfies FenceMessage);
+    tell({ ...about, time, phase, duration: time - begun });
   };
   if (wait === undefined) ended('passed');
   else wait.then(() => ended('passed'), () => ended('failed'));
@@ -140,5 +144,7 @@ export function tellGraph(stream: Stream, phase: GraphMessage['phase'], begun: n
   if (!graphed.hasSubscribers) return;
   const { slot, label: streamLabel, device } = stream;
   const duration = performance.now() - begun;
-  graphed.publish({ time: begun, device: deviceName(device), phase, stream: slot.index, streamLabel, duration } satisfies GraphMessage);
+  const message: GraphMessage = { time: begun, device: deviceName(device), phase, stream: slot.index, streamLabel, duration };
+  stream.shared.recorder?.graph(message);
+  graphed.publish(message);
 }

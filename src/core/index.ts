@@ -37,6 +37,10 @@ export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, Launch
 export type { DeviceStats } from './stats.js';
 export type { CopyCount } from './counts.js';
 export { labelled } from './label.js';
+export { TraceRecording, recordTrace } from './recorder.js';
+export type { TraceOptions } from './recorder.js';
+export { Trace } from './trace.js';
+export type { TraceEvent, TraceJson } from './trace.js';
 export type {
   ChannelMessage, CopyDirection, FenceMessage, GraphMessage, MemoryKind, MemoryMessage, OperationKind, OperationMessage,
 } from './channels.js';

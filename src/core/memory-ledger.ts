@@ -2,6 +2,8 @@
  * What memory a device's objects hold: told where it is made and given back, for {@link Device.stats} and the channels
  * `async-cuda:alloc` and `async-cuda:free`.
  */
+import type { Channel } from 'node:diagnostics_channel';
+
 import { allocated, deviceName, freed } from './channels.js';
 import type { MemoryKind, MemoryMessage } from './channels.js';
 import type { Device } from './device.js';
@@ -33,12 +35,12 @@ export class MemoryLedger {
     this.made++;
     this.change(memory, 1);
     if (this.bytes > this.peakBytes) this.peakBytes = this.bytes;
-    if (allocated.hasSubscribers) allocated.publish(this.message(memory));
+    if (allocated.hasSubscribers) this.tell(allocated, memory);
   }
 
   give(memory: Held): void {
     this.change(memory, -1);
-    if (freed.hasSubscribers) freed.publish(this.message(memory));
+    if (freed.hasSubscribers) this.tell(freed, memory);
   }
 
   private change({ kind, bytes }: Held, sign: 1 | -1): void {
@@ -51,8 +53,11 @@ export class MemoryLedger {
     }
   }
 
-  private message({ kind, handle, bytes, label }: Held): MemoryMessage {
+  private tell(channel: Channel, { kind, handle, bytes, label }: Held): void {
+    const { device } = this;
     const bytesInUse = kind === 'pinned' ? this.pinnedBytes : this.bytes;
-    return { time: performance.now(), device: deviceName(this.device), kind, memory: handle, bytes, label, bytesInUse };
+    const message: MemoryMessage = { time: performance.now(), device: deviceName(device), kind, memory: handle, bytes, label, bytesInUse };
+    device.shared.recorder?.memory(message);
+    channel.publish(message);
   }
 }

@@ -12,6 +12,7 @@ import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
+import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { Device } from './device.js';
 import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
@@ -25,10 +26,15 @@ export const LAST_SEED = 0xffffffff;
 
 const open = new Map<string, Promise<SharedDevice>>();
 
-/** Somebody who measures operations. */
+/** Somebody who writes down what is done on a device: told of all that channels tell of it, and before operations. */
 export interface Recorder {
   /** Called before a command of a stream is begun, by its number among the commands. May write commands of its own. */
   before(stream: Stream, op: number): void;
+  /** A command was queued. */
+  operation(stream: Stream, message: OperationMessage): void;
+  memory(message: MemoryMessage): void;
+  wait(message: FenceMessage): void;
+  graph(message: GraphMessage): void;
 }
 
 /** What all Devices that are open on one runtime share. */
@@ -112,7 +118,7 @@ export class SharedDevice {
     this.attend();
   }
 
-  /** Who measures operations. */
+  /** Who writes down what is done here. It listens on all channels, so that messages are made. */
   get recorder(): Recorder | undefined {
     return this.recording;
   }

@@ -401,6 +401,8 @@ export class Stream implements Disposable {
   private endAloud(held: Held | undefined): number {
     const message = queuedOperation(this, held);
     const mark = this.endQuietly();
+    // First, since others may make fences, which would not cover what it writes.
+    this.shared.recorder?.operation(this, message);
     enqueued.publish(message);
     if (message.kind === 'launch') launched.publish(message);
     else if (message.kind === 'copy') copied.publish(message);
@@ -723,6 +725,13 @@ export function createEvent(runtime: Runtime, flags: number): number {
   runtime.ring.memory[body + 1] = flags;
   runtime.ring.commit();
   return handle;
+}
+
+/** Records an event on a stream beside all counting: no operation of its own. cuEventRecord */
+export function recordEvent({ runtime, slot }: Stream, handle: number): void {
+  const body = runtime.ring.begin(OP.record, 0, 5, 0, slot.index, 0);
+  runtime.ring.memory[body] = handle;
+  runtime.ring.commit();
 }
 
 /** Queues the end of an event. cuEventDestroy */
