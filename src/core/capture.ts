@@ -163,7 +163,9 @@ export class CaptureScope {
     if (shared.capture === this) shared.capture = this.before;
     for (const stream of this.streams) {
       stream.capturing = undefined;
-      Object.assign(stream, this.launched.get(stream));
+      const before = this.launched.get(stream)!;
+      stream.others += stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
+      stream.graphLaunches = before.graphLaunches;
       if (stream !== this.origin) this.tellJoined(stream, 0);
       this.before?.keepOut(stream);
     }

@@ -61,10 +61,10 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
-  /** Kernels and graphs that were launched. @internal */
-  launches = 0;
-  /** @internal */
+  /** Graphs that were launched. @internal */
   graphLaunches = 0;
+  /** Operations that are no launches, and launches that were only recorded. @internal */
+  others = 0;
   /** @internal */
   readonly copies = new CopyCounts();
   /** Number of the last operation that frees memory. @internal */
@@ -360,13 +360,13 @@ export class Stream implements Disposable {
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
+    this.others++;
     if (this.capturing === undefined) countCopy(this);
     return this.end();
   }
 
   /** {@link commit} of a kernel: kernels and graphs are what programs await one by one. @internal */
   commitLaunch(): number {
-    this.launches++;
     if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
     return launchesHeard() ? this.endAloud(undefined) : this.endQuietly();
   }
@@ -520,6 +520,11 @@ export class Stream implements Disposable {
     return mark <= this.done;
   }
 
+  /** Kernels that were launched: every operation but the others, so that launches need not count. @internal */
+  get launches(): number {
+    return this.mark - this.others - this.graphLaunches;
+  }
+
   /** Fences that were not seen to be passed. @internal */
   get fencesOutstanding(): number {
     this.hasPassed(this.mark);
@@ -619,6 +624,7 @@ export class Stream implements Disposable {
     const { memory } = this.runtime.ring;
     memory[body] = slot.index;
     memory[body + 1] = value;
+    this.others++;
     if (held?.direction !== undefined) this.copies.add(held.direction, held.bytes!, held.operation);
     const mark = held !== undefined && operationsHeard() ? this.endAloud(held) : this.endQuietly();
     // The record waits behind the hold, so whoever waits for its event waits for the transfer.
