@@ -8,10 +8,11 @@ import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-re
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
+import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
-import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
@@ -80,6 +81,13 @@ export interface OpenOptions {
    * Errors name it. Default: the environment variable ASYNC_CUDA_SEED, else the device's own order.
    */
   schedule?: { seed: number };
+  /**
+   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this thread, for profilers: those
+   * of the tool that the environment variable NVTX_INJECTION64_PATH names, as Nsight Systems sets it, or of libnvToolsExt.
+   * Without either nothing happens. Default: on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA,
+   * nvtxRangePop
+   */
+  nvtx?: boolean;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -166,10 +174,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Of streams that are closed. */
   private readonly streamCounts = new StreamCounts();
   private warned = false;
+  /** Whether it asks for NVTX ranges. */
+  private readonly ranged: boolean;
   /** Where memory was allocated, by operation; kept on a device that is checked only. */
   private readonly origins = new Map<number, { label: string; stack: string }>();
 
-  private constructor(shared: SharedDevice) {
+  private constructor(shared: SharedDevice, nvtx: boolean) {
     super();
     this.shared = shared;
     this.runtime = shared.runtime;
@@ -182,6 +192,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     this.stream = new Stream(this, { label: 'default' });
     this.streams.add(this.stream);
     shared.devices.add(this);
+    this.ranged = nvtx;
+    if (nvtx) wantRanges();
   }
 
   /** Every NVIDIA GPU, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
@@ -196,7 +208,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule', 'nvtx']);
+    checkBoolean('options.nvtx', options.nvtx);
+    const nvtx = options.nvtx ?? nvtxOfEnvironment();
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
@@ -214,7 +228,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const alone = check !== undefined && check !== false ? 'check' : options.schedule !== undefined ? 'schedule' : undefined;
       if (alone !== undefined) throw invalid('options.workers', `1, or left out, with '${alone}', which one thread follows`, options.workers);
     }
-    return new Device(await openShared(name, inline, { ...options, check }));
+    return new Device(await openShared(name, inline, { ...options, check }), nvtx);
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
@@ -537,6 +551,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (runtime.lost === undefined) this.tellLeaks();
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
+    if (this.ranged) dropRanges();
     this.shared.devices.delete(this);
     await this.shared.release(
       new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
@@ -772,6 +787,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 }
 
 const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+
+function nvtxOfEnvironment(): boolean {
+  const text = process.env['ASYNC_CUDA_NVTX'];
+  if (text === undefined || text === '' || text === '0') return false;
+  if (text !== '1') throw invalid('ASYNC_CUDA_NVTX', '1 or 0', text);
+  return true;
+}
 
 function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
   if (check === undefined || typeof check === 'boolean') return check;

@@ -1,6 +1,7 @@
 /**
  * What the work that is being queued is called: by whoever describes it, for channels, traces and profilers.
  */
+import { ranges } from '../runtime/ranges.js';
 import { checkString, invalid } from './arguments.js';
 
 let current: string | undefined;
@@ -20,10 +21,14 @@ export function labelled<T>(label: string, body: () => T): T {
   checkString('label', label);
   if (typeof body !== 'function') throw invalid('body', 'a function that queues work', body);
   const before = current;
+  // The same ones at the end, though a device may be opened or closed meanwhile.
+  const shown = ranges();
   current = label;
+  shown?.push(label);
   try {
     return body();
   } finally {
+    shown?.pop();
     current = before;
   }
 }
