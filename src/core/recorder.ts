@@ -18,7 +18,7 @@ import { TAKES_TIME } from './queued-operation.js';
 import { createEvent, destroyEvent, recordEvent } from './stream.js';
 import type { Stream } from './stream.js';
 import { Trace } from './trace.js';
-import type { RecordedOperation, RecordedStream } from './trace.js';
+import type { RecordedOperation, RecordedStream, RecordedWait } from './trace.js';
 
 /** What {@link recordTrace} takes. */
 export interface TraceOptions {
@@ -110,7 +110,7 @@ class Recording implements Recorder {
   private readonly begun = performance.now();
   private readonly comparing: Promise<void>;
   private readonly operations: RecordedOperation[] = [];
-  private readonly waits: FenceMessage[] = [];
+  private readonly waits = new Map<number, RecordedWait>();
   private readonly graphs: GraphMessage[] = [];
   private readonly memories: MemoryMessage[] = [];
   private readonly pools: ({ time: number } & PoolStatistics)[] = [];
@@ -179,8 +179,10 @@ class Recording implements Recorder {
   }
 
   wait(message: FenceMessage): void {
-    // The end of a wait that is there belongs to it.
-    if (message.phase === 'wait' ? !this.isFull() : this.waits.length > 0) this.waits.push(message);
+    if (message.phase !== 'wait') {
+      const recorded = this.waits.get(message.fence);
+      if (recorded !== undefined) recorded.end = message;
+    } else if (!this.isFull()) this.waits.set(message.fence, { begin: message, end: undefined });
   }
 
   graph(message: GraphMessage): void {
@@ -210,13 +212,13 @@ class Recording implements Recorder {
     }
     clock.close();
     return new Trace({
-      device: `${device.kind}:${device.ordinal} ${device.name}`, begun: this.begun, ended, slack, operations: this.operations, waits: this.waits,
+      device: `${device.kind}:${device.ordinal} ${device.name}`, begun: this.begun, ended, slack, operations: this.operations, waits: [...this.waits.values()],
       graphs: this.graphs, memories: this.memories, pools: this.pools, streams: [...this.streams.values()], dropped: this.dropped,
     });
   }
 
   private get count(): number {
-    return this.operations.length + this.waits.length / 2 + this.graphs.length + this.memories.length;
+    return this.operations.length + this.waits.size + this.graphs.length + this.memories.length;
   }
 
   private isFull(): boolean {

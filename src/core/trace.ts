@@ -31,6 +31,12 @@ export interface RecordedOperation {
   end: number;
 }
 
+/** A wait of JavaScript; without an end where it went on when the recording ended. */
+export interface RecordedWait {
+  readonly begin: FenceMessage;
+  end: FenceMessage | undefined;
+}
+
 /** @internal */
 export interface Recorded {
   readonly device: string;
@@ -38,7 +44,7 @@ export interface Recorded {
   readonly ended: number;
   readonly slack: number;
   readonly operations: readonly RecordedOperation[];
-  readonly waits: readonly FenceMessage[];
+  readonly waits: readonly RecordedWait[];
   readonly graphs: readonly GraphMessage[];
   readonly memories: readonly MemoryMessage[];
   readonly pools: readonly ({ readonly time: number } & PoolStatistics)[];
@@ -194,21 +200,14 @@ function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
   return events;
 }
 
-/** Only waits whose beginning was recorded; those that go on end with the recording. */
+/** Those that go on end with the recording. */
 function waitEvents({ waits, begun, ended }: Recorded): TraceEvent[] {
-  const open = new Map(waits.filter(({ phase }) => phase === 'wait').map((wait) => [wait.fence, wait]));
-  const pair = (wait: FenceMessage, until: number, failed: boolean): TraceEvent[] => {
-    const about = { name: `wait for ${wait.streamLabel ?? `stream ${wait.stream}`}`, cat: 'wait', id: wait.fence, pid: JAVASCRIPT, tid: CALLS };
-    const from = microseconds(wait.time - begun);
-    return [{ ph: 'b', ...about, ts: from, args: { failed } }, { ph: 'e', ...about, ts: Math.max(from, microseconds(until - begun)) }];
-  };
-  const closed = waits.flatMap((end) => {
-    const wait = open.get(end.fence);
-    if (end.phase === 'wait' || wait === undefined) return [];
-    open.delete(end.fence);
-    return pair(wait, end.time, end.phase === 'failed');
+  return waits.flatMap(({ begin, end }): TraceEvent[] => {
+    const about = { name: `wait for ${begin.streamLabel ?? `stream ${begin.stream}`}`, cat: 'wait', id: begin.fence, pid: JAVASCRIPT, tid: CALLS };
+    const from = microseconds(begin.time - begun);
+    const to = Math.max(from, microseconds((end?.time ?? ended) - begun));
+    return [{ ph: 'b', ...about, ts: from, args: { failed: end?.phase === 'failed' } }, { ph: 'e', ...about, ts: to }];
   });
-  return [...closed, ...[...open.values()].flatMap((wait) => pair(wait, ended, false))];
 }
 
 function graphEvents({ graphs, begun }: Recorded): TraceEvent[] {

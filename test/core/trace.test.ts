@@ -3,13 +3,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { i32, labelled, recordTrace } from 'async-cuda/core';
+import { CudaDeviceLostError, i32, labelled, recordTrace } from 'async-cuda/core';
 import type { Kernel, Trace, TraceEvent, TraceJson } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
+import { FAULTING } from './kernels/faulting.js';
 import { WAITING } from './kernels/waiting.js';
-import { Gate, onDevice, openTestDevice, stillPending } from './test-device.js';
+import { Gate, onCpu, onDevice, openTestDevice, stillPending } from './test-device.js';
 
 const N = 64;
 const GRID = { grid: 1, block: N } as const;
@@ -251,6 +252,17 @@ onDevice('Traces', (host) => {
     expect(await recording.stop()).toBe(trace);
   });
 
+  test('waits are kept within the limit too', async () => {
+    const { device, stream } = host;
+    using buffer = device.alloc(i32, N);
+    const recording = recordTrace(device, { limit: 4 });
+    for (let i = 0; i < 20; i++) await buffer.fill(stream, i);
+    const trace = await recording.stop();
+    const kept = checked(trace).filter(({ ph, pid }) => pid === JAVASCRIPT && (ph === 'X' || ph === 'b'));
+    expect(kept).toHaveLength(4);
+    expect(trace.dropped).toBeGreaterThanOrEqual(16);
+  });
+
   test('after stop nothing is recorded, and another recording can begin; two at a time cannot', async () => {
     const { device, stream } = host;
     using buffer = device.alloc(i32, N);
@@ -301,5 +313,22 @@ onDevice('Traces of a device of their own', (host) => {
     module.kernel('add1').launch(device.stream, GRID, buffer, N);
     await device.close();
     expect(spansOf(checked(await recording.stop())).map(({ name }) => name)).toEqual(['add1']);
+  });
+
+  // A GPU that is lost is lost to the whole process.
+  test.runIf(onCpu)('a device that is lost leaves what was known of it, and what was under way without times', async () => {
+    const device = await openTestDevice({ thread: host.mode });
+    const module = await device.loadModule(FAULTING);
+    const { stream } = device;
+    using buffer = device.alloc(i32, N);
+    const recording = recordTrace(device);
+    await buffer.fill(stream, 1);
+    await expect(module.kernel('write_null').launch(stream, { grid: 1, block: 1 })).rejects.toBeInstanceOf(CudaDeviceLostError);
+    const trace = await recording.stop();
+    const events = checked(trace);
+    expect(trace.toJSON().otherData.unmeasured).toBeGreaterThanOrEqual(1);
+    expect(events.filter(({ name, pid }) => name === 'write_null' && pid === JAVASCRIPT)).toHaveLength(1);
+    expect(events.find(({ ph, cat, args }) => ph === 'b' && cat === 'wait' && args?.['failed'] === true)).toBeDefined();
+    await device.close();
   });
 });
