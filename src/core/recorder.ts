@@ -138,9 +138,11 @@ class Recording implements Recorder {
   }
 
   before(stream: Stream, op: number): void {
+    // What was begun last was refused after all.
+    if (this.started !== undefined) this.spare.push(this.started.event);
+    this.started = undefined;
     if (!TAKES_TIME.has(op) || this.count >= this.limit || this.unreadCount >= MOST_UNREAD) return;
-    // What was begun last may have been refused after all.
-    const event = this.started?.event ?? this.spare.pop() ?? createEvent(stream.runtime, 0);
+    const event = this.spare.pop() ?? createEvent(stream.runtime, 0);
     this.started = { stream, event, begun: performance.now() };
     recordEvent(stream, event);
   }

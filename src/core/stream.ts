@@ -619,7 +619,7 @@ export class Stream implements Disposable {
    * when the hold is. `held` says what for; without it nobody is told. @internal
    */
   hold(slot: CompletionSlot, value: number, held?: Held): number {
-    if (this.shared.recorder !== undefined) this.shared.recorder.before(this, OP.hold);
+    if (held !== undefined) this.shared.recorder?.before(this, OP.hold);
     const body = this.runtime.ring.begin(OP.hold, 0, 6, 0, this.slot.index, 0);
     const { memory } = this.runtime.ring;
     memory[body] = slot.index;

@@ -293,6 +293,9 @@ onDevice('Traces', (host) => {
     await buffer.fill(stream, 0);
     const recording = recordTrace(device);
     expect(() => add1.launch(stream, GRID, buffer, 'no number' as never)).toThrow('args[1]');
+    using event = stream.record();
+    expect(() => add1.launch(stream, GRID, buffer, 'no number' as never)).toThrow('args[1]');
+    await event.sync();
     await add1.launch(stream, GRID, buffer, N);
     expect(spansOf(checked(await recording.stop())).map(({ name }) => name)).toEqual(['add1']);
   });
