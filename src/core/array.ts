@@ -7,6 +7,7 @@ import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_D
 import { CudaDisposedError } from '../runtime/errors.js';
 import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from './arguments.js';
 import { DeviceBox } from './box.js';
+import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
 import type { DType, DTypeName, HostArray } from './dtype.js';
 import { encoderFor, readTarget } from './host-codec.js';
@@ -49,6 +50,10 @@ class ArrayMemory extends Allocation {
     this.array = array;
   }
 
+  override get kind(): MemoryKind {
+    return 'array';
+  }
+
   override dispose(): void {
     this.free().catch(() => undefined);
   }
@@ -56,6 +61,7 @@ class ArrayMemory extends Allocation {
   async free(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
+    this.device.ledger.give(this);
     const { runtime, shared } = this.device;
     if (runtime.lost !== undefined) return;
     await this.settled();
@@ -235,5 +241,6 @@ export async function createArray<D extends DTypeName>(device: Device, dtype: DT
   const array = await device.runtime.call('createArray', { Width: width, Height: height, Depth: depth, Format: format, NumChannels: channels, Flags: flags });
   const bytes = width * Math.max(1, height) * Math.max(1, depth) * channels * dtype.bytes;
   const memory = new ArrayMemory(device, array, bytes, () => `allocArray ${dtype.name} ${depth}×${height}×${width}×${channels}`);
+  device.ledger.take(memory);
   return new DeviceArray(memory, dtype, { width, height, depth, channels, layered, cube, surface });
 }

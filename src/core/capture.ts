@@ -65,6 +65,8 @@ export class CaptureScope {
   /** What was closed while the graph was made of it: freed once it is made, or has failed to be. */
   private deferred: (() => void)[] | undefined = [];
   private readonly streams = new Set<Stream>();
+  /** What the streams had launched before they joined: what is recorded is not launched. */
+  private readonly launched = new Map<Stream, { launches: number; graphLaunches: number }>();
   /** The capture that this one lies within, where that one keeps streams out. */
   private readonly before: CaptureScope | undefined;
   private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
@@ -96,6 +98,7 @@ export class CaptureScope {
     if (capturing !== undefined && !capturing.outside && capturing !== this) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
     }
+    if (!this.streams.has(stream)) this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
     this.streams.add(stream);
     stream.capturing = this;
     if (stream !== this.origin) this.tellJoined(stream, 1);
@@ -160,6 +163,9 @@ export class CaptureScope {
     if (shared.capture === this) shared.capture = this.before;
     for (const stream of this.streams) {
       stream.capturing = undefined;
+      const before = this.launched.get(stream)!;
+      stream.others += stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
+      stream.graphLaunches = before.graphLaunches;
       if (stream !== this.origin) this.tellJoined(stream, 0);
       this.before?.keepOut(stream);
     }

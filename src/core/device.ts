@@ -8,16 +8,18 @@ import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-re
 import { OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
+import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
-import { checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
 import type { DType, DTypeName } from './dtype.js';
 import { Event } from './event.js';
 import type { EventOptions } from './event.js';
+import { Graph } from './graph.js';
 import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { DeviceArray, createArray } from './array.js';
@@ -25,6 +27,7 @@ import type { ArraySize } from './array.js';
 import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
+import { MemoryLedger } from './memory-ledger.js';
 import { Module } from './module.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
@@ -40,6 +43,8 @@ import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
 import type { Staging } from './staging.js';
+import { StreamCounts, statsOf } from './stats.js';
+import type { DeviceStats } from './stats.js';
 import { Stream, captureError } from './stream.js';
 import type { StreamOptions } from './stream.js';
 import { createSurface, createTexture } from './texture.js';
@@ -76,6 +81,13 @@ export interface OpenOptions {
    * Errors name it. Default: the environment variable ASYNC_CUDA_SEED, else the device's own order.
    */
   schedule?: { seed: number };
+  /**
+   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this thread, for profilers: those
+   * of the tool that the environment variable NVTX_INJECTION64_PATH names, as Nsight Systems sets it, or of libnvToolsExt.
+   * Without either nothing happens. Default: on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA,
+   * nvtxRangePop
+   */
+  nvtx?: boolean;
 }
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
@@ -145,6 +157,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly staging: Staging;
   /** @internal */
   readonly shared: SharedDevice;
+  /** What its objects hold. @internal */
+  readonly ledger: MemoryLedger = new MemoryLedger(this);
   /** Set once {@link close} was called. @internal */
   closing = false;
   private closed = false;
@@ -157,11 +171,15 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
   private defaultPool: MemoryPool | undefined;
+  /** Of streams that are closed. */
+  private readonly streamCounts = new StreamCounts();
   private warned = false;
+  /** Whether it asks for NVTX ranges. */
+  private readonly ranged: boolean;
   /** Where memory was allocated, by operation; kept on a device that is checked only. */
   private readonly origins = new Map<number, { label: string; stack: string }>();
 
-  private constructor(shared: SharedDevice) {
+  private constructor(shared: SharedDevice, nvtx: boolean) {
     super();
     this.shared = shared;
     this.runtime = shared.runtime;
@@ -174,6 +192,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     this.stream = new Stream(this, { label: 'default' });
     this.streams.add(this.stream);
     shared.devices.add(this);
+    this.ranged = nvtx;
+    if (nvtx) wantRanges();
   }
 
   /** Every NVIDIA GPU, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
@@ -188,7 +208,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule']);
+    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule', 'nvtx']);
+    checkBoolean('options.nvtx', options.nvtx);
+    const nvtx = options.nvtx ?? nvtxOfEnvironment();
     if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
@@ -206,7 +228,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const alone = check !== undefined && check !== false ? 'check' : options.schedule !== undefined ? 'schedule' : undefined;
       if (alone !== undefined) throw invalid('options.workers', `1, or left out, with '${alone}', which one thread follows`, options.workers);
     }
-    return new Device(await openShared(name, inline, { ...options, check }));
+    return new Device(await openShared(name, inline, { ...options, check }), nvtx);
   }
 
   /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
@@ -229,6 +251,26 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   memoryInfo(): Promise<{ free: number; total: number }> {
     this.check();
     return this.runtime.call('memoryInfo');
+  }
+
+  /**
+   * What was queued from this `Device` so far, what is open, and what memory it holds: numbers of the moment of the call,
+   * but for those of the pools, which the device is asked for. cuMemPoolGetAttribute
+   */
+  async stats(): Promise<DeviceStats> {
+    this.check();
+    const owned = [...this.owned];
+    const modules = owned.filter((object) => object instanceof Module);
+    const live = {
+      modules: modules.length, kernels: modules.reduce((sum, { kernelCount }) => sum + kernelCount, 0),
+      graphs: owned.filter((object) => object instanceof Graph).length,
+    };
+    return statsOf({ streams: [...this.streams], before: this.streamCounts, ledger: this.ledger, live, pools: this.openPools() });
+  }
+
+  private async openPools(): Promise<MemoryPool[]> {
+    if (!this.shared.pools) return [];
+    return [await this.pool(), ...this.createdPools].filter((pool) => !pool.isClosed);
   }
 
   /** cuCtxGetLimit; bytes or counts */
@@ -295,6 +337,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new PlainMemory(this, address, bytes, label, named);
     memory.root = root;
     this.allocations.add(memory);
+    this.ledger.take(memory);
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
@@ -344,7 +387,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     });
     const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
     this.runtime.pinned.set(address, buffer);
-    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer);
+    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer, bytes);
+    this.ledger.take(memory);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
@@ -366,6 +410,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const memory = new ManagedMemory(this, address, bytes, view, named);
     memory.root = root;
     this.allocations.add(memory);
+    this.ledger.take(memory);
     return new ManagedBuffer(memory, dtype, length);
   }
 
@@ -506,6 +551,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (runtime.lost === undefined) this.tellLeaks();
     const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
     this.closed = true;
+    if (this.ranged) dropRanges();
     this.shared.devices.delete(this);
     await this.shared.release(
       new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
@@ -610,6 +656,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   forget(stream: Stream): void {
     this.streams.delete(stream);
+    this.streamCounts.add(stream);
     if (stream.mark > 0) this.shared.streamEnded();
   }
 
@@ -621,6 +668,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   freed(allocation: Allocation): void {
     this.allocations.delete(allocation);
+    this.ledger.give(allocation);
     const pool = this.pools.get(allocation);
     if (pool === undefined) return;
     this.pools.delete(allocation);
@@ -699,6 +747,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     memory.used(stream, 2, mark);
     if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
     this.allocations.add(memory);
+    this.ledger.take(memory);
     if (pool !== undefined) {
       pool.allocated();
       this.pools.set(memory, pool);
@@ -738,6 +787,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 }
 
 const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+
+function nvtxOfEnvironment(): boolean {
+  const text = process.env['ASYNC_CUDA_NVTX'];
+  if (text === undefined || text === '' || text === '0') return false;
+  if (text !== '1') throw invalid('ASYNC_CUDA_NVTX', '1 or 0', text);
+  return true;
+}
 
 function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
   if (check === undefined || typeof check === 'boolean') return check;

@@ -15,6 +15,7 @@ import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkOptions, invalid } from './arguments.js';
 import { CaptureScope } from './capture.js';
+import { tellGraph } from './channels.js';
 import type { Device } from './device.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
@@ -85,6 +86,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const { unjoined = 'refuse' } = options;
     if (unjoined !== 'refuse' && unjoined !== 'run') throw invalid('options.unjoined', "'refuse' or 'run'", unjoined);
     if (stream.captureScope !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
+    const begun = performance.now();
     const root = runtime.nextRoot();
     runtime.name(root, 'capture');
     runtime.expect(root);
@@ -116,7 +118,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     stream.commit();
     scope.release();
     try {
-      return await Graph.finish(device, scope, handle, output!, thrown);
+      return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {
       scope.settle();
     }
@@ -124,7 +126,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
 
   /** Waits for the captured graph and makes it executable. */
   private static async finish<T>(
-    device: Device, scope: CaptureScope, handle: number, output: T, thrown: { error: unknown } | undefined,
+    device: Device, scope: CaptureScope, handle: number, output: T, thrown: { error: unknown } | undefined, begun: number,
   ): Promise<Graph<T>> {
     const { runtime } = device;
     const { status, values } = runtime.shared;
@@ -140,7 +142,11 @@ export class Graph<T = unknown> implements AsyncDisposable {
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
-    return new Graph<T>(device, output, scope, graph, await runtime.call('instantiate', graph));
+    tellGraph(scope.origin, 'capture', begun);
+    const captured = performance.now();
+    const exec = await runtime.call('instantiate', graph);
+    tellGraph(scope.origin, 'instantiate', captured);
+    return new Graph<T>(device, output, scope, graph, exec);
   }
 
   /**
@@ -169,7 +175,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     memory[body + 1] = uses.length;
     let at = body + 2;
     for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
-    const mark = stream.commitRun();
+    const mark = stream.commitGraph();
     for (const { resource, access } of uses) stream.used(resource, access, mark);
     this.lastUse = { stream, mark };
     if (this.prints) stream.printed();

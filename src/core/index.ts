@@ -34,6 +34,16 @@ export { Module } from './module.js';
 export type { ModuleOptions } from './module-options.js';
 export { Kernel } from './kernel.js';
 export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, LaunchOptions } from './kernel.js';
+export type { DeviceStats } from './stats.js';
+export type { CopyCount } from './counts.js';
+export { labelled } from './label.js';
+export { TraceRecording, recordTrace } from './recorder.js';
+export type { TraceOptions } from './recorder.js';
+export { Trace } from './trace.js';
+export type { TraceEvent, TraceJson } from './trace.js';
+export type {
+  ChannelMessage, CopyDirection, FenceMessage, GraphMessage, MemoryKind, MemoryMessage, OperationKind, OperationMessage,
+} from './channels.js';
 export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
 export { input, inout, output, struct } from './signature.js';

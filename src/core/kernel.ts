@@ -266,7 +266,7 @@ export class Kernel {
       putArgument(memory, params, layout[i]!, arg, this.name);
     }
     if (shape.line && ++this.launches === SPECIAL_AFTER) this.specialise();
-    const mark = stream.commitRun();
+    const mark = stream.commitLaunch();
     for (let i = 0; i < pointers.length; i++) {
       const resource = memories[i];
       if (resource === undefined) continue;

@@ -103,7 +103,7 @@ return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)]
   ${pointers.map(({ i, lineBits }, k) => `memory[body + ${5 + k}] = m${i}.handle | ${lineBits};`).join('\n  ')}
   ${clears ? Array.from({ length: paramWords }, (_, k) => `memory[body + ${begin + k}] = 0;`).join(' ') : ''}
   ${words.join('\n  ')}
-  const mark = stream.commitRun();
+  const mark = stream.commitLaunch();
   ${pointers.map(({ i, layout: { access } }) => `stream.used(m${i}, ${access}, mark);`).join('\n  ')}
   this.module.used(stream, mark);
   return new Pending(stream, root, mark);

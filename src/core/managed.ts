@@ -7,6 +7,7 @@ import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { invalid } from './arguments.js';
+import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
 import { HOST_ARRAYS, BIT_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
@@ -23,6 +24,10 @@ export class ManagedMemory extends PlainMemory {
   constructor(device: Device, address: number, bytes: number, mapped: Uint8Array | undefined, describe: () => string) {
     super(device, address, bytes, undefined, describe);
     this.mapped = mapped;
+  }
+
+  override get kind(): MemoryKind {
+    return 'managed';
   }
 
   override async release(): Promise<void> {

@@ -3,6 +3,7 @@
  * is collected, in stream order like any other, and a warning says once that it leaked.
  */
 import type { CaptureScope } from './capture.js';
+import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
 import type { ForeignMemory } from './foreign-memory.js';
 import type { SharedDevice } from './open-devices.js';
@@ -34,6 +35,11 @@ export class Allocation extends Resource {
     this.bytes = bytes;
     this.label = label;
     this.describe = describe;
+  }
+
+  /** What {@link MemoryMessage.kind} calls it. */
+  get kind(): MemoryKind {
+    return 'device';
   }
 
   /** Whether it comes from a pool, which the driver's stream memory operations do not take. */

@@ -122,6 +122,11 @@ export class Module implements AsyncDisposable {
     return new DeviceBuffer(memory, u8, 0, memory.bytes, this);
   }
 
+  /** Kernels that were asked for. @internal */
+  get kernelCount(): number {
+    return this.handles.size;
+  }
+
   /** Unloads the module once its kernels are done. cuLibraryUnload */
   async close(): Promise<void> {
     if (this.closed) return;

@@ -12,6 +12,7 @@ import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
 import { invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
+import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { Device } from './device.js';
 import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
@@ -25,6 +26,17 @@ export const LAST_SEED = 0xffffffff;
 
 const open = new Map<string, Promise<SharedDevice>>();
 
+/** Somebody who writes down what is done on a device: told of all that channels tell of it, and before operations. */
+export interface Recorder {
+  /** Called before a command of a stream is begun, by its number among the commands. May write commands of its own. */
+  before(stream: Stream, op: number): void;
+  /** A command was queued. */
+  operation(stream: Stream, message: OperationMessage): void;
+  memory(message: MemoryMessage): void;
+  wait(message: FenceMessage): void;
+  graph(message: GraphMessage): void;
+}
+
 /** What all Devices that are open on one runtime share. */
 export class SharedDevice {
   readonly runtime: Runtime;
@@ -34,6 +46,8 @@ export class SharedDevice {
   capture: CaptureScope | undefined;
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
+  /** Whether something is to be done around operations: {@link multi}, or somebody records. */
+  attentive = false;
   /** Events that streams of other devices wait for. */
   readonly loans = new Loans();
   /** Frees that wait for the whole device, and streams that wait for values. */
@@ -42,6 +56,7 @@ export class SharedDevice {
   readonly reaches = new Set<Runtime>();
   /** The driver's numbers of the devices whose kernels may use this one's memory. */
   readonly accessors = new Set<number>();
+  private recording: Recorder | undefined;
   /** Whether streams of other devices use this one's memory or wait for it, or the other way round. */
   private linked = false;
   private readonly key: string;
@@ -80,7 +95,10 @@ export class SharedDevice {
 
   /** What commands here call another device by. From now on operations of both record events. */
   link(other: SharedDevice): number {
-    for (const each of [this, other]) each.linked = each.multi = true;
+    for (const each of [this, other]) {
+      each.linked = true;
+      each.attend();
+    }
     return this.runtime.peer(other.runtime);
   }
 
@@ -91,11 +109,28 @@ export class SharedDevice {
 
   /** Called with a stream's first operation. */
   streamStarted(): void {
-    this.multi = ++this.used > 1 || this.linked;
+    this.used++;
+    this.attend();
   }
 
   streamEnded(): void {
-    this.multi = --this.used > 1 || this.linked;
+    this.used--;
+    this.attend();
+  }
+
+  /** Who writes down what is done here. It listens on all channels, so that messages are made. */
+  get recorder(): Recorder | undefined {
+    return this.recording;
+  }
+
+  set recorder(recorder: Recorder | undefined) {
+    this.recording = recorder;
+    this.attend();
+  }
+
+  private attend(): void {
+    this.multi = this.used > 1 || this.linked;
+    this.attentive = this.multi || this.recording !== undefined;
   }
 
   /**

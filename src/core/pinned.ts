@@ -21,18 +21,22 @@ export class PinnedMemory extends Resource {
   readonly buffer: SharedArrayBuffer;
   /** What is added to {@link address} to make the address that the device itself uses. */
   readonly deviceOffset: number;
+  readonly kind = 'pinned';
+  readonly bytes: number;
 
-  constructor(device: Device, handle: number, address: number, deviceOffset: number, buffer: SharedArrayBuffer) {
+  constructor(device: Device, handle: number, address: number, deviceOffset: number, buffer: SharedArrayBuffer, bytes: number) {
     super(handle);
     this.device = device;
     this.address = address;
     this.deviceOffset = deviceOffset;
     this.buffer = buffer;
+    this.bytes = bytes;
   }
 
   async dispose(): Promise<void> {
     if (this.disposed) return;
     this.disposed = true;
+    this.device.ledger.give(this);
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
     await this.settled();

@@ -1,6 +1,7 @@
 /**
  * Memory of one allocation of its own, from no pool: freed by a call when its uses are over, not in stream order.
  */
+import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
 import { Allocation } from './memory.js';
 
@@ -15,6 +16,10 @@ export class PlainMemory extends Allocation {
     super(device, device.stream, device.runtime.handles.adopt(address), bytes, label, describe);
     this.address = address;
     this.over = new Promise((resolve) => (this.began = resolve));
+  }
+
+  override get kind(): MemoryKind {
+    return 'plain';
   }
 
   override get pooled(): boolean {

@@ -160,6 +160,11 @@ export class MemoryPool implements AsyncDisposable {
     await this.close();
   }
 
+  /** Whether {@link close} was called. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   toString(): string {
     return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
   }

@@ -12,6 +12,8 @@ import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
+import { copied, enqueued, fenced, graphed, launched, launchesHeard, operationsHeard, tellWait } from './channels.js';
+import { CopyCounts } from './counts.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
 import { Graph } from './graph.js';
@@ -20,6 +22,8 @@ import type { SharedDevice } from './open-devices.js';
 import { Pending, abortable, pendingOf } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import { PrintWatch } from './print-watch.js';
+import { countCopy, queuedOperation } from './queued-operation.js';
+import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import { streamValue } from './stream-values.js';
 import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-values.js';
@@ -39,6 +43,8 @@ const EVENTS = 32;
 /** After so many operations that were each awaited at once the next launch's fence is made ahead; and how many go without after one that was not. */
 const FORESIGHT_AWAITS = 4;
 const FORESIGHT_PAUSE = 1000;
+/** In the place of an operation's number, so that one question covers both. */
+const NOTHING_QUEUED = -1;
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;
 
@@ -55,6 +61,12 @@ export class Stream implements Disposable {
   readonly slot: CompletionSlot;
   /** Number of the last operation queued. @internal */
   mark = 0;
+  /** Graphs that were launched. @internal */
+  graphLaunches = 0;
+  /** Operations that are no launches, and launches that were only recorded. @internal */
+  others = 0;
+  /** @internal */
+  readonly copies = new CopyCounts();
   /** Number of the last operation that frees memory. @internal */
   lastFree = 0;
   /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
@@ -65,10 +77,13 @@ export class Stream implements Disposable {
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
-  /** Whether the next launch will be awaited, as so many operations before it were; and the fence that was made for the last one, or 0. */
+  /**
+   * Whether the next launch will be awaited, as so many operations before it were; and the fence that was made for the last
+   * one: its operation, 0 where there is none, or {@link NOTHING_QUEUED}.
+   */
   private foresees = false;
   private awaitedInRow = 0;
-  private aheadMark = 0;
+  private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
   private readonly waited = new Map<Stream, number>();
   private readonly events: (number | undefined)[] = [];
@@ -228,7 +243,7 @@ export class Stream implements Disposable {
     // A fence in any case: behind it is known whether the stream could be made.
     const before = this.mark === 0 ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index) : this.passed(this.mark);
     const held = runtime.nextHold(transferSlot);
-    this.hold(transferSlot, held);
+    this.hold(transferSlot, held, { kind: 'call', operation: 0, name: 'stream.call', memory: [] });
     const run = async (): Promise<T> => {
       try {
         await before;
@@ -351,32 +366,65 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    // The parts of an operation have one event for all of them.
-    const event = this.shared.multi && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 && this.runtime.held === undefined ? this.nextEvent() : 0;
+    const event = this.shared.attentive && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 ? this.eventBehind(op) : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 
   /** Ends the command; returns the number of the operation. @internal */
   commit(): number {
-    this.runtime.ring.commit();
-    if (this.mark === 0) this.shared.streamStarted();
-    const mark = ++this.mark;
-    // What was foreseen to be awaited was not.
-    if (this.aheadMark !== 0) {
-      this.foresees = false;
-      this.awaitedInRow = -FORESIGHT_PAUSE;
-      this.aheadMark = 0;
-    }
-    return mark;
+    this.others++;
+    if (this.capturing === undefined) countCopy(this);
+    return this.end();
   }
 
-  /** {@link commit} of a kernel or a graph, which are what programs await one by one. @internal */
-  commitRun(): number {
-    return this.foresees && this.aheadMark === 0 && this.capturing === undefined ? this.commitAhead() : this.commit();
+  /** {@link commit} of a kernel: kernels and graphs are what programs await one by one. @internal */
+  commitLaunch(): number {
+    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
+    return launchesHeard() ? this.endAloud(undefined) : this.endQuietly();
+  }
+
+  /** {@link commit} of a graph. @internal */
+  commitGraph(): number {
+    this.graphLaunches++;
+    return this.foresees && this.aheadMark === 0 && this.capturing === undefined ? this.commitAhead() : this.end();
+  }
+
+  private end(): number {
+    return operationsHeard() ? this.endAloud(undefined) : this.endQuietly();
+  }
+
+  private endQuietly(): number {
+    this.runtime.ring.commit();
+    if (this.aheadMark !== 0) this.endUnlike();
+    return ++this.mark;
+  }
+
+  /** What ends is the first operation of the stream, or was foreseen to be awaited and was not. */
+  private endUnlike(): void {
+    if (this.aheadMark === NOTHING_QUEUED) this.shared.streamStarted();
+    else {
+      this.foresees = false;
+      this.awaitedInRow = -FORESIGHT_PAUSE;
+    }
+    this.aheadMark = 0;
+  }
+
+  /** Ends the command and tells of it. Read before, told after: a listener may queue something itself. */
+  private endAloud(held: Held | undefined): number {
+    const message = queuedOperation(this, held);
+    const mark = this.endQuietly();
+    // First, since others may make fences, which would not cover what it writes.
+    this.shared.recorder?.operation(this, message);
+    enqueued.publish(message);
+    if (message.kind === 'launch') launched.publish(message);
+    else if (message.kind === 'copy') copied.publish(message);
+    else if (message.kind === 'graph') graphed.publish(message);
+    return mark;
   }
 
   /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
   private commitAhead(): number {
+    if (operationsHeard()) return this.endAloud(undefined);
     const mark = ++this.mark;
     this.aheadSeq = this.runtime.commitWithFence(this.slot);
     this.aheadMark = mark;
@@ -506,25 +554,59 @@ export class Stream implements Disposable {
     return mark <= this.done;
   }
 
+  /** Kernels that were launched: every operation but the others, so that launches need not count. @internal */
+  get launches(): number {
+    return this.mark - this.others - this.graphLaunches;
+  }
+
+  /** Fences that were not seen to be passed. @internal */
+  get fencesOutstanding(): number {
+    this.hasPassed(this.mark);
+    return this.fences.length;
+  }
+
   /** Resolves when everything up to `mark` is over. @internal */
   passed(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
     if (this.capturing !== undefined && !this.capturing.outside) {
       return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
     }
-    return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index);
+    return this.awaited(mark, true);
   }
 
   /** As {@link passed}, for what nobody may ever await: does not look for the end at once. @internal */
   passedLater(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
-    return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, false);
+    return this.awaited(mark, false);
+  }
+
+  private awaited(mark: number, spin: boolean): Promise<void> {
+    const wait = this.waitBehind(mark, spin);
+    if (fenced.hasSubscribers) tellWait(this, performance.now(), wait);
+    return wait;
+  }
+
+  /** Waits for a fence behind `mark`, and tells nobody. @internal */
+  waitBehind(mark: number, spin: boolean): Promise<void> {
+    return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, spin);
   }
 
   /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
+    return fenced.hasSubscribers ? this.seenAloud(mark) : this.seen(mark);
+  }
+
+  private seenAloud(mark: number): boolean {
+    const begun = performance.now();
+    const seen = this.seen(mark);
+    // Otherwise the wait goes on, and is told of by then.
+    if (seen) tellWait(this, begun, undefined);
+    return seen;
+  }
+
+  private seen(mark: number): boolean {
     if (this.fences.length === 0) {
       const last = this.mark;
       const seq = this.aheadMark === last ? this.aheadSeq : this.runtime.fence(this.slot, this.slot.index, 0, true);
@@ -568,14 +650,17 @@ export class Stream implements Disposable {
 
   /**
    * Holds what is queued behind until `slot` is released with `value`. Returns the number of an operation that is over
-   * when the hold is. @internal
+   * when the hold is. `held` says what for; without it nobody is told. @internal
    */
-  hold(slot: CompletionSlot, value: number): number {
+  hold(slot: CompletionSlot, value: number, held?: Held): number {
+    if (held !== undefined) this.shared.recorder?.before(this, OP.hold);
     const body = this.runtime.ring.begin(OP.hold, 0, 6, 0, this.slot.index, 0);
     const { memory } = this.runtime.ring;
     memory[body] = slot.index;
     memory[body + 1] = value;
-    const mark = this.commit();
+    this.others++;
+    if (held?.direction !== undefined) this.copies.add(held.direction, held.bytes!, held.operation);
+    const mark = held !== undefined && operationsHeard() ? this.endAloud(held) : this.endQuietly();
     // The record waits behind the hold, so whoever waits for its event waits for the transfer.
     return this.shared.multi ? this.recordAll() : mark;
   }
@@ -627,6 +712,13 @@ export class Stream implements Disposable {
     this.runtime.handles.give(handle);
   }
 
+  /** What is recorded before a command, and the event to record behind it. */
+  private eventBehind(op: number): number {
+    this.shared.recorder?.before(this, op);
+    // The parts of an operation have one event for all of them.
+    return this.shared.multi && this.runtime.held === undefined ? this.nextEvent() : 0;
+  }
+
   private nextEvent(): number {
     const mark = this.mark + 1;
     const at = mark % EVENTS;
@@ -674,6 +766,13 @@ export function createEvent(runtime: Runtime, flags: number): number {
   runtime.ring.memory[body + 1] = flags;
   runtime.ring.commit();
   return handle;
+}
+
+/** Records an event on a stream beside all counting: no operation of its own. cuEventRecord */
+export function recordEvent({ runtime, slot }: Stream, handle: number): void {
+  const body = runtime.ring.begin(OP.record, 0, 5, 0, slot.index, 0);
+  runtime.ring.memory[body] = handle;
+  runtime.ring.commit();
 }
 
 /** Queues the end of an event. cuEventDestroy */

@@ -221,7 +221,8 @@ function pumpBehindHold(
   const { runtime } = stream;
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
-  const mark = stream.hold(slot, release);
+  const memory = [region.resource.handle];
+  const mark = stream.hold(slot, release, { kind: 'copy', operation: root, memory, bytes: regionBytes(region), direction: 'hostToDevice' });
   stream.used(region.resource, ACCESS_WRITE, mark);
   return pendingOf(stream, pumpIn(stream, staging, region, source, root, access, slot, release));
 }
@@ -344,7 +345,7 @@ export function readRegion<T>(
   }
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
-  const mark = stream.hold(slot, release);
+  const mark = stream.hold(slot, release, { kind: 'copy', operation: root, memory: [region.resource.handle], bytes, direction: 'deviceToHost' });
   stream.used(region.resource, ACCESS_READ, mark);
   return pendingOf(stream, pumpOut(stream, staging, region, target, root, slot, release).then(finish));
 }

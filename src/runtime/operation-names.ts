@@ -21,6 +21,12 @@ export class OperationNames {
     this.next = (at + 1) % KEPT;
   }
 
+  /** What was named last, where that is operation `root`. */
+  latest(root: number): string | undefined {
+    const at = (this.next + KEPT - 1) % KEPT;
+    return this.roots[at] === root ? this.nameAt(at) : undefined;
+  }
+
   /** Looks through all of them. */
   get(root: number): string | undefined {
     for (let back = 1; back <= KEPT; back++) {

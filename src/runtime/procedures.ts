@@ -185,6 +185,14 @@ export const PROCEDURES = {
   },
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
+  /** Milliseconds from one event to each of others; NaN for what was not recorded. */
+  elapsedEach: (driver: Driver, start: number, ends: Float64Array) => ends.map((end) => {
+    try {
+      return driver.cuEventElapsedTime(start, end);
+    } catch {
+      return NaN;
+    }
+  }),
 } as const;
 
 /** Launching this many nodes takes about ten microseconds (measured on an H200). */

@@ -288,6 +288,11 @@ export class Runtime {
     else this.operations.set(root, subject, method);
   }
 
+  /** What operation `root` is called, where it is the one that was named last. */
+  latestName(root: number): string | undefined {
+    return this.operations.latest(root);
+  }
+
   // Slots
 
   takeSlot(): CompletionSlot {

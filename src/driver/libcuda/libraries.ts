@@ -42,6 +42,8 @@ export const KNOWN_LIBRARIES = {
     name: 'NVML', base: 'nvidia-ml', versions: ['1'], windows: ['nvml.dll'], from: 'driver', environment: ['ASYNC_CUDA_NVML'],
   },
   cudart: toolkit('CUDA runtime', 'cudart', ['13', '12', '11.0'], ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll']),
+  // Of toolkits up to 12; NVTX 3 is headers only.
+  nvtx: toolkit('NVTX', 'nvToolsExt', ['1'], ['nvToolsExt64_1.dll']),
   nvrtc: toolkit('NVRTC', 'nvrtc', ['13', '12', '11.2'], ['nvrtc64_130_0.dll', 'nvrtc64_120_0.dll', 'nvrtc64_112_0.dll']),
   nvJitLink: toolkit('nvJitLink', 'nvJitLink', ['13', '12'], ['nvJitLink_130_0.dll', 'nvJitLink_120_0.dll']),
   nppc: toolkit('NPP core', 'nppc', ['13', '12', '11'], ['nppc64_13.dll', 'nppc64_12.dll', 'nppc64_11.dll']),

@@ -1,0 +1,249 @@
+/**
+ * What was recorded, as a file of Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing
+ * open: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+ *
+ * Process 1 is JavaScript: its calls on one track, its waits on others. Process 2 is the device: a track for each stream,
+ * and its memory. An arrow leads from each call to what it queued.
+ */
+import { writeFile } from 'node:fs/promises';
+
+import { VERSION } from '../runtime/version.js';
+import { checkString } from './arguments.js';
+import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
+import type { PoolStatistics } from './pool.js';
+
+/** A stream that was used while the trace was recorded. */
+export interface RecordedStream {
+  /** In the order of their first operations; unlike {@link OperationMessage.stream} no two have the same. */
+  readonly number: number;
+  readonly title: string;
+}
+
+/** An operation and its times, in milliseconds of `performance.now()`; those of the device NaN where it was not measured. */
+export interface RecordedOperation {
+  readonly message: OperationMessage;
+  readonly stream: RecordedStream;
+  /** The call. */
+  readonly begun: number;
+  ended?: number;
+  /** On the device. */
+  start: number;
+  end: number;
+}
+
+/** A wait of JavaScript; without an end where it went on when the recording ended. */
+export interface RecordedWait {
+  readonly begin: FenceMessage;
+  end: FenceMessage | undefined;
+}
+
+/** @internal */
+export interface Recorded {
+  readonly device: string;
+  readonly begun: number;
+  readonly ended: number;
+  readonly slack: number;
+  readonly operations: readonly RecordedOperation[];
+  readonly waits: readonly RecordedWait[];
+  readonly graphs: readonly GraphMessage[];
+  readonly memories: readonly MemoryMessage[];
+  readonly pools: readonly ({ readonly time: number } & PoolStatistics)[];
+  readonly streams: readonly RecordedStream[];
+  readonly dropped: number;
+}
+
+/** One line of a trace. Times are microseconds from the beginning of the recording. */
+export interface TraceEvent {
+  /** `X`: a span. `i`: a moment. `b`, `e`: ends of a span that others may overlap. `s`, `f`: ends of an arrow. `C`: numbers. `M`: names. */
+  readonly ph: 'X' | 'i' | 'b' | 'e' | 's' | 'f' | 'C' | 'M';
+  readonly name: string;
+  readonly cat?: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts?: number;
+  readonly dur?: number;
+  readonly id?: number;
+  readonly bp?: 'e';
+  readonly s?: 't';
+  readonly args?: Readonly<Record<string, unknown>>;
+}
+
+/** What {@link Trace.toJSON} gives: an object of Chrome's trace-event format. */
+export interface TraceJson {
+  readonly traceEvents: readonly TraceEvent[];
+  readonly displayTimeUnit: 'ns';
+  readonly otherData: {
+    /** The library's name and version. */
+    readonly recorder: string;
+    readonly device: string;
+    /** When the recording began: ISO 8601. */
+    readonly begun: string;
+    readonly durationMicroseconds: number;
+    /** What came after {@link TraceOptions.limit} entries. */
+    readonly dropped: number;
+    /** Operations without times of the device: it was lost, or too much was under way. */
+    readonly unmeasured: number;
+    /** How far the device's times may be shifted against JavaScript's; null where the two could not be compared. */
+    readonly clockSlackMicroseconds: number | null;
+  };
+}
+
+const JAVASCRIPT = 1;
+const DEVICE = 2;
+const CALLS = 1;
+/** What the device itself did in no stream of its own. */
+const WHOLE_DEVICE = 0;
+/** Lines that are written at a time. */
+const CHUNK = 1000;
+
+/** What was recorded. Made by {@link TraceRecording.stop}. */
+export class Trace {
+  /** What came after {@link TraceOptions.limit} entries. */
+  readonly dropped: number;
+  private readonly recorded: Recorded;
+
+  /** @internal */
+  constructor(recorded: Recorded) {
+    this.recorded = recorded;
+    this.dropped = recorded.dropped;
+  }
+
+  /** The trace as an object of Chrome's trace-event format: `JSON.stringify(trace)` is the file's text. */
+  toJSON(): TraceJson {
+    return { traceEvents: this.events(), ...this.rest() };
+  }
+
+  /** Writes the file, which Perfetto opens: in pieces, so that no text of all of it is made. */
+  async write(path: string): Promise<void> {
+    checkString('path', path);
+    await writeFile(path, this.text());
+  }
+
+  toString(): string {
+    const { operations, streams, device } = this.recorded;
+    return `Trace(${operations.length} operations on ${streams.length} streams of ${device}${this.dropped === 0 ? '' : `, ${this.dropped} dropped`})`;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+
+  private *text(): Generator<string> {
+    const events = this.events();
+    yield '{"traceEvents":[\n';
+    for (let at = 0; at < events.length; at += CHUNK) {
+      const last = at + CHUNK >= events.length;
+      yield `${events.slice(at, at + CHUNK).map((event) => JSON.stringify(event)).join(',\n')}${last ? '\n' : ',\n'}`;
+    }
+    yield `],${JSON.stringify(this.rest()).slice(1)}\n`;
+  }
+
+  private rest(): Omit<TraceJson, 'traceEvents'> {
+    const { device, begun, ended, dropped, slack, operations } = this.recorded;
+    return {
+      displayTimeUnit: 'ns',
+      otherData: {
+        recorder: `async-cuda ${VERSION}`, device, begun: new Date(performance.timeOrigin + begun).toISOString(),
+        durationMicroseconds: microseconds(ended - begun), dropped, unmeasured: operations.filter(isUnmeasured).length,
+        clockSlackMicroseconds: Number.isFinite(slack) ? microseconds(slack / 2) : null,
+      },
+    };
+  }
+
+  private events(): TraceEvent[] {
+    const { recorded } = this;
+    const timed = [...operationEvents(recorded), ...waitEvents(recorded), ...graphEvents(recorded), ...memoryEvents(recorded)];
+    timed.sort((a, b) => a.ts! - b.ts!);
+    return [...nameEvents(recorded), ...timed];
+  }
+}
+
+/** What processes and tracks are called, and their order. */
+function nameEvents({ device, streams }: Recorded): TraceEvent[] {
+  const name = (ph: string, pid: number, tid: number, args: Record<string, unknown>): TraceEvent => ({ ph: 'M', name: ph, pid, tid, args });
+  const track = (pid: number, tid: number, title: string): TraceEvent[] => [
+    name('thread_name', pid, tid, { name: title }), name('thread_sort_index', pid, tid, { sort_index: tid }),
+  ];
+  return [
+    name('process_name', JAVASCRIPT, CALLS, { name: 'JavaScript' }), name('process_sort_index', JAVASCRIPT, CALLS, { sort_index: JAVASCRIPT }),
+    name('process_name', DEVICE, WHOLE_DEVICE, { name: device }), name('process_sort_index', DEVICE, WHOLE_DEVICE, { sort_index: DEVICE }),
+    ...track(JAVASCRIPT, CALLS, 'calls'), ...track(DEVICE, WHOLE_DEVICE, 'memory'),
+    ...streams.flatMap(({ number, title }) => track(DEVICE, number, title)),
+  ];
+}
+
+function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
+  const events: TraceEvent[] = [];
+  /** Where each track has got to: rounding must not make spans of one overlap. */
+  const ends = new Map<number, number>();
+  operations.forEach((operation, i) => {
+    const { message, stream } = operation;
+    const { kind: cat } = message;
+    const name = message.label ?? message.name;
+    const args = argumentsOf(message);
+    const called = microseconds(operation.begun - begun);
+    if (operation.ended === undefined || isUnmeasured(operation)) {
+      events.push({ ph: 'i', s: 't', name, cat, pid: JAVASCRIPT, tid: CALLS, ts: called, args });
+      return;
+    }
+    const start = Math.max(microseconds(operation.start - begun), ends.get(stream.number) ?? 0);
+    const end = Math.max(microseconds(operation.end - begun), start);
+    ends.set(stream.number, end);
+    const arrow = { name: 'queued', cat: 'queued', id: i + 1 } as const;
+    events.push(
+      { ph: 'X', name, cat, pid: JAVASCRIPT, tid: CALLS, ts: called, dur: microseconds(operation.ended - operation.begun), args },
+      { ph: 's', ...arrow, pid: JAVASCRIPT, tid: CALLS, ts: called },
+      { ph: 'X', name, cat, pid: DEVICE, tid: stream.number, ts: start, dur: rounded(end - start), args },
+      { ph: 'f', bp: 'e', ...arrow, pid: DEVICE, tid: stream.number, ts: start },
+    );
+  });
+  return events;
+}
+
+/** Those that go on end with the recording. */
+function waitEvents({ waits, begun, ended }: Recorded): TraceEvent[] {
+  return waits.flatMap(({ begin, end }): TraceEvent[] => {
+    const about = { name: `wait for ${begin.streamLabel ?? `stream ${begin.stream}`}`, cat: 'wait', id: begin.fence, pid: JAVASCRIPT, tid: CALLS };
+    const from = microseconds(begin.time - begun);
+    const to = Math.max(from, microseconds((end?.time ?? ended) - begun));
+    return [{ ph: 'b', ...about, ts: from, args: { failed: end?.phase === 'failed' } }, { ph: 'e', ...about, ts: to }];
+  });
+}
+
+function graphEvents({ graphs, begun }: Recorded): TraceEvent[] {
+  return graphs.flatMap(({ phase, time, duration }, i): TraceEvent[] => {
+    const about = { name: `${phase} graph`, cat: 'graph', id: i + 1, pid: JAVASCRIPT, tid: CALLS };
+    return [{ ph: 'b', ...about, ts: microseconds(time - begun) }, { ph: 'e', ...about, ts: microseconds(time + duration - begun) }];
+  });
+}
+
+function memoryEvents({ memories, pools, begun }: Recorded): TraceEvent[] {
+  const count = (name: string, time: number, args: Record<string, number>): TraceEvent =>
+    ({ ph: 'C', name, pid: DEVICE, tid: WHOLE_DEVICE, ts: microseconds(time - begun), args });
+  return [
+    ...memories.map(({ kind, time, bytesInUse }) => count(kind === 'pinned' ? 'page-locked memory' : 'memory in use', time, { bytes: bytesInUse })),
+    ...pools.map(({ time, used, reserved }) => count('memory pool', time, { used, reserved })),
+  ];
+}
+
+function argumentsOf({ name, operation, streamLabel, captured, memory, grid, block, shared, bytes, direction, graph }: OperationMessage): Record<string, unknown> {
+  return {
+    name, operation, ...(streamLabel === undefined ? {} : { stream: streamLabel }), ...(captured ? { captured } : {}),
+    ...(grid === undefined ? {} : { grid: grid.join('×') }), ...(block === undefined ? {} : { block: block.join('×') }),
+    ...(shared === undefined || shared === 0 ? {} : { shared }), ...(bytes === undefined ? {} : { bytes }),
+    ...(direction === undefined ? {} : { direction }), ...(graph === undefined ? {} : { graph }), ...(memory.length === 0 ? {} : { memory: memory.join(' ') }),
+  };
+}
+
+function isUnmeasured({ ended, start, end }: RecordedOperation): boolean {
+  return ended !== undefined && (Number.isNaN(start) || Number.isNaN(end));
+}
+
+/** Milliseconds as microseconds, to a nanosecond. */
+function microseconds(milliseconds: number): number {
+  return rounded(milliseconds * 1e3);
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1e3) / 1e3;
+}
