@@ -43,9 +43,6 @@ export interface LoweringContext {
   lowered: Set<PtxFunction>;
 }
 
-/** What scratch memory begins at a multiple of. */
-const LARGEST_ALIGN = 128;
-
 export function entryParameters(fn: PtxFunction): { variable: Variable; offset: number; size: number; align: number; aggregate: boolean }[] {
   let end = 0;
   return fn.params.map(variable => {
@@ -134,7 +131,7 @@ class Lowering {
   }
 
   private frame(name: string, size: number, align: number): number {
-    const aligned = Math.min(Math.max(align, 1), LARGEST_ALIGN);
+    const aligned = Math.max(align, 1);
     const offset = alignUp(this.out.frameBytes, aligned);
     this.out.frameAlign = Math.max(this.out.frameAlign, aligned);
     this.out.frameBytes = offset + size + this.context.gap;
