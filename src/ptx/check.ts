@@ -56,8 +56,8 @@ export interface KernelCheck {
   shared: PlacedVariable[];
   /** Where dynamic shared memory begins in the window. */
   dynamicShared: number;
-  /** Frames begin so many bytes into scratch memory, one after the other, `frameBytes` each. */
-  frames(threads: number): number;
+  /** Where frames begin in a block whose scratch memory begins at the address, one after the other, `frameBytes` each. */
+  frames(scratch: number, threads: number): number;
   frameBytes: number;
   frame: PlacedVariable[];
   /** Bytes of the stack of called functions behind the frames. */

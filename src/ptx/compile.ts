@@ -16,7 +16,7 @@ import { analyseShape } from './analysis/regions.js';
 import { callSignature, sameSignature } from './emit/calling.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
 import type { Surroundings } from './emit/emitter.js';
-import { localsOffset, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
+import { localsAddress, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
 import { waitingThreads } from './emit/waiting.js';
@@ -340,7 +340,7 @@ function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, n
   kernel.sharedBytes = kernel.usesDynamicShared ? alignUp(own, dynamicAlign) : own;
   kernel.check = {
     sharedBytes, shared: placed, dynamicShared: sharedBytes,
-    frames: threads => localsOffset(layout, threads), frameBytes: layout.localBytes, frame: lowered.frameVariables,
+    frames: (scratch, threads) => localsAddress(layout, scratch, threads), frameBytes: layout.localBytes, frame: lowered.frameVariables,
     stackBytes: layout.callStack ? CALL_STACK_BYTES : 0,
   };
 }

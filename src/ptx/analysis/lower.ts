@@ -8,7 +8,7 @@ import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
-import { assignRoles, writesFirstOperand } from './operand-roles.js';
+import { assignRoles, usesCarry, writesFirstOperand } from './operand-roles.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
@@ -43,9 +43,6 @@ export interface LoweringContext {
   lowered: Set<PtxFunction>;
 }
 
-/** What scratch memory begins at a multiple of. */
-const LARGEST_ALIGN = 128;
-
 export function entryParameters(fn: PtxFunction): { variable: Variable; offset: number; size: number; align: number; aggregate: boolean }[] {
   let end = 0;
   return fn.params.map(variable => {
@@ -77,6 +74,7 @@ class Lowering {
   private halved = false;
   private instructions = 0;
   private alloca: { top: Register; symbol: Symbol } | undefined;
+  private carry: Register | undefined;
   private inlining = 0;
 
   constructor(fn: PtxFunction, context: LoweringContext, inlines: boolean) {
@@ -134,7 +132,7 @@ class Lowering {
   }
 
   private frame(name: string, size: number, align: number): number {
-    const aligned = Math.min(Math.max(align, 1), LARGEST_ALIGN);
+    const aligned = Math.max(align, 1);
     const offset = alignUp(this.out.frameBytes, aligned);
     this.out.frameAlign = Math.max(this.out.frameAlign, aligned);
     this.out.frameBytes = offset + size + this.context.gap;
@@ -241,8 +239,9 @@ class Lowering {
       throw text.error(complaint.code, complaint.message, source.start, text.text.slice(source.start, source.end));
     }
     if (mnemonic === 'bra') {
-      const [target] = source.operands;
+      const [target, more] = source.operands;
       if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
+      if (more) throw this.fail(source, "'bra' takes one operand", more.at);
       this.branch(source, this.label(scope, target.name, target.at), predicate);
       return;
     }
@@ -256,9 +255,9 @@ class Lowering {
     }
     const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
-      const [index, list] = source.operands;
+      const [index, list, more] = source.operands;
       const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
-      if (!index || !names?.length) throw this.fail(source, 'expected a register and a list of branch targets', source.start);
+      if (!index || !names?.length || more) throw this.fail(source, 'expected a register and a list of branch targets', source.start);
       inst.args = [this.operand(index, scope, source)];
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
@@ -272,6 +271,7 @@ class Lowering {
     }
     if (mnemonic === 'mov' && this.movedByHalves(inst)) return;
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
+    if (usesCarry(mnemonic, modifiers)) inst.carry = this.carry ??= this.newRegister('(carry)', scalarType('b32'));
     assignRoles(inst);
     this.push(inst);
   }

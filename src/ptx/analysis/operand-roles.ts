@@ -14,6 +14,11 @@ export function writesFirstOperand(mnemonic: string, modifiers: readonly string[
   return true;
 }
 
+const READS_CARRY = new Set(['addc', 'subc', 'madc']);
+
+/** True for parts of carry chains, which keep a flag from one instruction to the next. */
+export const usesCarry = (mnemonic: string, modifiers: readonly string[]): boolean => modifiers.includes('cc') || READS_CARRY.has(mnemonic);
+
 /** Registers that an operand reads, or names for writing. */
 export function registersIn(arg: Arg, out: Register[]): void {
   switch (arg.kind) {
@@ -48,6 +53,10 @@ export function assignRoles(inst: Inst): void {
   }
   // alloca and stackrestore move the top of their stack, which the lowering has put before the last operand.
   if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore') registersIn(inst.args.at(-2)!, inst.defs);
+  if (inst.carry) {
+    if (inst.modifiers.includes('cc')) inst.defs.push(inst.carry);
+    if (READS_CARRY.has(inst.mnemonic)) inst.uses.push(inst.carry);
+  }
   // What a predicated instruction leaves alone stays live.
   if (inst.predicate) inst.uses.push(inst.predicate.register, ...inst.defs);
 }

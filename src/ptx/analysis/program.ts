@@ -71,6 +71,8 @@ export interface Inst {
   args: Arg[];
   predicate: { register: Register; negated: boolean } | undefined;
   source: Instruction;
+  /** The carry flag, in instructions that set or read it. */
+  carry?: Register;
   defs: Register[];
   uses: Register[];
   /** Where a branch goes; several for brx.idx. */

@@ -46,7 +46,7 @@ const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 /** Instructions that put registers together and take them apart. */
 const MOVES = new Set(['mov', 'copy']);
 /** Instructions that take the address of a variable by its name; all others take a name with an offset only, as ptxas does. */
-const NAMES_TAKEN = new Set(['mov', 'copy', 'cvt', 'cvta', 'isspacep', 'mapa', 'getctarank', 'call', 'alloca', 'stacksave', 'stackrestore', 'tex', 'tld4', 'txq', 'istypep', 'suld', 'sust', 'sured', 'suq']);
+const NAMES_TAKEN = new Set(['mov', 'copy', 'cvta', 'mapa', 'getctarank', 'call', 'alloca', 'stacksave', 'stackrestore', 'tex', 'tld4', 'txq', 'istypep', 'suld', 'sust', 'sured', 'suq']);
 
 export abstract class Emitter {
   readonly code = new Code();
@@ -348,9 +348,9 @@ export abstract class Emitter {
       throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
     }
     const size = fit === 'exact' ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits : own.bits >= type.bits;
-    // Untyped bits fit everything of their size; floats fit floats only.
-    const kinds = own.kind === 'bits' || (type.kind === 'bits' && (own.kind !== 'float' || own.bits === type.bits || fit === 'exact'))
-      || ((own.kind === 'float') === (type.kind === 'float') && (own.kind !== 'float' || own.bits === type.bits));
+    // Untyped bits fit everything, floats fit floats of their own format only: two halves are not a single.
+    const kinds = own.kind === 'bits' || type.kind === 'bits'
+      || ((own.kind === 'float') === (type.kind === 'float') && (own.kind !== 'float' || (own.bits === type.bits && own.wasm === type.wasm)));
     if (!size || !kinds) {
       throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
     }
@@ -371,6 +371,7 @@ export abstract class Emitter {
         return;
       case 'special': pushSpecialRegister(this, arg.name, type); return;
       case 'symbol':
+        if (type.kind === 'float' || type.kind === 'predicate') throw this.semantic(`an address is no .${type.name}`, arg.at);
         if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' takes no variable; move its address to a register first`, arg.at);
         this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at);
         return;
@@ -511,7 +512,8 @@ export abstract class Emitter {
     const part = scalarType(`b${bits}`);
     const wide = type.wasm === 'i64' || type.wasm === 'f64';
     elements.forEach((element, index) => {
-      this.push(element, part, bits === 8 ? 'wide' : 'exact');
+      this.onlyBytes(element, bits);
+      this.push(element, part);
       if (wide) code.op('i64.extend_i32_u');
       if (index) {
         if (wide) code.i64(bits * index).op('i64.shl').op('i64.or');
@@ -519,6 +521,12 @@ export abstract class Emitter {
       }
     });
     this.convertBits(wide ? 'i64' : 'i32', type.wasm);
+  }
+
+  /** Bytes are put together from and taken apart into registers of bytes only. */
+  private onlyBytes(element: Arg, bits: number): void {
+    if (bits !== 8 || element.kind === 'integer' || (element.kind === 'register' && element.register.type.bits === 8)) return;
+    throw this.semantic("'mov' of bytes takes registers of .b8", element.at);
   }
 
   /** Pops a value of a type into an operand. */
@@ -562,7 +570,8 @@ export abstract class Emitter {
       else if (index) code.i32(bits * index).op('i32.shr_u');
       if (wide) code.op('i32.wrap_i64');
       this.narrow(part);
-      this.pop(element, part, bits === 8 ? 'wide' : 'exact');
+      this.onlyBytes(element, bits);
+      this.pop(element, part);
     });
   }
 

@@ -71,13 +71,22 @@ export function bytesBeforeFrames(layout: FrameLayout, threads: number): number 
   return bytes + layout.matrixBytes * ((threads + 31) >> 5);
 }
 
-/** Where the threads' local variables begin. */
-export function localsOffset(layout: FrameLayout, threads: number): number {
-  return alignUp(bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, layout.localAlign);
+/** What whoever runs blocks lets their scratch begin at a multiple of. */
+const SCRATCH_ALIGN = 128;
+
+/** Where the threads' local variables begin, in a block whose scratch begins at the address. */
+export function localsAddress(layout: FrameLayout, scratch: number, threads: number): number {
+  return alignUp(scratch + bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, layout.localAlign);
+}
+
+/** Bytes of scratch up to the end of the local variables, wherever it begins, if so many stand before them. */
+export function bytesWithLocals(layout: FrameLayout, before: number, threads: number): number {
+  const { localAlign, localBytes } = layout;
+  return alignUp(before, Math.min(localAlign, SCRATCH_ALIGN)) + Math.max(localAlign - SCRATCH_ALIGN, 0) + localBytes * threads;
 }
 
 export function scratchBytes(layout: FrameLayout, threads: number): number {
-  let bytes = localsOffset(layout, threads) + layout.localBytes * threads;
+  let bytes = bytesWithLocals(layout, bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, threads);
   if (layout.callStack) bytes += CALL_STACK_BYTES;
   return bytes;
 }

@@ -23,6 +23,25 @@ describe('local variables', () => {
       ${misaligned} ld.local.u32 %w, [wide]; ld.local.u32 %x, [half+16]; add.u32 %w, %w, %x; mad.lo.u32 %v, %v, 1000, %w; st.global.u32 [%p], %v; ret;`, { grid: [1], block: [96] }, simd);
     expect(out).toEqual(out.map((_, t) => 2 * t));
   });
+  // Scratch memory begins at a multiple of 128: what goes beyond is found out when the block runs.
+  it.each([256, 1024, 65536].flatMap(align => [{ align, simd: false }, { align, simd: true }]))('keep an alignment of $align; in lanes: $simd', ({ align, simd }) => {
+    // In %v what of an address is below the alignment; each thread's variables hold what it wrote, behind a barrier too.
+    const { out } = run('', `.local .align 1 .b8 odd[3]; .local .align ${align} .b8 wide[20]; .local .align 4 .b8 last[4]; .reg .b64 %a, %b;
+      mov.u64 %a, wide; cvta.local.u64 %b, %a; cvt.u32.u64 %v, %a; cvt.u32.u64 %w, %b; or.b32 %v, %v, %w; and.b32 %v, %v, ${align - 1};
+      st.local.u8 [odd+2], %t; st.local.u32 [wide+16], %t; st.local.u32 [last], %t; bar.sync 0;
+      ld.u32 %w, [%b+16]; ld.local.u32 %x, [last]; ld.local.u8 %u, [odd+2]; add.u32 %w, %w, %x; add.u32 %w, %w, %u; mad.lo.u32 %v, %v, 1000, %w; st.global.u32 [%p], %v; ret;`, { grid: [3], block: [70] }, simd);
+    expect(out).toEqual(out.map((_, t) => 3 * t));
+  });
+  it('of a function that calls itself keep an alignment of 4096', () => {
+    // The result counts the calls; above it stand bits of addresses that are below the alignment, and bits of %n that were lost.
+    const before = `.func (.param .b32 r) deep(.param .b32 n)
+{ .reg .b32 %v, %w, %n, %less, %r; .reg .b64 %a; .reg .pred %q; .local .align 1 .b8 odd[17]; .local .align 4096 .b8 wide[4];
+      ld.param.u32 %n, [n]; mov.u64 %a, wide; cvt.u32.u64 %v, %a; and.b32 %v, %v, 4095; st.local.u32 [wide], %n; mov.u32 %r, 0; setp.eq.u32 %q, %n, 0; @%q bra end; sub.u32 %less, %n, 1;
+      { .param .b32 a; .param .b32 b; st.param.b32 [a], %less; call.uni (b), deep, (a); ld.param.b32 %r, [b]; }
+      end: ld.local.u32 %w, [wide]; xor.b32 %w, %w, %n; or.b32 %v, %v, %w; shl.b32 %v, %v, 8; add.u32 %r, %r, 1; add.u32 %r, %r, %v; st.param.b32 [r], %r; ret; }`;
+    const { out } = run(before, '{ .param .b32 a; .param .b32 b; st.param.b32 [a], %t; call.uni (b), deep, (a); ld.param.b32 %v, [b]; } st.global.u32 [%p], %v; ret;', { grid: [1], block: [5] });
+    expect(out).toEqual([1, 2, 3, 4, 5]);
+  });
   it('of a function that calls itself keep their alignment', () => {
     const before = `.func (.param .b32 r) deep(.param .b32 n)
 { .reg .b32 %v, %w, %n; .reg .pred %q; .local .align 1 .b8 odd[17]; .local .align 128 .b8 wide[4]; .local .align 64 .b8 half[20];

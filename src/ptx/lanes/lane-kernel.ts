@@ -16,7 +16,7 @@ import type { Region, Shape } from '../analysis/regions.js';
 import { CTX, STATUS, THREAD_SLICE } from '../context.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult } from '../emit/arrivals.js';
 import type { Surroundings } from '../emit/emitter.js';
-import { STATE, bytesBeforeFrames } from '../emit/frame-layout.js';
+import { STATE, bytesBeforeFrames, bytesWithLocals } from '../emit/frame-layout.js';
 import type { FrameLayout } from '../emit/frame-layout.js';
 import { matricesBase, pushMailbox, statesBase } from '../emit/scratch-places.js';
 import type { Rules } from '../rules/rule.js';
@@ -245,8 +245,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Bytes of scratch for a block. */
   scratchBytes(threads: number): number {
     const { layout } = this.kernel;
-    const locals = bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes;
-    return alignUp(locals, layout.localAlign) + threads * layout.localBytes + this.exchangeBytes;
+    const before = bytesBeforeFrames(layout, threads) + Math.ceil(threads / this.width) * this.unitBytes;
+    return bytesWithLocals(layout, before, threads) + this.exchangeBytes;
   }
 
   get waitsForCluster(): boolean {

@@ -11,7 +11,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
-import { UNIFORM, VARYING, addressOnly, argSpread, isCarry, meet, resultSpread, sameSpread } from './spread.js';
+import { UNIFORM, VARYING, addressOnly, argSpread, meet, resultSpread, sameSpread } from './spread.js';
 import { isIndependentLoop } from './independent-loops.js';
 import { isKnown } from './pattern.js';
 import type { Spread } from './spread.js';
@@ -260,7 +260,7 @@ function refuse(blocks: readonly Block[], instructions: readonly Inst[], shape: 
   if (shape.irregular.size) return 'its control flow is irreducible';
   if (blocks.some(block => block.ending.kind === 'switch')) return 'it branches through a table';
   if (instructions.some(inst => inst.mnemonic === 'call')) return 'it calls functions';
-  if (instructions.some(isCarry)) return 'it has carry chains';
+  if (instructions.some(inst => inst.carry)) return 'it has carry chains';
   if (instructions.some(inst => isMatrixOperation(inst.mnemonic))) return 'it multiplies matrices';
   if (registers.some(register => register.type.bits > 64)) return 'it has 128-bit registers';
   return undefined;

@@ -30,11 +30,7 @@ const PURE = new Set(['add', 'sub', 'mul', 'mad', 'mul24', 'mad24', 'sad', 'div'
 /** Once for the group is as good as once for each thread, if all threads have the same operands. */
 const IDEMPOTENT = new Set(['ld', 'ldu', 'st', 'membar', 'fence', 'prefetch', 'prefetchu', 'discard', 'applypriority', 'pmevent']);
 
-export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !isCarry(inst);
-
-/** Carry chains keep a flag between instructions. */
-export const isCarry = ({ mnemonic, modifiers }: Inst): boolean =>
-  modifiers.includes('cc') || mnemonic === 'addc' || mnemonic === 'subc' || mnemonic === 'madc';
+export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !inst.carry;
 
 export type SpreadOf = (register: Register) => Spread | undefined;
 

@@ -166,7 +166,7 @@ function set(e: Emitter): void {
       pushTruth(e, result.name.endsWith('x2') ? scalarType(result.name.slice(0, -2)) : scalarType('u16'));
       if (shift) code.i32(16).op('i32.shl').op('i32.or');
     });
-    e.pop(e.arg(0), scalarType('b32'));
+    e.pop(e.arg(0), result);
     return;
   }
   pushComparable(e, 1, type);

@@ -171,19 +171,32 @@ function stackOf(e: Emitter): { top: Arg; base: Arg } {
   return { top: top!, base: base! };
 }
 
+/** What the stack begins at a multiple of (`Lowering.allocaStack`), and the largest alignment that ptxas takes. */
+const STACK_ALIGNMENT = 16;
+const LARGEST_ALIGNMENT = 1n << 23n;
+
 function allocate(e: Emitter): void {
   const { code } = e;
   const type = e.type();
   const { top, base } = stackOf(e);
   const alignment = e.inst.args.length === 5 ? e.arg(2) : undefined;
-  if (alignment && (alignment.kind !== 'integer' || ![1n, 2n, 4n, 8n, 16n].includes(alignment.value))) {
-    throw e.unsupported('an alignment of alloca that is not a power of two up to 16 is');
+  if (alignment && (alignment.kind !== 'integer' || alignment.value < 1n || alignment.value > LARGEST_ALIGNMENT || (alignment.value & alignment.value - 1n) !== 0n)) {
+    throw e.semantic(`an alignment of alloca is a power of two, ${LARGEST_ALIGNMENT} at most`, alignment.at);
   }
   const align = alignment?.kind === 'integer' ? Number(alignment.value) : 8;
   const at = e.temp('i32');
   const size = e.temp('i32');
   e.push(top, U32);
-  code.i32(align - 1).op('i32.add').i32(-align).op('i32.and').set(at);
+  if (align > STACK_ALIGNMENT) {
+    // The place in memory counts then, not that in the stack.
+    e.push(base, U32);
+    code.op('i32.add').i32(align - 1).op('i32.add').i32(-align).op('i32.and');
+    e.push(base, U32);
+    // Past the stack's end there is none of it: what is asked for is then too much.
+    code.op('i32.sub').tee(at).i32(ALLOCA_BYTES).get(at).i32(ALLOCA_BYTES).op('i32.lt_u').op('select').set(at);
+  } else {
+    code.i32(align - 1).op('i32.add').i32(-align).op('i32.and').set(at);
+  }
   e.push(e.arg(1), type);
   if (type.wasm === 'i64') {
     // Sizes that do not fit 32 bits do not fit the stack either.

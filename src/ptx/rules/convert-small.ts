@@ -1,13 +1,15 @@
 // Conversions to and from the formats of 4, 6 and 8 bits, stochastic rounding, and cvt.pack.
 
 import type { Arg } from '../analysis/program.js';
-import type { Emitter } from '../emit/emitter.js';
+import type { Emitter, Fit } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { widenHalf } from './half-values.js';
 
 const F32 = scalarType('f32');
 const B32 = scalarType('b32');
+const S32 = scalarType('s32');
+const U32 = scalarType('u32');
 
 /** A format: bits of its mantissa, bias of its exponent, the code of its largest finite value, and of NaN if it has one. */
 interface Format {
@@ -38,14 +40,22 @@ export function isSmallConversion(e: Emitter, to: ScalarType, from: ScalarType):
 }
 
 export function convertSmall(e: Emitter, to: ScalarType, from: ScalarType): void {
+  onlyOfBytes(e, e.arg(0), to);
+  onlyOfBytes(e, e.arg(1), from);
   if (to.name === 'ue8m0x2') toExponents(e, from);
   else if (from.name === 'ue8m0x2') fromExponents(e, to);
   else if (to.name === 'f16x2' && from.name !== 'f32') toHalves(e, from);
   else fromFloats(e, to, from);
 }
 
+/** Two numbers of 4 bits stand in a register of 8, and in no larger one; others have their own width or stand in 16. */
+function onlyOfBytes(e: Emitter, arg: Arg, type: ScalarType): void {
+  if (type.bits !== 8 || arg.kind !== 'register' || arg.register.type.bits === 8) return;
+  throw e.semantic(`'${arg.register.name}' is .${arg.register.type.name}, the instruction needs .b8 for .${type.name}`, arg.at);
+}
+
 /** Leaves the operands to convert as f64 locals, the one for the highest bits first. */
-function sources(e: Emitter, from: ScalarType, count: number): number[] {
+function sources(e: Emitter, from: ScalarType, count: number, fit: Fit = 'exact'): number[] {
   const { code } = e;
   const local = (push: () => void): number => {
     push();
@@ -54,7 +64,7 @@ function sources(e: Emitter, from: ScalarType, count: number): number[] {
     code.set(value);
     return value;
   };
-  const single = (arg: Arg): number => local(() => { e.push(arg, F32); });
+  const single = (arg: Arg): number => local(() => { e.push(arg, F32, fit); });
   if (from.name === 'f32') {
     const list = e.arg(1);
     if (count === 4) {
@@ -80,7 +90,9 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
   const count = to.name.endsWith('x4') ? 4 : 2;
   const stochastic = e.has('rs');
   const finite = e.has('satfinite');
-  const values = sources(e, from, count);
+  // Registers of f16x2 and of what goes into it may be wider, as in the other roundings.
+  const fit = to.name === 'f16x2' ? 'wide' : 'exact';
+  const values = sources(e, from, count, fit);
   const random = e.temp('i32');
   if (stochastic) {
     e.push(e.inst.args.at(-1)!, B32);
@@ -100,7 +112,7 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
     if (shift) code.i32(shift).op('i32.shl');
     if (index) code.op('i32.or');
   });
-  e.pop(e.arg(0), to, 'wide');
+  e.pop(e.arg(0), to, fit);
 }
 
 /**
@@ -124,7 +136,7 @@ function toHalves(e: Emitter, from: ScalarType): void {
   const format = formatOf(from)!;
   e.argCount(2);
   const whole = e.temp('i32');
-  e.push(e.arg(1), from, 'wide');
+  e.push(e.arg(1), from);
   code.set(whole);
   for (const index of [1, 0]) {
     code.get(whole).i32(format.stride * index).op('i32.shr_u').i32(format.sign * 2 - 1).op('i32.and');
@@ -151,7 +163,7 @@ function toExponents(e: Emitter, from: ScalarType): void {
     if (index === 0) code.i32(8).op('i32.shl');
     else code.op('i32.or');
   });
-  e.pop(e.arg(0), scalarType('ue8m0x2'), 'wide');
+  e.pop(e.arg(0), scalarType('ue8m0x2'));
 }
 
 function fromExponents(e: Emitter, to: ScalarType): void {
@@ -159,7 +171,7 @@ function fromExponents(e: Emitter, to: ScalarType): void {
   e.argCount(2);
   const whole = e.temp('i32');
   const exponent = e.temp('i32');
-  e.push(e.arg(1), scalarType('ue8m0x2'), 'wide');
+  e.push(e.arg(1), scalarType('ue8m0x2'));
   code.set(whole);
   for (const shift of [8, 0]) {
     code.get(whole).i32(shift).op('i32.shr_u').i32(0xff).op('i32.and').set(exponent);
@@ -190,13 +202,13 @@ export function convertPack(e: Emitter): void {
     code.i32(2 * bits).op('i32.shl');
   }
   for (const index of [1, 2]) {
-    e.push(e.arg(index), B32, 'wide');
+    e.push(e.arg(index), S32, 'wide');
     code.set(value).get(value).i32(least).get(value).i32(least).op('i32.gt_s').op('select').set(value);
     code.get(value).i32(most).get(value).i32(most).op('i32.lt_s').op('select').i32(2 ** bits - 1).op('i32.and');
     if (index === 1) code.i32(bits).op('i32.shl');
     code.op('i32.or');
   }
-  e.pop(e.arg(0), B32, 'wide');
+  e.pop(e.arg(0), U32, 'wide');
 }
 
 export const SMALL_FLOAT_FUNCTIONS = `

@@ -12,6 +12,7 @@ import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
+const TF32 = scalarType('tf32');
 
 const INTEGER_ROUNDING: Record<string, string> = { rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' };
 const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.bits === 16;
@@ -266,7 +267,7 @@ function roundToTf32(e: Emitter): void {
     magnitude();
     code.i32(0x7f800000).op('i32.gt_u').op('select');
   }
-  e.pop(e.arg(0), scalarType('b32'));
+  e.pop(e.arg(0), TF32);
 }
 
 /** All spaces are one memory: converting an address is moving it. */
@@ -274,9 +275,8 @@ function convertAddress(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
   const source = e.arg(1);
-  const narrow = source.kind === 'register' && source.register.type.bits === 32 && type.bits === 64;
-  e.push(source, narrow ? scalarType('u32') : type);
-  if (narrow) e.code.op('i64.extend_i32_u');
+  if (source.kind === 'symbol' && source.offset === 0 && e.has('to')) throw e.semantic("'cvta.to' takes no variable, whose name is an address in its space already", source.at);
+  e.push(source, type);
   e.pop(e.arg(0), type);
 }
 

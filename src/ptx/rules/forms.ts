@@ -13,6 +13,7 @@ import { CONVERSION_FORMS } from './forms/conversion.js';
 import { MATRIX_FORMS } from './forms/matrices.js';
 import { MEMORY_FORMS } from './forms/memory.js';
 import { SYNCHRONISATION_FORMS } from './forms/synchronisation.js';
+import { fitsPlace } from './operand-kinds.js';
 
 export const FORMS: readonly Form[] = [
   ...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS, ...MEMORY_FORMS, ...SYNCHRONISATION_FORMS, ...MATRIX_FORMS,
@@ -87,9 +88,7 @@ function similarWord(word: string, words: readonly string[]): string | undefined
 }
 
 /** Instructions whose rows do not name every number of operands that they take: there the rules count. */
-const COUNTED_ELSEWHERE = new Set(['bar', 'barrier', 'cp', 'createpolicy', 'call', 'mbarrier', 'bra', 'brx', 'ret']);
-/** Instructions whose result nobody need want. */
-const RESULT_UNWANTED = new Set(['atom', 'mbarrier', 'setp', 'copy']);
+const COUNTED_ELSEWHERE = new Set(['call', 'bra', 'brx']);
 /** A row's operands, and whether the last of as many may be left out. */
 interface RowOperands {
   readonly tokens: readonly string[];
@@ -102,24 +101,11 @@ function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly
   let known = operandRows.get(modifiers);
   if (known?.mnemonic !== mnemonic) {
     const all = FORMS_OF.get(mnemonic) ?? [];
-    const optional = new Set(all.filter(({ operands }) => operands.at(-1)?.endsWith('?')).map(({ operands }) => operands.length));
     const rows = all.filter(row => fits(row, modifiers)).map(({ operands }) =>
-      ({ tokens: operands.map(token => token.replace('?', '')), optional: optional.has(operands.length) }));
+      ({ tokens: operands.map(token => token.replace('?', '')), optional: operands.at(-1)?.endsWith('?') === true }));
     operandRows.set(modifiers, known = { mnemonic, rows });
   }
   return known.rows;
-}
-
-/** True where an operand may stand in a place of a row at all; its type is the rule's business. */
-function fitsPlace(mnemonic: string, kind: Arg['kind'], token: string, first: boolean): boolean {
-  switch (token[0]) {
-    case '[': return kind === 'address';
-    case '{': return kind !== 'address';
-    case 'p': case '!': return kind !== 'address' && kind !== 'float' && (kind !== 'sink' || !first || RESULT_UNWANTED.has(mnemonic));
-  }
-  if (token >= '0' && token < ':') return kind === 'integer' || mnemonic === 'bar' || mnemonic === 'barrier';
-  if (kind === 'sink') return !first || RESULT_UNWANTED.has(mnemonic) || token.includes('|');
-  return kind !== 'address' && (kind !== 'not' || token === 'T');
 }
 
 /** What is wrong with the kinds of an instruction's operands, or how many there are; `at` is the operand, if it is one. */
@@ -127,16 +113,15 @@ export function operandComplaint(mnemonic: string, modifiers: readonly string[],
   const rows = operandRowsOf(mnemonic, modifiers);
   if (!rows.length) return undefined;
   let furthest = -1;
-  let counted = COUNTED_ELSEWHERE.has(mnemonic);
   for (const { tokens, optional } of rows) {
-    counted ||= args.length === tokens.length || (optional && args.length === tokens.length - 1);
+    if (args.length !== tokens.length && !(optional && args.length === tokens.length - 1) && !COUNTED_ELSEWHERE.has(mnemonic)) continue;
     let right = 0;
-    while (right < args.length && (right >= tokens.length || fitsPlace(mnemonic, args[right]!.kind, tokens[right]!, right === 0 && writes))) right++;
+    while (right < args.length && (right >= tokens.length || fitsPlace(mnemonic, modifiers, args[right]!, tokens[right]!, right === 0 && writes))) right++;
+    if (right === args.length) return undefined;
     furthest = Math.max(furthest, right);
-    if (counted && furthest === args.length) return undefined;
   }
-  if (furthest < args.length) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
-  return counted ? undefined : { message: `'${mnemonic}' takes ${[...new Set(rows.map(({ tokens }) => tokens.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
+  if (furthest >= 0) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
+  return { message: `'${mnemonic}' takes ${[...new Set(rows.map(({ tokens }) => tokens.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
 }
 
 /** `8.10` is later than `8.9`. */

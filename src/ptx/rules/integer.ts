@@ -11,8 +11,8 @@ const B32 = scalarType('b32');
 /** True for the integer forms that this file covers. */
 export const isInteger = (type: ScalarType): boolean => type.kind !== 'float' && type.kind !== 'predicate';
 
-/** The carry flag lives in a register of its own. */
-const carry = (e: Emitter): number => e.hoist('carry flag', 'i32', code => { code.i32(0); });
+/** The carry flag is a register like others: it is kept where a thread is suspended in the middle of a chain. */
+const carry = (e: Emitter): number => e.registerLocal(e.inst.carry!);
 
 /** Pushes the sum of three 64-bit values and leaves the carry out of `bits` in the flag, if asked. */
 function addWithCarry(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean, pushA: () => void, pushB: () => void): void {

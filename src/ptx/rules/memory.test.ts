@@ -73,7 +73,32 @@ describe('state spaces', () => {
   });
 });
 
+describe('bits that are narrower than a float', () => {
+  it.each([false, true])('are read into it, zeros above them, and written from it; in lanes: %s', simd => {
+    const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %i, %o, %x; .reg .b32 %t, %r; .reg .f32 %f<2>; .reg .f64 %d<2>;
+      ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %x, %t, 8; add.u64 %i, %i, %x; add.u64 %o, %o, %x; add.u64 %o, %o, %x;
+      ld.global.b16 %f0, [%i+2]; ld.global.b8 %f1, [%i]; ld.global.b32 %d0, [%i+4]; ld.global.b8 %d1, [%i+1];
+      st.global.b16 [%o], %f0; st.global.b8 [%o+2], %f1; st.global.b8 [%o+3], %d1; st.global.b32 [%o+4], %d0; mov.b32 %r, %f0; st.global.b32 [%o+8], %r; mov.b32 %r, %f1; st.global.b32 [%o+12], %r; ret;`), { simd });
+    const input = grid.put(Uint8Array.from({ length: 8 * 64 }, (_, index) => (index * 37 + 200) & 255));
+    const output = grid.put(new Uint8Array(16 * 64));
+    expect(grid.run('k', [{ i64: input.address }, { i64: output.address }], { grid: [1], block: [64] }).status).toBe(STATUS.done);
+    expect(grid.width('k', { grid: [1], block: [64] })).toBe(simd ? 32 : 1);
+    const expected = Array.from({ length: 64 }, (_, thread) => {
+      const [a, b, c, d, ...rest] = input.view.slice(8 * thread, 8 * thread + 8);
+      return [c, d, a, b, ...rest, c, d, 0, 0, a, 0, 0, 0];
+    }).flat();
+    expect([...output.view]).toEqual(expected);
+  });
+});
+
 describe('alloca', () => {
+  it('aligns what it gives in memory, however much that is', () => {
+    for (const align of [1, 32, 256, 1024]) {
+      const { out } = run(`mov.b64 %l0, 20; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, ${align}; and.b64 %l3, %l2, ${align - 1}; st.global.u64 [%o], %l3; sub.u64 %l3, %l2, %l1; setp.lt.u64 %p, %l3, 20; selp.u64 %l3, 1, 0, %p; st.global.u64 [%o+8], %l3; st.local.u32 [%l2+16], 7; ld.local.u32 %r0, [%l2+16]; st.global.u32 [%o+16], %r0;`);
+      expect([...out.subarray(0, 5)]).toEqual([0, 0, 0, 0, 7]);
+    }
+    expect(run('mov.b64 %l0, 8; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, 8388608; st.local.u32 [%l2], 1;').outcome.fault?.kind).toBe(FAULT.stackOverflow);
+  });
   it('gives aligned memory, and takes it back', () => {
     const { out, outcome } = run(`mov.b64 %l0, 12; alloca.u64 %l1, %l0; alloca.u64 %l2, %l0, 16; and.b64 %l3, %l2, 15; st.global.u64 [%o], %l3; stacksave.u64 %l3; alloca.u64 %l4, %l0; stackrestore.u64 %l3; alloca.u64 %l5, %l0;
       setp.eq.u64 %p, %l4, %l5; selp.u32 %r0, 1, 0, %p; st.global.u32 [%o+8], %r0; st.local.u32 [%l1+8], %t; st.local.u32 [%l2], 77; ld.local.u32 %r1, [%l1+8]; cvta.local.u64 %l3, %l2; ld.u32 %r2, [%l3]; st.global.v2.u32 [%o+16], {%r1, %r2};

@@ -141,7 +141,7 @@ function store(e: Emitter): void {
   asOne(e, watched && whole && space !== 'shared', () => {
     parts.forEach((part, index) => {
       code.get(place.local);
-      e.push(part, type, 'wide');
+      e.push(part, type, signals ? 'exact' : 'wide');
       if (atomic) e.convertBits(type.wasm, integerOf(type));
       code.memory(storeName(type, atomic), place.offset + index * bytes);
     });

@@ -92,7 +92,7 @@ function checkWidth(e: Emitter, name: string, type: ScalarType): void {
 export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
   const { code } = e;
   const { mnemonic } = e.inst;
-  if (mnemonic !== 'mov' && mnemonic !== 'cvt') throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
+  if (mnemonic !== 'mov' && (mnemonic !== 'cvt' || e.has('pack'))) throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
   if (type.kind === 'float' || (mnemonic === 'cvt' && e.types()[0]!.kind === 'float')) throw e.semantic(`'%${name}' is not a float`);
   checkWidth(e, name, type);
   const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined;

@@ -35,10 +35,14 @@ const upTo = (place: number, read: Reading): Values => integers(`a number up to 
 const BARRIER = within(0n, 15n, word);
 /** Zero stands for all threads of the block. */
 const THREADS = integers('a multiple of 32', value => value % 32n === 0n);
+/** Where it is not the last operand, which is the predicate. */
+const FEWER = integers('a multiple of 32', (value, args) => args.length < 4 || value % 32n === 0n);
 const SOME_THREADS = integers('a multiple of 32 above zero', value => value !== 0n && value % 32n === 0n);
 const BITS = within(0n, 255n);
 const COPIED = stepped(0n, 1048560n, 16n);
 const LINE = only(128n);
+/** Where it is not the last operand, which is the cache policy. */
+const BEFORE_POLICY: Values = { wanted: 'a number up to operand 3', takes: (literal, args) => args.length < 5 || upTo(2, wide).takes(literal, args) };
 const ARRIVALS = integers('a number above zero', value => value > 0n);
 const PARITY = only(0n, 1n);
 const FRACTION: Values = {
@@ -64,7 +68,7 @@ const row = (words: string, place: number, values: Values): ValueRow => ({ words
 
 const BARRIER_ROWS = [
   row('sync !warp', 0, BARRIER), row('sync !warp', 1, THREADS), row('arrive', 0, BARRIER), row('arrive', 1, SOME_THREADS),
-  row('red', 1, BARRIER), row('red', 2, THREADS),
+  row('red', 1, BARRIER), row('red', 2, FEWER),
 ];
 /** Two halves or four bytes at a time: the operands' selectors have no meaning on a literal. */
 const VIDEO = ['vadd', 'vsub', 'vavrg', 'vabsdiff', 'vmin', 'vmax', 'vset'].flatMap(name => [`${name}2`, `${name}4`]);
@@ -76,7 +80,7 @@ const ROWS: ReadonlyMap<string, readonly ValueRow[]> = new Map([
   ['applypriority', [row('', 1, LINE)]], ['discard', [row('', 1, LINE)]], ['fence', [row('', 1, LINE)]],
   ['createpolicy', [row('fractional', 1, FRACTION), row('range', 2, upTo(3, word))]],
   ['cp', [
-    row('async ca', 2, only(4n, 8n, 16n)), row('async cg', 2, only(16n)), row('async ca', 3, upTo(2, wide)), row('async cg', 3, upTo(2, wide)),
+    row('async ca', 2, only(4n, 8n, 16n)), row('async cg', 2, only(16n)), ...['ca', 'cg'].flatMap(name => [row(`async ${name} !L2::cache_hint`, 3, upTo(2, wide)), row(`async ${name} L2::cache_hint`, 3, BEFORE_POLICY)]),
     row('bulk prefetch', 1, COPIED), row('bulk !prefetch', 2, COPIED), row('bulk multicast::cluster', 4, within(0n, 65535n)),
   ]],
   ['st', [row('bulk', 1, stepped(0n, 16777216n, 8n)), row('bulk', 2, only(0n))]],
@@ -86,6 +90,8 @@ const ROWS: ReadonlyMap<string, readonly ValueRow[]> = new Map([
     row('init', 1, within(1n, 1048575n)), row('parity', 2, PARITY),
     row('arrive !expect_tx', 2, ARRIVALS), row('arrive_drop !expect_tx', 2, ARRIVALS),
   ]],
+  ['cvt', [row('rs f16x2', 3, REGISTER), row('rs bf16x2', 3, REGISTER), row('rs !f16x2 !bf16x2', 2, REGISTER)]],
+  ['movmatrix', [row('', 1, REGISTER)]],
   ['stackrestore', [row('', 0, REGISTER)]],
   ...VIDEO.map((name): [string, ValueRow[]] => [name, [row('', 1, REGISTER), row('', 2, REGISTER), row('', 3, REGISTER)]]),
 ]);

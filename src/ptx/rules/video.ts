@@ -106,6 +106,7 @@ const scalar = (operation: Operation): Rule => e => {
   if (e.has('sat')) saturate(e, signed, merged.bits);
   code.op('i32.wrap_i64');
   const second = e.oneOf('add', 'min', 'max');
+  if (second && target.kind === 'selected') throw e.semantic(`a part of a register is no result of '${e.inst.mnemonic}.${second}'`, target.at);
   if (second === 'add') {
     e.push(e.arg(3), B32);
     code.op('i32.add');

@@ -45,9 +45,16 @@ export async function refusedLines(lines: readonly string[], kernel: (lines: rea
     const refusals = await assemble(kernel(batch.map(index => lines[index]!)), arch);
     if (!refusals.length) return;
     const named = refusals.filter(({ line }) => line > before && line <= before + batch.length);
-    for (const { line, message } of named) refused[batch[line - before - 1]!] = message;
+    const sure = named.filter(({ message }) => batch.length === 1 || !message.startsWith('Parsing error'));
+    for (const { line, message } of sure) refused[batch[line - before - 1]!] = message;
     // What is left over has been read, or not: ptxas gives up at some errors.
-    if (named.length) await judge(batch.filter(index => refused[index] === undefined));
+    if (sure.length) await judge(batch.filter(index => refused[index] === undefined));
+    else if (named.length) {
+      // A syntax error may be that of the line before.
+      const alone = new Set(named.flatMap(({ line }) => [line - before - 2, line - before - 1]).filter(at => at >= 0));
+      for (const at of alone) await judge([batch[at]!]);
+      await judge(batch.filter((_, at) => !alone.has(at)));
+    }
     else if (batch.length === 1) refused[batch[0]!] = refusals[0]!.message;
     else for (const half of [batch.slice(0, batch.length >> 1), batch.slice(batch.length >> 1)]) await judge(half);
   };

@@ -1,11 +1,14 @@
 /**
  * Operands of every kind in every place of every row, before ptxas: `PTXAS=… npx tsx test/ptx/ptxas/operands.ts
- * [sm_100a@9.0 …] [--only MNEMONIC]`. Prints where the two differ, by instruction, place and kind of operand.
+ * [sm_100a@9.0 …] [--only MNEMONIC] [--most 40000 [--seed 1]]`. Prints where the two differ, by instruction, place and kind
+ * of operand. There are some 250,000 cases, of which `--most` takes a sample that `--seed` draws.
  */
 import { parseArgs } from 'node:util';
 import { compilePtx } from '../../../src/ptx/index.js';
 import { SKELETON_LINES, casesOf, formKernel } from '../../../src/ptx/rules/form-cases.test-support.js';
 import { FORMS } from '../../../src/ptx/rules/forms.js';
+import { isScalarType } from '../../../src/ptx/scalar-types.js';
+import { Random } from '../fuzz/random.js';
 import { refusedLines } from './assemble.js';
 
 /** What may stand in a place, whether or not it may stand there. */
@@ -43,7 +46,7 @@ function accepted(text: string): string | undefined {
   }
 }
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' }, most: { type: 'string' }, seed: { type: 'string' } } });
 for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
   const [target = '', version = '9.0'] = pair.split('@');
   const cases: { text: string; label: string }[] = [];
@@ -56,10 +59,9 @@ for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
     if (done.has(key) || row.mnemonic.startsWith('mma')) continue;
     done.add(key);
     const all = casesOf(row);
-    const chosen = [all[0]!];
-    const types = new Set<string>([all[0]!.modifiers.at(-1) ?? '']);
-    for (const c of all) if (chosen.length < 1 && !types.has(c.modifiers.at(-1) ?? '')) { types.add(c.modifiers.at(-1) ?? ''); chosen.push(c); }
-    for (const { text } of chosen) {
+    // One of each type.
+    const chosen = new Map(all.map(each => [each.modifiers.filter(isScalarType).join('.'), each] as const));
+    for (const { text } of chosen.values()) {
       const [name, operands] = splitOperands(text);
       const add = (list: readonly string[], label: string): void => {
         const t = `${name} ${list.join(', ')}`.trimEnd() + ';';
@@ -76,6 +78,9 @@ for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
       add([...operands, '7'], 'one more immediate');
     }
   }
+  const random = new Random(Number(values.seed ?? 1));
+  const most = Number(values.most ?? cases.length);
+  if (cases.length > most) cases.splice(0, cases.length, ...cases.filter(() => random.below(cases.length) < most));
   const number = Number(/\d+/.exec(target)![0]);
   const theirs = await refusedLines(cases.map(c => c.text), texts => formKernel(texts.join('\n'), version, target), SKELETON_LINES, number < 75 ? 'sm_75' : target);
   let differences = 0;

@@ -148,7 +148,7 @@ export class Checker implements MemoryWatch {
     const index = [words[at]!, words[at + 1]!, words[at + 2]!] as const;
     const number = launch.first + index[0] + gx * (index[1] + gy * index[2]);
     const shared = address + layout.shared;
-    const frames = address + layout.scratch + check.frames(threads);
+    const frames = check.frames(address + layout.scratch, threads);
     const watch = new BlockWatch(launch, address, number, index, shared, frames);
     this.blocks.set(address, watch);
     this.lastCtx = -1;

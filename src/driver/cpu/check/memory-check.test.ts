@@ -167,4 +167,11 @@ describe('other spaces', () => {
     device.launch('k', [], { block: 64 });
     expect(device.fails()).toEqual([]);
   });
+
+  test('local variables are found where a large alignment has put them', () => {
+    const device = new CheckedDevice().load(kernelOf(0,
+      '.local .align 4 .u32 l[4];\n.local .align 4096 .u32 m[4];\nst.local.u32 [l+12], %r0;\nst.local.u32 [m+12], %r0;\nbar.sync 0;\nld.local.u32 %r2, [l+12];\nld.local.u32 %r2, [m+12];\nsetp.eq.u32 %p0, %r0, 5;\n@%p0 st.local.u32 [m+16], %r0;'));
+    device.launch('k', [], { block: 40 });
+    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', memory: { space: 'local', label: 'm', bytes: 16, offset: 16 }, place: { thread: [5, 0, 0] } });
+  });
 });

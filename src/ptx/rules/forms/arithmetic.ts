@@ -28,9 +28,9 @@ const INTEGER: readonly Form[] = [
     form(name, INTEGERS, 'T T T'), form(name, 'u16x2|s16x2', 'T T T', '8.0 sm_90'), form(name, 'relu s32|s16x2', 'T T T', '8.0 sm_90'),
   ]),
   form('popc', 'b32|b64', 'b32 T'), form('clz', 'b32|b64', 'b32 T'), form('bfind', `[shiftamt] ${WORDS}`, 'b32 T'),
-  form('fns', 'b32', 'b32 b32 b32 s32', '6.0'), form('brev', 'b32|b64', 'T T'),
+  form('fns', 'b32', 'T T T T', '6.0'), form('brev', 'b32|b64', 'T T'),
   form('bfe', WORDS, 'T T b32 b32'), form('bfi', 'b32|b64', 'T T T b32 b32'),
-  form('szext', 'clamp|wrap u32|s32', 'T T b32', '7.6 sm_70'), form('bmsk', 'clamp|wrap b32', 'b32 b32 b32', '7.6 sm_70'),
+  form('szext', 'clamp|wrap u32|s32', 'b32 b32 b32', '7.6 sm_70'), form('bmsk', 'clamp|wrap b32', 'b32 b32 b32', '7.6 sm_70'),
   form('dp4a', 'u32|s32 u32|s32', 'b32 b32 b32 b32', '5.0 sm_61'), form('dp2a', 'lo|hi u32|s32 u32|s32', 'b32 b32 b32 b32', '5.0 sm_61'),
 ];
 

@@ -45,10 +45,10 @@ const CHOICE: readonly Form[] = [
 const LOGIC: readonly Form[] = [
   ...['and', 'or', 'xor'].map(name => form(name, 'pred|b16|b32|b64', 'T T T')),
   form('not', 'pred|b16|b32|b64', 'T T'), form('cnot', 'b16|b32|b64', 'T T'),
-  form('lop3', 'b32', 'b32 b32 b32 b32 0x96', '4.3 sm_50'), form('lop3', 'and|or b32', 'b32|p b32 b32 b32 0x96 p', '8.2 sm_70'),
-  form('shf', 'l|r clamp|wrap b32', 'b32 b32 b32 b32', '3.1 sm_32'),
+  form('lop3', 'b32', 'T T T T 0x96', '4.3 sm_50'), form('lop3', 'and|or b32', 'T|p T T T 0x96 p', '8.2 sm_70'),
+  form('shf', 'l|r clamp|wrap b32', 'T T T b32', '3.1 sm_32'),
   form('shl', 'b16|b32|b64', 'T T b32'), form('shr', `b16|b32|b64|${INTEGERS}`, 'T T b32'),
-  form('prmt', 'b32 [f4e|b4e|rc8|ecl|ecr|rc16]', 'b32 b32 b32 b32'),
+  form('prmt', 'b32 [f4e|b4e|rc8|ecl|ecr|rc16]', 'T T T T'),
 ];
 
 export const COMPARISON_FORMS: readonly Form[] = [...SET, ...SETP, ...CHOICE, ...LOGIC];

@@ -56,7 +56,7 @@ const SPACES_SINCE = { 'shared::cta': '7.8 sm_30', 'shared::cluster': '7.8 sm_90
 
 const MOVES: readonly Form[] = [
   form('mov', 'pred|b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64', 'T T'), form('mov', 'b128', 'T T', '8.3 sm_70'),
-  form('isspacep', SPACES, 'p b64').withWords({ ...SPACES_SINCE, 'shared::cta': '7.8' }), form('cvta', `[to] ${SPACES} u32|u64`, 'T T').withWords(SPACES_SINCE),
+  ...['b64', 'b32'].map(address => form('isspacep', SPACES, `p ${address}`).withWords({ ...SPACES_SINCE, 'shared::cta': '7.8' })), form('cvta', `[to] ${SPACES} u32|u64`, 'T T').withWords(SPACES_SINCE),
   form('mapa', '[shared::cluster] u32|u64', 'T T b32', '7.8 sm_90'), form('getctarank', '[shared::cluster] u32|u64', 'b32 T', '7.8 sm_90'),
 ];
 

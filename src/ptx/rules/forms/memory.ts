@@ -83,8 +83,9 @@ const COPY_SINCE = { 'L2::64B': '7.4', 'L2::128B': '7.4', 'L2::256B': '7.4', 'L2
 const COPIES: readonly Form[] = [
   form('cp', `async ca shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80').withWords(COPY_SINCE),
   form('cp', `async cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 b32?', '7.0 sm_80').withWords(COPY_SINCE),
-  form('cp', `async ca|cg shared|shared::cta global L2::cache_hint ${SIZES}`, '[s] [g] 16 b64', '7.0 sm_80').withWords(COPY_SINCE),
+  ...['b64', 'b32 b64'].map(operands => form('cp', `async ca|cg shared|shared::cta global L2::cache_hint ${SIZES}`, `[s] [g] 16 ${operands}`, '7.0 sm_80').withWords(COPY_SINCE)),
   form('cp', `async ca|cg shared|shared::cta global ${SIZES}`, '[s] [g] 16 p', '7.5 sm_80').withWords(COPY_SINCE),
+  form('cp', `async ca|cg shared|shared::cta global L2::cache_hint ${SIZES}`, '[s] [g] 16 p b64', '7.5 sm_80').withWords(COPY_SINCE),
   form('cp', 'async commit_group', '', '7.0 sm_80'), form('cp', 'async wait_group', '0', '7.0 sm_80'), form('cp', 'async wait_all', '', '7.0 sm_80'),
   form('cp', 'async mbarrier arrive [noinc] [shared|shared::cta] b64', '[s]', '7.0 sm_80').withWords({ 'shared::cta': '7.8' }),
   form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes', '[s] [g] b32 [s]', '8.0 sm_90'),
@@ -92,6 +93,7 @@ const COPIES: readonly Form[] = [
   form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes L2::cache_hint', '[s] [g] b32 [s] b64', '8.0 sm_90'),
   form('cp', 'async bulk shared::cta global mbarrier::complete_tx::bytes L2::cache_hint', '[s] [g] b32 [s] b64', '8.6 sm_90'),
   form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes multicast::cluster', '[s] [g] b32 [s] b16', '8.0 sm_90'),
+  form('cp', 'async bulk shared::cluster global mbarrier::complete_tx::bytes multicast::cluster L2::cache_hint', '[s] [g] b32 [s] b16 b64', '8.0 sm_90'),
   form('cp', 'async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes', '[s] [s] b32 [s]', '8.0 sm_90'),
   form('cp', 'async bulk global shared::cta bulk_group', '[g] [s] b32', '8.0 sm_90'), form('cp', 'async bulk global shared::cta bulk_group L2::cache_hint', '[g] [s] b32 b64', '8.0 sm_90'),
   form('cp', 'async bulk global shared::cta bulk_group cp_mask', '[g] [s] b32 b16', '8.6 sm_100'),

@@ -15,9 +15,11 @@ const CONTROL: readonly Form[] = [
 
 const BARRIERS: readonly Form[] = [
   form('bar', '[cta] sync', 'b32 b32?'), form('bar', '[cta] arrive', 'b32 64'),
-  form('bar', '[cta] red popc u32', 'u32 b32 p'), form('bar', '[cta] red and|or pred', 'p b32 p'),
+  ...['b32', 'b32 b32'].flatMap(counts => [form('bar', '[cta] red popc u32', `u32 ${counts} p`), form('bar', '[cta] red and|or pred', `p ${counts} p`)]),
   form('barrier', '[cta] sync [aligned]', 'b32 b32?', '6.0 sm_30'), form('barrier', '[cta] arrive [aligned]', 'b32 64', '6.0 sm_30'),
-  form('barrier', '[cta] red popc [aligned] u32', 'u32 b32 p', '6.0 sm_30'), form('barrier', '[cta] red and|or [aligned] pred', 'p b32 p', '6.0 sm_30'),
+  ...['b32', 'b32 b32'].flatMap(counts => [
+    form('barrier', '[cta] red popc [aligned] u32', `u32 ${counts} p`, '6.0 sm_30'), form('barrier', '[cta] red and|or [aligned] pred', `p ${counts} p`, '6.0 sm_30'),
+  ]),
 ].map(row => row.withWords({ cta: '7.8' }));
 
 const SYNCHRONISATION: readonly Form[] = [
@@ -36,13 +38,13 @@ const SYNCHRONISATION: readonly Form[] = [
 ];
 
 const WARP: readonly Form[] = [
-  form('vote', 'sync all|any|uni pred', 'p p b32', '6.0'), form('vote', 'sync ballot b32', 'b32 p b32', '6.0'),
-  form('vote', 'all|any|uni pred', 'p p', 'before sm_70'), form('vote', 'ballot b32', 'b32 p', 'before sm_70'),
+  form('vote', 'sync all|any|uni pred', 'p p b32', '6.0'), form('vote', 'sync ballot b32', 'T p b32', '6.0'),
+  form('vote', 'all|any|uni pred', 'p p', 'before sm_70'), form('vote', 'ballot b32', 'T p', 'before sm_70'),
   form('match', 'any sync b32|b64', 'b32 T b32', '6.0 sm_70'), form('match', 'all sync b32|b64', 'b32|p T b32', '6.0 sm_70'),
   form('activemask', 'b32', 'b32', '6.2'),
   form('redux', 'sync add|min|max u32|s32', 'T T b32', '7.0 sm_80'), form('redux', 'sync and|or|xor b32', 'T T b32', '7.0 sm_80'),
   form('redux', 'sync min|max [abs] [NaN] f32', 'T T b32', '8.6 sm_100f'), form('elect', 'sync', 'b32|p b32', '8.0 sm_90'),
-  form('shfl', 'sync up|down|bfly|idx b32', 'b32|p b32 b32 b32 b32', '6.0'), form('shfl', 'up|down|bfly|idx b32', 'b32|p b32 b32 b32', 'before sm_70'),
+  form('shfl', 'sync up|down|bfly|idx b32', 'T|p T T T b32', '6.0'), form('shfl', 'up|down|bfly|idx b32', 'T|p T T T', 'before sm_70'),
 ];
 
 const MBARRIER_SINCE = { 'shared::cta': '7.8', 'shared::cluster': '8.0 sm_90', cluster: '8.0 sm_90', release: '8.0', acquire: '8.0' };
