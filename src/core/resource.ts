@@ -17,8 +17,9 @@ export class Resource {
   handle: number;
   writer: Stream | undefined;
   writerMark = 0;
-  /** Streams that have read since the last write. */
+  /** Streams that have read since the last write: so many of them. What is behind them is used again. */
   readonly readers: Use[] = [];
+  readerCount = 0;
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
   private readonly kept: Use[] = [];
   disposed = false;
@@ -34,10 +35,10 @@ export class Resource {
 
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {
-    const { writer, readers } = this;
+    const { writer, readers, readerCount } = this;
     if (writer !== undefined && writer !== stream) stream.waitFor(writer, this.writerMark);
     if ((access & ACCESS_WRITE) === 0) return;
-    for (let i = 0; i < readers.length; i++) {
+    for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
       if (reader.stream !== stream) stream.waitFor(reader.stream, reader.mark);
     }
@@ -51,19 +52,29 @@ export class Resource {
     }
     if (this.writer !== stream) this.writer = stream;
     this.writerMark = mark;
-    if (this.readers.length !== 0) this.readers.length = 0;
+    if (this.readerCount === 0) return;
+    this.readerCount = 0;
+    // The first one stays: where reads and writes alternate each would make an array's store and an object anew.
+    if (this.readers.length > 1) this.readers.length = 1;
   }
 
   private read(stream: Stream, mark: number): void {
-    const { readers } = this;
-    for (let i = 0; i < readers.length; i++) {
+    const { readers, readerCount } = this;
+    for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
       if (reader.stream === stream) {
         reader.mark = mark;
         return;
       }
     }
-    readers.push({ stream, mark });
+    this.readerCount++;
+    const again = readers[readerCount];
+    if (again === undefined) {
+      readers.push({ stream, mark });
+      return;
+    }
+    again.stream = stream;
+    again.mark = mark;
   }
 
   /** Remembers a use that nothing but the memory's end waits for. */
@@ -96,7 +107,7 @@ export class Resource {
   }
 
   private get uses(): Use[] {
-    const uses: Use[] = [...this.readers, ...this.kept];
+    const uses: Use[] = [...this.readers.slice(0, this.readerCount), ...this.kept];
     if (this.writer !== undefined) uses.push({ stream: this.writer, mark: this.writerMark });
     return uses;
   }

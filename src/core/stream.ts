@@ -678,7 +678,7 @@ export class Stream implements Disposable {
   /** Whether {@link order} has something to do. @internal */
   mustOrder(resource: Resource, access: number): boolean {
     const { writer } = resource;
-    return this.capturing !== undefined || resource.elsewhere || (writer !== this && writer !== undefined) || (resource.readers.length !== 0 && (access & ACCESS_WRITE) !== 0);
+    return this.capturing !== undefined || resource.elsewhere || (writer !== this && writer !== undefined) || (resource.readerCount !== 0 && (access & ACCESS_WRITE) !== 0);
   }
 
   /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */
