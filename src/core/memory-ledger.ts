@@ -9,7 +9,7 @@ import type { MemoryKind, MemoryMessage } from './channels.js';
 import type { Device } from './device.js';
 
 /** What the ledger wants to know of a piece of memory. */
-export interface Held {
+export interface Piece {
   readonly kind: MemoryKind;
   readonly handle: number;
   readonly bytes: number;
@@ -31,19 +31,19 @@ export class MemoryLedger {
     this.device = device;
   }
 
-  take(memory: Held): void {
+  take(memory: Piece): void {
     this.made++;
     this.change(memory, 1);
     if (this.bytes > this.peakBytes) this.peakBytes = this.bytes;
     if (allocated.hasSubscribers) this.tell(allocated, memory);
   }
 
-  give(memory: Held): void {
+  give(memory: Piece): void {
     this.change(memory, -1);
     if (freed.hasSubscribers) this.tell(freed, memory);
   }
 
-  private change({ kind, bytes }: Held, sign: 1 | -1): void {
+  private change({ kind, bytes }: Piece, sign: 1 | -1): void {
     if (kind === 'pinned') {
       this.pinnedHeld += sign;
       this.pinnedBytes += sign * bytes;
@@ -53,7 +53,7 @@ export class MemoryLedger {
     }
   }
 
-  private tell(channel: Channel, { kind, handle, bytes, label }: Held): void {
+  private tell(channel: Channel, { kind, handle, bytes, label }: Piece): void {
     const { device } = this;
     const bytesInUse = kind === 'pinned' ? this.pinnedBytes : this.bytes;
     const message: MemoryMessage = { time: performance.now(), device: deviceName(device), kind, memory: handle, bytes, label, bytesInUse };

@@ -769,7 +769,8 @@ export function createEvent(runtime: Runtime, flags: number): number {
 }
 
 /** Records an event on a stream beside all counting: no operation of its own. cuEventRecord */
-export function recordEvent({ runtime, slot }: Stream, handle: number): void {
+export function recordEvent(stream: Stream, handle: number): void {
+  const { runtime, slot } = stream;
   const body = runtime.ring.begin(OP.record, 0, 5, 0, slot.index, 0);
   runtime.ring.memory[body] = handle;
   runtime.ring.commit();
