@@ -158,3 +158,20 @@ describe('many threads', () => {
     expect([...out.view]).toEqual([1024, 1024 % 7, 0x6400, 0x44800000]);
   });
 });
+
+describe('a cache policy behind the operands', () => {
+  const registers = '.reg .b128 %v, %w; .reg .b64 %q, %l<3>; .reg .f32 %f<4>; .reg .b32 %r;';
+  it('changes nothing of an exchange', () => {
+    const word = once('global', 'mov.b64 %l0, 5; atom.global.exch.L2::cache_hint.b64 %q, [%a], 77, %l0;', [9n], registers, ['%q']);
+    expect([word.given[0], word.cell[0]]).toEqual([9n, 77n]);
+    const wide = once('global', 'mov.b64 %l0, 11; mov.b64 %l1, 22; mov.b128 %w, {%l0, %l1}; atom.global.exch.L2::cache_hint.b128 %v, [%a], %w, %l0; mov.b128 {%q, %l2}, %v;', [1n, 2n], registers, ['%q']);
+    expect([wide.given[0], ...wide.cell.slice(0, 2)]).toEqual([1n, 11n, 22n]);
+  });
+  it('changes nothing of sums of vectors', () => {
+    const prepare = 'mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f40000000; mov.b64 %l0, 5;';
+    const reduced = once('global', `${prepare} red.global.add.L2::cache_hint.v2.f32 [%a], {%f0, %f1}, %l0;`, [0x4000000040000000n], registers, []);
+    expect(reduced.cell[0]).toBe(0x4080000040400000n);
+    const summed = once('global', `${prepare} atom.global.add.L2::cache_hint.v2.f32 {%f2, %f3}, [%a], {%f0, %f1}, %l0;`, [0x4000000040000000n], registers, ['%f3']);
+    expect([BigInt.asUintN(32, summed.given[0]!), summed.cell[0]]).toEqual([0x40000000n, 0x4080000040400000n]);
+  });
+});

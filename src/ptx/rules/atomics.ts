@@ -38,7 +38,8 @@ function atomic(e: Emitter): void {
     return;
   }
   const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
-  const lists = e.inst.args.slice(first + 1).map(arg => width > 1 ? components(e, arg, width) : [arg]);
+  // A cache policy may stand behind them.
+  const lists = e.inst.args.slice(first + 1, operands).map(arg => width > 1 ? components(e, arg, width) : [arg]);
   const limit = flushLimit(e, place, operation, type, space);
   const olds = Array.from({ length: width }, (_, index) => {
     const old = e.temp(integer);
@@ -109,7 +110,7 @@ export function readModifyWrite(
 function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: boolean): void {
   const { code } = e;
   const swaps = operation === 'cas';
-  const values = e.inst.args.slice(2).map(arg => components(e, arg, 2).map(part => {
+  const values = e.inst.args.slice(2, swaps ? 4 : 3).map(arg => components(e, arg, 2).map(part => {
     const local = e.temp('i64');
     e.push(part, B64);
     code.set(local);

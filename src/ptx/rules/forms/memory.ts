@@ -127,9 +127,12 @@ const ATOMICS: readonly Form[] = [
   ...atomics('inc|dec u32'), ...atomics('min|max u32|s32|u64|s64'),
   form('atom', `${ORDER} [${SCOPES}] ${WATCHED} exch b32|b64`, 'T [A] T'), form('atom', `${ORDER} [${SCOPES}] ${WATCHED} cas b32|b64`, 'T [A] T T'),
   form('atom', `${ORDER} [${SCOPES}] ${WATCHED} cas b16`, 'T [A] T T', '6.3 sm_70'),
+  form('atom', `${ORDER} [${SCOPES}] [global] L2::cache_hint exch b32|b64`, 'T [g] T b64'), form('atom', `${ORDER} [${SCOPES}] [global] L2::cache_hint exch b128`, 'T [g] T b64', '8.3 sm_90'),
   form('atom', `${ORDER} [${SCOPES}] ${WATCHED} exch b128`, 'T [A] T', '8.3 sm_90'), form('atom', `${ORDER} [${SCOPES}] ${WATCHED} cas b128`, 'T [A] T T', '8.3 sm_90'),
   ...['add v2|v4 f32', 'add|min|max noftz v2|v4|v8 f16|bf16', 'add|min|max noftz v2|v4 f16x2|bf16x2'].flatMap(operation => [
     form('atom', `${ORDER} [${SCOPES}] [global] ${operation}`, '{T} [g] {T}', '8.1 sm_90'), form('red', `[relaxed|release] [${SCOPES}] [global] ${operation}`, '[g] {T}', '8.1 sm_90'),
+    form('atom', `${ORDER} [${SCOPES}] [global] L2::cache_hint ${operation}`, '{T} [g] {T} b64', '8.1 sm_90'),
+    form('red', `[relaxed|release] [${SCOPES}] [global] L2::cache_hint ${operation}`, '[g] {T} b64', '8.1 sm_90'),
   ]),
   ...['inc|dec u32', 'min|max u32|s32', 'add u32|s32|u64', 'and|or|xor b32'].map(operation =>
     form('red', `async relaxed cluster [shared::cluster] mbarrier::complete_tx::bytes ${operation}`, '[s] T [s]', '8.1 sm_90')),
