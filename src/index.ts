@@ -6,7 +6,7 @@
 export { Device } from './device/device.js';
 export { Kernel, Module } from './device/module.js';
 export {
-  DeviceOp, LeastLoaded, OpGraph, RoundRobin, Running, Scheduled, SingleStream, all, byPriority, empty, getDefaultDevice, parallel, setDefaultDevice,
+  DeviceOp, LeastLoaded, NextIdle, OpGraph, RoundRobin, Running, Scheduled, SingleStream, all, byPriority, empty, getDefaultDevice, parallel, setDefaultDevice,
   setDevelopmentMode, value, zip,
 } from './ops/index.js';
 export type { Given, GivenAll, GraphScope, OpContext, OrOp, PriorityName, SchedulingPolicy } from './ops/index.js';

@@ -19,6 +19,9 @@ const SIZES = { cuda: { small: 512, large: 2048 }, cpu: { small: 64, large: 128 
 /** Of the kernel: rows and columns of a block's part of the product. */
 const TILE = 64;
 
+/** Products that a stream has been given at a time: queueing ahead is what a program that does not block can do. */
+const AHEAD = 2;
+
 const { f32, i32, input, output } = core;
 
 type Matrix = DeviceBuffer<'f32'>;
@@ -80,7 +83,9 @@ export async function openProducts(device: Device) {
   return {
     async workOff(units: number): Promise<void> {
       let next = 0;
-      await Promise.all(workers.map(async ({ stream, worker }) => {
+      // The next one of a stream is queued before the one in front of it has ended.
+      const lanes = Array.from({ length: AHEAD }, () => workers).flat();
+      await Promise.all(lanes.map(async ({ stream, worker }) => {
         while (next < units) await worker.unit(next++).runOn(stream);
       }));
     },

@@ -36,7 +36,7 @@ export class Operation {
 
   /** Says what it is called as a whole; the first name counts. */
   label(label: string): void {
-    this.held.label ??= label;
+    this.runtime.label(this.held, label);
   }
 
   /** Its end on a stream that it queued on, as far as it goes by now, and its failure. */

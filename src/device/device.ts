@@ -66,7 +66,7 @@ export class Device implements AsyncDisposable {
     return this.core.isClosed;
   }
 
-  /** Which stream an operation runs on that was given none. Default: four streams in turn. */
+  /** Which stream an operation runs on that was given none. Default: four streams in turn, and the same again where it is idle. */
   get policy(): SchedulingPolicy {
     return policyOf(this.core);
   }

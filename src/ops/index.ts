@@ -13,6 +13,6 @@ export type { GraphScope } from './op-graph.js';
 export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';
-export { LeastLoaded, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';
+export { LeastLoaded, NextIdle, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';
 export type { AnyDevice, PriorityName, SchedulingPolicy } from './scheduling.js';
 export { setDevelopmentMode } from './development.js';

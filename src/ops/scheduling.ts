@@ -53,7 +53,7 @@ class LazyStreams {
   }
 }
 
-/** Each run goes to the next of so many streams (4 where not told). The default: independent runs overlap for nothing. */
+/** Each run goes to the next of so many streams (4 where not told), so that independent runs overlap. */
 export class RoundRobin implements SchedulingPolicy {
   private readonly streams: LazyStreams;
   private next = 0;
@@ -67,6 +67,26 @@ export class RoundRobin implements SchedulingPolicy {
     const stream = this.streams.at(this.next);
     this.next = (this.next + 1) % this.streams.count;
     return stream;
+  }
+}
+
+/**
+ * As {@link RoundRobin}, but a run stays on the stream of the run before it where that is over: the default. Independent
+ * runs overlap for nothing, and runs that are awaited one by one do not pay for a change of streams, which costs a driver
+ * more than a microsecond (H200: 8.9 µs from launch to await on one stream, 10.0 from stream to stream).
+ */
+export class NextIdle implements SchedulingPolicy {
+  private readonly turns: RoundRobin;
+  private last: Stream | undefined;
+
+  constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
+    this.turns = new RoundRobin(device, count, priority);
+  }
+
+  nextStream(): Stream {
+    const { last } = this;
+    if (last?.isClosed === false && last.outstanding === 0) return last;
+    return (this.last = this.turns.nextStream());
   }
 }
 
@@ -130,18 +150,18 @@ export function byPriority(device: AnyDevice, count = DEFAULT_STREAMS): Readonly
 
 const policies = new WeakMap<Device, SchedulingPolicy>();
 
-/** The policy of operations that were given none: a round robin over four streams unless {@link setPolicy} said otherwise. */
+/** The policy of operations that were given none: {@link NextIdle} over four streams unless {@link setPolicy} said otherwise. */
 export function policyOf(device: AnyDevice): SchedulingPolicy {
   const core = coreOf(device);
   let policy = policies.get(core);
   if (policy === undefined) {
-    policy = new RoundRobin(core);
+    policy = new NextIdle(core);
     policies.set(core, policy);
   }
   return policy;
 }
 
-/** Sets the policy of operations of a device that are given none; `undefined` brings back the round robin. */
+/** Sets the policy of operations of a device that are given none; `undefined` brings back the default. */
 export function setPolicy(device: AnyDevice, policy: SchedulingPolicy | undefined): void {
   const core = coreOf(device);
   if (policy === undefined) policies.delete(core);

@@ -7,7 +7,9 @@ export class HeldOperation {
   readonly root: number;
   /** What it is called as a whole, if that has been said. */
   label: string | undefined;
-  private readonly parts: string[] = [];
+  /** Whether it can be asked for its name. */
+  remembered = false;
+  private parts: string[] | undefined;
   private more = 0;
 
   constructor(root: number) {
@@ -16,12 +18,13 @@ export class HeldOperation {
 
   /** A part of it is called so. */
   add(subject: { toString(): string }, method = ''): void {
-    if (this.parts.length < LISTED) this.parts.push(`${subject.toString()}${method}`);
+    const parts = (this.parts ??= []);
+    if (parts.length < LISTED) parts.push(`${subject.toString()}${method}`);
     else this.more++;
   }
 
   toString(): string {
-    const parts = this.parts.join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
+    const parts = (this.parts ?? []).join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
     if (this.label === undefined) return parts;
     return parts === '' ? `'${this.label}'` : `'${this.label}' (${parts})`;
   }

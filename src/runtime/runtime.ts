@@ -269,9 +269,7 @@ export class Runtime {
   newOperation(): HeldOperation {
     // Not a part of the one that is held.
     this.held = undefined;
-    const operation = new HeldOperation(this.nextRoot());
-    this.operations.set(operation.root, operation);
-    return operation;
+    return new HeldOperation(this.nextRoot());
   }
 
   /**
@@ -284,8 +282,26 @@ export class Runtime {
 
   /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
   name(root: number, subject: { toString(): string }, method?: string): void {
-    if (this.held?.root === root) this.held.add(subject, method);
-    else this.operations.set(root, subject, method);
+    const { held } = this;
+    if (held?.root !== root) {
+      this.operations.set(root, subject, method);
+      return;
+    }
+    this.remember(held);
+    held.add(subject, method);
+  }
+
+  /** Says what an operation of several parts is called as a whole; the first name counts. */
+  label(operation: HeldOperation, label: string): void {
+    this.remember(operation);
+    operation.label ??= label;
+  }
+
+  /** Only what has a name is kept for its error: most operations are of launches, which have theirs. */
+  private remember(operation: HeldOperation): void {
+    if (operation.remembered) return;
+    operation.remembered = true;
+    this.operations.set(operation.root, operation);
   }
 
   /** What operation `root` is called, where it is the one that was named last. */

@@ -1,7 +1,7 @@
 /** What every lazy operation does: the behaviours 1 to 33 of the inventory that this layer was measured against. */
 import { Device, i32, u8 } from 'async-cuda/core';
 import type { CudaError, DeviceBuffer , Stream} from 'async-cuda/core';
-import { LeastLoaded, OpGraph, RoundRobin, SingleStream, all, empty, enqueue, getDefaultDevice, parallel, poolOf, policyOf, setDefaultDevice, setPolicy, setPool, value, withContext, zip } from 'async-cuda/ops';
+import { LeastLoaded, NextIdle, OpGraph, RoundRobin, SingleStream, all, empty, enqueue, getDefaultDevice, parallel, poolOf, policyOf, setDefaultDevice, setPolicy, setPool, value, withContext, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
@@ -301,6 +301,28 @@ onDevice('Streams, contexts, pools', (host) => {
     const both = await Promise.all(range(4).map(() => enqueue(host.device, ({ stream }) => stream)));
     setPolicy(host.device, undefined);
     expect([new Set(both).size, both[0] === both[2], both[1] === both[3]]).toEqual([2, true, true]);
+  });
+
+  test('17: by default runs that are awaited one by one stay on a stream, and others go to four in turn', async () => {
+    const at = enqueue(host.device, ({ stream }) => { stream.record().close(); return stream; });
+    const first = await at;
+    expect(await at).toBe(first);
+    expect(await at).toBe(first);
+    const { gate, held } = await work.hold();
+    const busy = range(5).map(() => held.run());
+    await gate.open();
+    await Promise.all(busy);
+    const policy = new NextIdle(host.device, 3);
+    const streams = range(4).map(() => {
+      const stream = policy.nextStream();
+      held.runOn(stream);
+      return stream;
+    });
+    expect([new Set(streams).size, streams[3] === streams[0]]).toEqual([3, true]);
+    await host.device.synchronize();
+    const idle = policy.nextStream();
+    await idle.sync();
+    expect(policy.nextStream()).toBe(policy.nextStream());
   });
 
   test('17: the least loaded stream is one that has nothing to do', async () => {
