@@ -2,10 +2,10 @@
  * The device that users hold: what it makes are operations, which run when they are awaited. Everything eager is in
  * {@link Device.core}.
  */
-import { Device as CoreDevice } from '../core/index.js';
+import { Device as CoreDevice, recordTrace } from '../core/index.js';
 import type {
-  DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, HostArray, MemoryPool, ModuleOptions, OpenOptions, PinnedBuffer, Pending, Scalar, Stream,
-  StreamOptions, WaitOptions,
+  DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, DeviceStats, HostArray, MemoryPool, ModuleOptions, OpenOptions, PinnedBuffer, Pending, Scalar, Stream,
+  StreamOptions, TraceOptions, TraceRecording, WaitOptions,
 } from '../core/index.js';
 import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
@@ -181,6 +181,16 @@ export class Device implements AsyncDisposable {
   /** Resolves when everything queued so far is over. */
   synchronize(options?: WaitOptions): Promise<void> {
     return this.core.synchronize(options);
+  }
+
+  /** Records all that is done on the device, for a picture of it in Perfetto, until its `stop()`. */
+  recordTrace(options?: TraceOptions): TraceRecording {
+    return recordTrace(this.core, options);
+  }
+
+  /** Numbers of the device: launches, copies, memory, what is open and what is queued. */
+  stats(): Promise<DeviceStats> {
+    return this.core.stats();
   }
 
   /** Calls the listener for failures that nobody awaits, and for the loss of the device. */

@@ -1,4 +1,5 @@
 /** An operation with a name. */
+import { labelled } from '../core/index.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 
@@ -15,7 +16,8 @@ export class Labelled<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     run.label(this.name);
-    return this.inner.submit(run);
+    // For traces and profilers, in which each part has a name of its own.
+    return labelled(this.name, () => this.inner.submit(run));
   }
 
   describe(): string {

@@ -20,7 +20,10 @@ beforeAll(async () => {
   await build({
     entryPoints: sources, outdir: folder.path, outExtension: { '.js': '.mjs' }, bundle: true, splitting: true, format: 'esm',
     platform: 'node', target: 'node20.19', external: ['koffi'], logLevel: 'silent',
-    alias: { 'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts` },
+    alias: {
+      'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
+      'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
+    },
   });
 });
 afterAll(() => folder?.remove());
