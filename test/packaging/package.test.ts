@@ -14,6 +14,7 @@ const programs = [
   { file: 'ptx.mjs', entry: 'src/ptx/index.ts', prints: 'ptx: correct' },
   { file: 'driver.mjs', entry: 'src/driver/index.ts', prints: 'driver: correct' },
   { file: 'saxpy.mjs', entry: 'src/core/index.ts', prints: 'saxpy: correct' },
+  { file: 'operations.mjs', entry: 'src/index.ts', prints: 'operations: correct' },
 ].filter(({ entry }) => existsSync(join(repository, entry)));
 
 const haveCore = programs.some(({ file }) => file === 'saxpy.mjs');
@@ -22,6 +23,8 @@ const haveCore = programs.some(({ file }) => file === 'saxpy.mjs');
 const examples = [...readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text], i) => ({
   file: `readme-${i + 1}.ts`,
   text: text ?? '',
+  /** What its last console.log says it prints. */
+  prints: /console\.log\(.*\); \/\/ (.*)\s*$/.exec(text ?? '')?.[1] ?? 'nothing is said',
 }));
 
 let app: InstalledApp;
@@ -72,11 +75,11 @@ describe.each(programs)('program $file', ({ file, prints }) => {
   }, 120_000);
 });
 
-test.runIf(haveCore).each(examples)('the example $file runs', async ({ file, text }) => {
+test.runIf(haveCore).each(examples)('the example $file runs', async ({ file, text, prints }) => {
   const { code } = await transform(text, { loader: 'ts', format: 'esm', target: 'node20.19' });
   const program = file.replace('.ts', '.mjs');
   await app.write(program, code);
-  expect(await app.run(program)).toContain(' 21');
+  expect(await app.run(program)).toContain(prints);
 });
 
 const compilers = [
@@ -84,7 +87,7 @@ const compilers = [
   { version: '6', bin: 'typescript-6/bin/tsc' },
   { version: '7', bin: 'typescript-7/bin/tsc' },
 ];
-const entries = programs.map(({ entry }) => entry.replace(/^src\/(.*)\/index\.ts$/, 'async-cuda/$1'));
+const entries = programs.map(({ entry }) => entry.replace(/^src\/(?:(.*)\/)?index\.ts$/, (_, folder?: string) => (folder === undefined ? 'async-cuda' : `async-cuda/${folder}`)));
 const resolutions = [
   { module: 'nodenext', moduleResolution: 'nodenext' },
   { module: 'esnext', moduleResolution: 'bundler' },
