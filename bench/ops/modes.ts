@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Bar, Benchmark, Setup } from '../benchmark.js';
 import type { Caller } from '../processor.js';
-import { openPolicy } from './policy.js';
+import { openDefault } from './policy.js';
 import { Scale, inC } from './scale.js';
 
 const COUNTS = [1, 2, 3, 5, 10, 30, 100, 300, 1000];
@@ -42,7 +42,7 @@ const MODES: readonly Mode[] = [
   {
     name: 'waiting after each one', measurement: 'chain-each', bars: new Map(), caller: () => 'main',
     start(scale, count) {
-      const policy = openPolicy(scale.device);
+      const policy = openDefault(scale.device);
       return {
         async run() {
           let numbers = await scale.first();
@@ -67,14 +67,14 @@ const MODES: readonly Mode[] = [
   {
     name: 'awaited op', measurement: 'chain', bars: new Map([[1, '<= 1.1'], [1000, '<= 1.08']]), caller: ofLength,
     start(scale, count) {
-      const policy = openPolicy(scale.device);
+      const policy = openDefault(scale.device);
       return { run: () => scale.chain(count), close: () => policy.close() };
     },
   },
   {
     name: 'graph replay', measurement: 'chain-graph', bars: new Map([[1000, '<= 1.02']]), caller: () => 'main',
     async start(scale, count) {
-      const policy = openPolicy(scale.device);
+      const policy = openDefault(scale.device);
       const graph = await scale.chain(count).capture();
       const launch = graph.launch();
       return {

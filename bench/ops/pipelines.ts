@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import type { OpGraph } from '../library.js';
-import { openPolicy } from './policy.js';
+import { openDefault } from './policy.js';
 import { Scale } from './scale.js';
 
 /** Of one pipeline. */
@@ -43,7 +43,7 @@ async function waitingFirst(graph: OpGraph<unknown>, pipelines: number): Promise
 }
 
 async function start({ device, count }: Setup, run: Run): Promise<Contender> {
-  const policy = openPolicy(device);
+  const policy = openDefault(device);
   const scale = await Scale.open(device);
   const graph = await scale.chain(OPERATIONS).capture();
   await run(graph, count(WARM_UP));

@@ -1,6 +1,6 @@
 /**
- * The policy that a device has by itself, a round robin, with streams that are closed in the end: while several streams
- * are in use every launch of level 3 records an event, which would be counted against rows that are measured later.
+ * Policies whose streams are closed in the end: while several streams are in use every launch of level 3 records an event,
+ * which would be counted against rows that are measured later.
  */
 import { type Device, type SchedulingPolicy, type Stream, ops } from '../library.js';
 
@@ -9,7 +9,19 @@ export interface OpenedPolicy extends SchedulingPolicy {
   close(): void;
 }
 
-/** Sets it for operations of the device that are given none. */
+/** The default policy, with streams of its own. */
+export function openDefault(device: Device): { close(): void } {
+  const policy = new ops.NextIdle(device);
+  ops.setPolicy(device, policy);
+  return {
+    close() {
+      ops.setPolicy(device, undefined);
+      policy.close();
+    },
+  };
+}
+
+/** A round robin, for operations of the device that are given none. */
 export function openPolicy(device: Device, count = 4): OpenedPolicy {
   const policy = new ops.RoundRobin(device, count);
   const streams = Array.from({ length: count }, () => policy.nextStream());
@@ -19,7 +31,7 @@ export function openPolicy(device: Device, count = 4): OpenedPolicy {
     nextStream: () => policy.nextStream(),
     close() {
       ops.setPolicy(device, undefined);
-      for (const stream of streams) stream.close();
+      policy.close();
     },
   };
 }

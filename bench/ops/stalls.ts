@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers';
 import type { Benchmark } from '../benchmark.js';
 import { collectGarbage } from '../garbage.js';
 import { OPERATIONS, overlapped } from './pipelines.js';
-import { openPolicy } from './policy.js';
+import { openDefault } from './policy.js';
 import { openProducts } from './products.js';
 import { Scale } from './scale.js';
 
@@ -69,7 +69,7 @@ export const operationStalls: Benchmark = {
   // Each load settles by itself.
   warmUp: false,
   async start({ device, count }) {
-    const policy = openPolicy(device);
+    const policy = openDefault(device);
     const scale = await Scale.open(device);
     const pipeline = await scale.chain(OPERATIONS).capture();
     const graph = await scale.chain(CHAIN).capture();
