@@ -27,6 +27,7 @@ export type {
   Transposed, Unsqueezed,
 } from './shape-types.js';
 export { slice } from './slicing.js';
+export { loadNpy, loadSafetensors, saveNpy, saveSafetensors } from './files.js';
 export { launch } from './launch.js';
 export type { LaunchArgument, OpLaunchOptions } from './launch.js';
 export { arange, eye, full, linspace, ones, prepare, rand, randn, tensor, uninitialized, zeros } from './make.js';

@@ -2,8 +2,8 @@
  * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and cost nothing; whatever
  * touches the memory is an operation.
  */
-import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
-import type { DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, CudaError, PinnedBuffer } from '../core/index.js';
+import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
@@ -204,7 +204,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   /** Copies into page-locked memory of as many elements, which a graph does at each launch. cuMemcpyDtoHAsync */
   readTo(target: PinnedBuffer<D>): DeviceOp<this> {
-    return this.queued('readTo(…)', (run) => { this.flat(run, 'readTo').read(run.stream, target); });
+    return this.queued('readTo(…)', (run) => { this.flat('readTo').read(run.stream, target); });
   }
 
   /**
@@ -216,6 +216,26 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return this.queued('write(…)', (run) => {
       this.checkWritable('write');
       return this.intoDense(run, (dense) => { writeDense(run, dense, source); });
+    });
+  }
+
+  /** As {@link read}, the raw words: Uint16Array of f16 and bf16, Uint8Array of f8. Of a contiguous tensor. cuMemcpyDtoHAsync */
+  readBits(): DeviceOp<BitArray<D>> {
+    return new DeviceOp(new Made<BitArray<D>>(this.device, `${this.name}.readBits()`, (run) => {
+      run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
+      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'readBits: a thread that blocks reads with read(). Await the operation.');
+      return new Later(this.flat('readBits').readBits(run.stream).then(), true);
+    }));
+  }
+
+  /** As {@link write}, of raw words. Of a contiguous tensor. cuMemcpyHtoDAsync */
+  writeBits(source: BitArray<D>): DeviceOp<this> {
+    return this.queued('writeBits(…)', (run) => {
+      this.checkWritable('writeBits');
+      run.checkNotRecording('tensor.writeBits()', 'write before the capture, or record write(…)');
+      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'writeBits: a thread that blocks writes with write(). Await the operation.');
+      const pending = this.flat('writeBits').writeBits(run.stream, source);
+      if (pending.gives) run.dependOn(pending.then());
     });
   }
 
@@ -355,7 +375,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     if (claim !== undefined) throw new CudaArgumentError('tensor', `${what}: ${this.toString()} is being written by tiles: ${claim.toString()}. Call its unpartition() first.`);
   }
 
-  private flat(run: Run, what: string): DeviceBuffer<D> {
+  private flat(what: string): DeviceBuffer<D> {
     if (this.isContiguous) return this.dense();
     throw new CudaArgumentError('tensor', `${what}: expected a contiguous tensor, got strides ${showShape(this.strides)}. Make it contiguous() first.`);
   }

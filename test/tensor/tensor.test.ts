@@ -2,7 +2,7 @@
 import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u8 } from 'async-cuda/core';
 import type { DTypeName, Device, HostArray } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
-import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, ones, rand, randn, tensor, zeros } from 'async-cuda/tensor';
+import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, loadNpy, loadSafetensors, ones, rand, randn, saveNpy, saveSafetensors, tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
 import fc from 'fast-check';
 import { inspect } from 'node:util';
@@ -241,6 +241,27 @@ onDevice('Tensors', (host) => {
       expect(await y.slice(3).item()).toBe(first);
     }
     expect(await failure(() => y.read().capture())).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('read') as string });
+  });
+
+  test('go to files and come back, bit for bit', async () => {
+    using x = await tensor(device(), f32, Float32Array.of(1, -0, NaN, Infinity, 1e-45, 6), [2, 3]);
+    using half = await x.transpose().convert(f16);
+    const file = await saveNpy(x.transpose() as AnyTensor);
+    using back = await loadNpy(device(), file);
+    expect([back.shape, [...await back.read() as Float32Array]]).toEqual([[3, 2], [1, Infinity, -0, 1e-45, NaN, 6].map(Math.fround)]);
+    const bytes = await saveSafetensors({ x: x as AnyTensor, half: half as AnyTensor }, { metadata: { made: 'here' } });
+    const tensors = await loadSafetensors(device(), bytes);
+    expect([...tensors.keys()].sort()).toEqual(['half', 'x']);
+    expect(await (tensors.get('half')! as typeof half).readBits()).toEqual(await half.readBits());
+    const [some] = [...await loadSafetensors(device(), bytes, ['x'])];
+    expect(some![0]).toBe('x');
+    expect(() => loadSafetensors(device(), bytes, ['y'])).toThrow('names');
+    expect(() => loadNpy(device(), new Uint8Array(3))).toThrow();
+    for (const each of [...tensors.values(), some![1]]) each.close();
+    const large = await rand(device(), f32, [500_000], { seed: 5 });
+    using again = await saveNpy(large as AnyTensor).andThen((written) => loadNpy(device(), written));
+    expect(await again.read()).toEqual(await large.read());
+    large.close();
   });
 
   test('show what they are', async () => {

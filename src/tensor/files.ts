@@ -1,0 +1,70 @@
+/** Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and writing it is the program's affair. */
+import type { DTypeName, Device } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { all, enqueue } from '../ops/index.js';
+import type { DeviceOp } from '../ops/index.js';
+import { contiguous } from './layout.js';
+import { uninitialized } from './make.js';
+import { readNpy, writeNpy } from './npy.js';
+import type { ReadNpyOptions } from './npy.js';
+import { readSafetensors, writeSafetensors } from './safetensors.js';
+import type { WriteSafetensorsOptions } from './safetensors.js';
+import { packed, wordsOf } from './tensor-data.js';
+import type { TensorData } from './tensor-data.js';
+import type { AnyTensor, Tensor } from './tensor.js';
+
+/** A tensor with the elements of a file's, bit for bit, in row-major order. */
+function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
+  const { dtype, layout } = data;
+  return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
+    const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
+    return (tensor as unknown as Tensor).writeBits(words as never);
+  });
+}
+
+/** The elements of a tensor on the host, bit for bit. */
+function toData<D extends DTypeName>(tensor: Tensor<D>): DeviceOp<TensorData<D>> {
+  return tensor.contiguous().andThen((dense) => dense.readBits().map((words) => {
+    if (dense !== tensor) dense.close();
+    const { buffer, byteOffset, byteLength } = words as unknown as Uint8Array;
+    return { dtype: tensor.dtype, layout: contiguous(tensor.shape), bytes: new Uint8Array(buffer, byteOffset, byteLength) };
+  }));
+}
+
+/**
+ * The tensor of a `.npy` file, read and checked at the call.
+ *
+ * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be named in the options
+ */
+export function loadNpy(device: Device, file: Uint8Array, options?: ReadNpyOptions): DeviceOp<Tensor> {
+  return fromData(device, readNpy(file, options));
+}
+
+/** A tensor as the bytes of a `.npy` file. */
+export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
+  return toData(tensor).map((data) => writeNpy(data));
+}
+
+/**
+ * The tensors of a safetensors file by their names, read and checked at the call; `names` for some of them.
+ *
+ * @throws CudaFormatError for what is no such file, CudaArgumentError for a name that it does not have
+ */
+export function loadSafetensors(device: Device, file: Uint8Array, names?: readonly string[]): DeviceOp<Map<string, Tensor>> {
+  const { tensors } = readSafetensors(file);
+  const wanted = names ?? [...tensors.keys()];
+  const found = wanted.map((name) => {
+    const data = tensors.get(name);
+    if (data === undefined) throw invalid('names', `names of the file: ${[...tensors.keys()].slice(0, 8).join(', ')}`, name);
+    return fromData(device, data);
+  });
+  return all(found).map((made) => new Map(made.map((tensor, index) => [wanted[index]!, tensor])));
+}
+
+/** Tensors by their names as the bytes of a safetensors file. */
+export function saveSafetensors(tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>, options?: WriteSafetensorsOptions): DeviceOp<Uint8Array> {
+  const entries = tensors instanceof Map ? [...(tensors as ReadonlyMap<string, AnyTensor>)] : Object.entries(tensors as Readonly<Record<string, AnyTensor>>);
+  const [first] = entries;
+  if (first === undefined) return enqueue(undefined, () => writeSafetensors({}, options));
+  return all(entries.map(([, tensor]) => toData(tensor))).map((data) => writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options));
+}

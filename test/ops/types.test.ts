@@ -1,0 +1,55 @@
+/** Types of operations: inferred through every combinator, tuples kept as tuples. The type checker is the test. */
+import { f32 } from 'async-cuda/core';
+import type { Device } from 'async-cuda/core';
+import { all, empty, enqueue, parallel, value, withContext, zip } from 'async-cuda/ops';
+import type { DeviceOp, OpGraph, Running } from 'async-cuda/ops';
+import { launch, zeros } from 'async-cuda/tensor';
+import type { Tensor } from 'async-cuda/tensor';
+import { expect, expectTypeOf, test } from 'vitest';
+
+// Never called: nothing here needs a device.
+function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
+  const op = value(1 as number);
+  expectTypeOf(op).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.andThen((x) => value(String(x)))).toEqualTypeOf<DeviceOp<string>>();
+  expectTypeOf(op.map((x) => [x])).toEqualTypeOf<DeviceOp<number[]>>();
+  expectTypeOf(op.tap(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.withContext(({ stream }) => value(stream.priority))).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.label('x').shared()).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.orElse(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
+  expectTypeOf(op.ensure(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(zip(op, 'a' as string, zip(op))).toEqualTypeOf<DeviceOp<[number, string, [number]]>>();
+  expectTypeOf(parallel(op, value(true as boolean))).toEqualTypeOf<DeviceOp<[number, boolean]>>();
+  expectTypeOf(all([op, op])).toEqualTypeOf<DeviceOp<number[]>>();
+  expectTypeOf(zip(op, value('x' as string)).unzip()).toEqualTypeOf<[DeviceOp<number>, DeviceOp<string>]>();
+  expectTypeOf(zip(op, value('x' as string)).first()).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(zip(op, value('x' as string)).last()).toEqualTypeOf<DeviceOp<string>>();
+  expectTypeOf(empty()).toEqualTypeOf<DeviceOp<void>>();
+  expectTypeOf(withContext(() => op)).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(enqueue(device, ({ stream }) => device.alloc(f32, 1).read(stream))).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(op.sync()).toEqualTypeOf<number>();
+  expectTypeOf(op.runOn(device.stream)).toEqualTypeOf<Running<number>>();
+  expectTypeOf(op.capture()).toEqualTypeOf<Promise<OpGraph<number>>>();
+  expectTypeOf<Awaited<typeof op>>().toEqualTypeOf<number>();
+
+  const made = zeros(device, f32, [2, 3]);
+  expectTypeOf(made).toEqualTypeOf<DeviceOp<Tensor<'f32', [2, 3]>>>();
+  expectTypeOf(made.map((x) => x.transpose().shape)).toEqualTypeOf<DeviceOp<readonly [3, 2]>>();
+  expectTypeOf(made.use((x) => x.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(launch(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<DeviceOp<[Tensor<'f32', [2, 3]>, 5]>>();
+
+  // @ts-expect-error: no operation
+  op.andThen(() => 1);
+  // @ts-expect-error: nobody waits for a promise
+  op.andThen(async () => value(1));
+  // @ts-expect-error: an operation in the place of a value
+  op.map(() => value(1));
+  // @ts-expect-error: what is not closed
+  op.use(() => value(1));
+  // @ts-expect-error: 6 elements are not 4
+  made.map((x) => x.reshape([4]));
+}
+
+test('types of operations', () => {
+  expect(declared).toBeTypeOf('function');
+});
