@@ -10,7 +10,7 @@ const SUMMARY = fileURLToPath(new URL('../bench/results/summary.json', import.me
 const BEGIN = '<!-- numbers:begin, from bench/results -->\n';
 const END = '<!-- numbers:end -->';
 
-/** The peer that a benchmark's own bar is about; the others are told below the table. */
+/** The peer that a benchmark's own bar is about, else the first that it has; the others are told below the table. */
 const FIRST_PEERS = ['C', 'itself without', null];
 const OTHERS = { name: '20,000 launches, each until done', what: 'The same 20,000 launches' };
 
@@ -36,8 +36,7 @@ export function numbers(summary) {
   for (const { area, name } of barred) {
     if (shown.some((row) => row.area === area && row.name === name)) continue;
     const rows = barred.filter((row) => row.area === area && row.name === name);
-    const first = FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined);
-    if (first !== undefined) shown.push(first);
+    shown.push(FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined) ?? rows[0]);
   }
   shown.sort((a, b) => Number(a.area === 'cpu-device') - Number(b.area === 'cpu-device'));
   const gpus = [...new Map(summary.filter(({ area }) => area === 'runtime').map((row) => [row.date.slice(0, 10), row])).values()];

@@ -111,7 +111,11 @@ export class Using<T extends Disposable, U, R = unknown> extends Link<T, U> {
 
   next(value: T, run: Run): Submitted<U> {
     const { callback } = this;
-    const close = (): void => { value[Symbol.dispose](); };
+    // A graph needs it at every launch, and closes it in the end.
+    const close = (): void => {
+      if (run.recording) run.owned.push(value);
+      else value[Symbol.dispose]();
+    };
     let result: Submitted<U>;
     try {
       result = this.nodeOf(callback(value)).submit(run);

@@ -4,6 +4,7 @@ import { allKnown } from './collect.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
+import { NextIdle } from './scheduling.js';
 
 /** Times that a policy is asked for a stream that no other branch has. */
 const TRIES = 8;
@@ -58,7 +59,7 @@ export class Parallel implements Node<unknown[]> {
 function another(run: Run, taken: Set<Stream>): Stream {
   let stream = run.stream;
   for (let i = 0; i < TRIES; i++) {
-    stream = run.policy.nextStream();
+    stream = run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
     if (stream.device !== run.device) continue;
     if (!taken.has(stream)) break;
   }

@@ -100,7 +100,11 @@ export class NextIdle implements SchedulingPolicy, Disposable {
 
   nextStream(): Stream {
     const { last } = this;
-    if (last?.isClosed === false && last.outstanding === 0) return last;
+    return last?.isClosed === false && last.outstanding === 0 ? last : this.otherStream();
+  }
+
+  /** The next stream in any case: for branches, which are to be beside one another. @internal */
+  otherStream(): Stream {
     return (this.last = this.turns.nextStream());
   }
 

@@ -536,6 +536,16 @@ onDevice('Graphs of operations', (host) => {
     expect(await failure(() => graph.launch())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
+  test('31: what is used and closed on the way is kept for the launches', async () => {
+    const graph = await work.make(5).use((buffer) => work.add(buffer).andThen((x) => work.make(0).map((y) => [x, y] as const))).capture();
+    for (let i = 0; i < 3; i++) {
+      const [x] = await graph.launch();
+      expect(await work.read(x)).toBe(6);
+    }
+    await graph.close();
+    expect(graph.output.map((buffer) => buffer.isClosed)).toEqual([true, true]);
+  });
+
   test('31: reparam takes over the parameters of another operation of the same shape', async () => {
     using x = host.device.alloc(i32, LENGTH);
     using y = host.device.alloc(i32, LENGTH);
@@ -619,6 +629,11 @@ onDevice('Parallel branches', (host) => {
     const streams = work.taken().filter((entry) => entry.startsWith('add')).map((entry) => entry.split(' on ')[1]);
     expect(streams[0]).not.toBe(streams[1]);
     other.close();
+  });
+
+  test('by default, too', async () => {
+    const at = enqueue(host.device, ({ stream }) => { stream.record().close(); return stream; });
+    for (let i = 0; i < 3; i++) expect(new Set(await parallel(at, at, at)).size).toBe(3);
   });
 
   test('give their values in order, values of the host too', async () => {
