@@ -291,7 +291,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     this.runs++;
     used(this.node);
     const run = new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
-    return new Running(run, run.resume(() => this.node.submit(run)));
+    return new Running(run, run.submit(this.node));
   }
 
   toString(): string {

@@ -9,7 +9,7 @@ import { CudaError } from '../core/index.js';
 import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
 import { Operation } from '../core/operation.js';
 import { Later } from './node.js';
-import type { Submitted } from './node.js';
+import type { Node, Submitted } from './node.js';
 import type { SchedulingPolicy } from './scheduling.js';
 
 /**
@@ -116,18 +116,38 @@ export class Run implements OpContext {
     return Promise.all(this.others ?? []).then(ignore);
   }
 
+  /** Queues what the operation consists of. */
+  submit<T>(node: Node<T>): Submitted<T> {
+    this.enter();
+    try {
+      return node.submit(this);
+    } finally {
+      this.leave();
+    }
+  }
+
   /** Queues something, as a part of this run. */
   resume<T>(queue: () => T): T {
+    this.enter();
+    try {
+      return queue();
+    } finally {
+      this.leave();
+    }
+  }
+
+  private enter(): void {
     checkNotNested('An operation was run');
     // What is recorded belongs to the capture.
     if (!this.recording && this.operation === undefined) this.renew();
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- it says who is queueing
     current = this;
-    try {
-      return this.operation === undefined ? queue() : this.operation.hold(queue);
-    } finally {
-      current = undefined;
-    }
+    this.operation?.take();
+  }
+
+  private leave(): void {
+    this.operation?.letGo();
+    current = undefined;
   }
 
   /** What the work so far is part of ends here: what `queue` queues fails or succeeds by itself. */
@@ -148,7 +168,7 @@ export class Run implements OpContext {
 
   /** Names what is being queued, for errors. */
   label(label: string): void {
-    this.operation?.label(label);
+    this.operation?.name(label);
   }
 
   /** The value is there for other runs when this promise resolves; this one fails where it rejects. */

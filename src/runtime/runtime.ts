@@ -118,7 +118,10 @@ export class Runtime {
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
   private replyId = 0;
   private root = 0;
-  /** The operation that whatever is queued belongs to. */
+  /**
+   * The operation that whatever is queued belongs to, if that is one of several parts: the first failure of one of them ends it,
+   * and what is left of it is not carried out.
+   */
   held: HeldOperation | undefined;
   private lostError: CudaError | undefined;
   /** Whether the workers were ended, and whether some of what they began goes on. */
@@ -265,19 +268,10 @@ export class Runtime {
     return this.root;
   }
 
-  /** A new operation of several parts, for {@link hold}. */
-  newOperation(): HeldOperation {
-    // Not a part of the one that is held.
+  /** A number for a new operation that is no part of the one that is held, which ends being held. */
+  newRoot(): number {
     this.held = undefined;
-    return new HeldOperation(this.nextRoot());
-  }
-
-  /**
-   * What is queued from here on belongs to `operation`, up to the next call, with undefined. The first failure of one of its
-   * parts ends it: what is left of it is not carried out.
-   */
-  hold(operation: HeldOperation | undefined): void {
-    this.held = operation;
+    return this.nextRoot();
   }
 
   /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
