@@ -265,7 +265,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** A run and its end. */
   private started(): Promise<T> {
     try {
-      return this.begin(undefined, 'queue').end();
+      return this.begin(undefined, 'queue').wait();
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject(error);

@@ -1,4 +1,6 @@
 /** A run whose work has been queued. */
+import { setImmediate } from 'node:timers';
+
 import { CudaError } from '../core/index.js';
 import type { Pending, WaitOptions } from '../core/index.js';
 import { Later } from './node.js';
@@ -10,13 +12,21 @@ export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;
   private readonly outcome: Submitted<T>;
   private promise: Promise<T> | undefined;
+  /** Whether somebody awaits it. */
+  private claimed = false;
 
   /** @internal */
   constructor(run: Run, outcome: Submitted<T>) {
     this.run = run;
     this.outcome = outcome;
-    // What arrives later is waited for by something already, and its failure is somebody's only if this is awaited.
-    if (outcome instanceof Later) this.end().catch(ignore);
+    // What arrives later is waited for by something already: its failure is the device's where nobody awaits this.
+    if (outcome instanceof Later) this.end().catch((error: unknown) => { this.tellUnclaimed(error); });
+  }
+
+  private tellUnclaimed(error: unknown): void {
+    setImmediate(() => setImmediate(() => {
+      if (!this.claimed) this.run.device.unclaimed(error);
+    }));
   }
 
   /**
@@ -35,20 +45,21 @@ export class Running<T> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.end().then(onFulfilled, onRejected);
+    return this.wait().then(onFulfilled, onRejected);
   }
 
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
-    return this.end().catch(onRejected);
+    return this.wait().catch(onRejected);
   }
 
   finally(onFinally?: (() => void) | null): Promise<T> {
-    return this.end().finally(onFinally);
+    return this.wait().finally(onFinally);
   }
 
   /** As awaiting, with options. Where the signal aborts, the wait ends and the work goes on. */
   wait(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
+    this.claimed = true;
     if (signal === undefined) return this.end();
     return abortable(this.run, this.outcome, options);
   }
@@ -61,6 +72,7 @@ export class Running<T> implements PromiseLike<T> {
 
   /** {@link then}, where nobody else will ask. @internal */
   once<A, B>(onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+    this.claimed = true;
     return this.run.whenEnded(this.outcome, onFulfilled, onRejected);
   }
 
@@ -81,8 +93,4 @@ function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions): Pr
     signal.addEventListener('abort', abort, { once: true });
     run.ended(outcome).then(resolve, reject).finally(() => { signal.removeEventListener('abort', abort); });
   });
-}
-
-function ignore(): void {
-  // Told to whoever awaits it.
 }

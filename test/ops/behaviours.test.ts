@@ -224,6 +224,14 @@ onDevice('Errors', (host) => {
     expect(await failure(() => Device.open(onCpu ? 'cpu:-1' : 'cuda:99'))).toHaveProperty('code');
   });
 
+  test('a failure that nobody awaits is told to the device, of values of the host too', async () => {
+    work.failing().use((buffer) => enqueue(host.device, ({ stream }) => buffer.slice(0, 4).read(stream))).runOn(host.stream);
+    work.failing().use(() => value(1)).runOn(host.stream);
+    await host.device.synchronize();
+    for (let i = 0; i < 50 && host.errors.length < 2; i++) await new Promise((resolve) => setTimeout(resolve, 4));
+    expect(host.errors.splice(0).map(({ code }) => code)).toEqual(['ERR_CUDA_OUT_OF_MEMORY', 'ERR_CUDA_OUT_OF_MEMORY']);
+  });
+
   test('orElse takes the place of what failed on the device, on the same stream', async () => {
     const stream = host.device.createStream();
     const seen: unknown[] = [];
