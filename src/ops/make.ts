@@ -44,7 +44,7 @@ export function enqueue<T>(device: AnyDevice | undefined, queue: (context: OpCon
 }
 
 /** What a Pending will give, as a node's value. */
-export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
+function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
   if (!(given instanceof Pending)) return given;
   if (!given.gives) return undefined as T;
   run.checkNotRecording('a value of the host', 'read it after graph.launch()');
