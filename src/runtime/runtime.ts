@@ -30,7 +30,7 @@ import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
 import type { PeerStart } from './peers.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
-import { HeldOperation } from './held-operation.js';
+import type { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';

@@ -18,7 +18,7 @@ function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
   const { dtype, layout } = data;
   return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
     const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
-    return (tensor as unknown as Tensor).writeBits(words as never);
+    return (tensor as unknown as Tensor).writeBits(words);
   });
 }
 
