@@ -26,7 +26,7 @@ import { Running } from './running.js';
 import { Scheduled } from './scheduled.js';
 import { checkPolicy, getDefaultDevice, policyOf, setDefaultDevice, SingleStream } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
-import { Part, Shared } from './shared.js';
+import { Part, Shared } from './run-once.js';
 
 /** What an operation gives, where a value or an operation may stand. */
 export type Given<T> = T extends DeviceOp<infer V> ? V : T;

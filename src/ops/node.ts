@@ -30,6 +30,11 @@ export interface Node<T> {
   describe(depth: number): string;
 }
 
+/** `value` where `done` is over, or once it is. */
+export function after<T>(done: unknown, value: T): Submitted<T> {
+  return done instanceof Later ? new Later(done.promise.then(() => value), done.queued) : value;
+}
+
 /** `next` with the value, now or once it is there. `quiet`: it queues nothing. */
 export function whenKnown<T, U>(run: Run, value: Submitted<T>, next: (value: T) => Submitted<U>, quiet = false): Submitted<U> {
   if (!(value instanceof Later)) return next(value);

@@ -66,4 +66,3 @@ function another(run: Run, taken: Set<Stream>): Stream {
   taken.add(stream);
   return stream;
 }
-

@@ -58,7 +58,7 @@ export class Run implements OpContext {
   // Most runs need none of these, and a run is made for each operation that is awaited.
   private ownedMade: Disposable[] | undefined;
   private rememberedMade: Map<object, unknown> | undefined;
-  /** Other runs that this one builds on. */
+  /** What else has to be over: other runs that this one builds on. */
   private others: Promise<void>[] | undefined;
   private besides: Stream | undefined;
   private operation: Operation | undefined;
@@ -103,12 +103,6 @@ export class Run implements OpContext {
       this.owned.push(this.besides);
     }
     return this.besides;
-  }
-
-  /** What has to be over before the graph is launched. */
-  aside(done: Promise<void>): void {
-    done.catch(ignore);
-    (this.others ??= []).push(done);
   }
 
   /** Resolves when what was queued beside what is recorded is over. */
@@ -171,7 +165,7 @@ export class Run implements OpContext {
     this.operation?.name(label);
   }
 
-  /** The value is there for other runs when this promise resolves; this one fails where it rejects. */
+  /** What this run builds on, or what was queued beside it where it is recorded: it fails where the promise rejects. */
   dependOn(other: Promise<void>): void {
     other.catch(ignore);
     (this.others ??= []).push(other);

@@ -2,8 +2,7 @@
  * The kernels of tensors, loaded when they are first needed on a device. An operation that needs one which is not there yet
  * goes on when it is; a thread that blocks cannot wait for that, and a capture begins anew.
  */
-import { CudaError, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
-import { DTYPES } from '../core/index.js';
+import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
 import type { DTypeName, Device, Kernel, ParamDeclaration } from '../core/index.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
@@ -80,7 +79,7 @@ export function withKernels<T>(run: Run, recipe: Recipe, queue: (kernels: Kernel
   if (run.mode === 'record') throw new NotLoaded(done);
   if (run.mode === 'block') {
     done.catch(() => undefined);
-    throw new CudaError('ERR_CUDA_NOT_FOUND', `the kernels of '${recipe.key}' are not loaded yet, and a thread that blocks cannot load them: await the operation once, or call prepare() before.`);
+    throw new CudaError('ERR_CUDA_NOT_FOUND', `the kernels of '${recipe.key}' are not loaded yet, and a thread that blocks cannot load them: await such an operation once before.`);
   }
   return new Later(done.then((loaded) => run.settled(run.resume(() => queue(loaded)))), false);
 }

@@ -5,7 +5,7 @@ import { HOST_ARRAYS } from '../core/dtype.js';
 import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
-import { Later } from '../ops/node.js';
+import { after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { contiguous } from './layout.js';
@@ -37,8 +37,7 @@ function made<D extends DTypeName, S extends Shape>(
   return new DeviceOp(new Made<Tensor<D, Dims<S>>>(device, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
     const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
     const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
-    const filled = fill(run, tensor);
-    return filled instanceof Later ? new Later(filled.promise.then(() => tensor), filled.queued) : tensor;
+    return after(fill(run, tensor), tensor);
   }));
 }
 

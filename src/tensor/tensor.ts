@@ -8,7 +8,7 @@ import { checkDType, invalid } from '../core/arguments.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import type { OrOp } from '../ops/device-op.js';
-import { Later } from '../ops/node.js';
+import { Later, after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import * as axes from './axes.js';
@@ -260,8 +260,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     const inputs = new Collected([nodeOf(source)], 'copyFrom') as never;
     return new DeviceOp(new Applied<this>(inputs, this.device, `${this.name}.copyFrom(…)`, (run, [from]) => {
       this.checkWritable('copyFrom');
-      const copied = copyElements(run, checkedSource(from), this);
-      return copied instanceof Later ? new Later(copied.promise.then(() => this), copied.queued) : this;
+      return after(copyElements(run, checkedSource(from), this), this);
     }));
   }
 
@@ -381,18 +380,14 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   private queued(name: string, queue: (run: Run) => unknown): DeviceOp<this> {
-    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => {
-      const done = queue(run);
-      return done instanceof Later ? new Later(done.promise.then(() => this), done.queued) : this;
-    }));
+    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => after(queue(run), this)));
   }
 
   private made<E extends DTypeName>(name: string, dtype: DType<E>): DeviceOp<Tensor<E, S>> {
     return new DeviceOp(new Made<Tensor<E, S>>(this.device, `${this.name}.${name}`, (run) => {
       this.checkAlive();
       const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
-      const done = copyElements(run, this, target);
-      return done instanceof Later ? new Later(done.promise.then(() => target), done.queued) : target;
+      return after(copyElements(run, this, target), target);
     }));
   }
 
@@ -447,7 +442,7 @@ export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D
   } else {
     const copy = run.alloc(buffer.dtype, buffer.length);
     const stream = run.beside();
-    run.aside(stream.besideCapture(() => copy.write(stream, source).then()));
+    run.dependOn(stream.besideCapture(() => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);
   }
 }
