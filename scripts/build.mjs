@@ -45,8 +45,8 @@ const everyBuild = {
   bundle: true,
   platform: 'node',
   target: 'node20.19',
-  // The one native dependency; found at run time, and only where a real GPU is opened.
-  external: ['koffi'],
+  // Dependencies stay what npm installs. koffi, the one native one, is loaded only where a real GPU is opened.
+  external: ['koffi', 'acorn', '@jridgewell/gen-mapping'],
   // Where every character is ASCII the engine keeps the source as bytes, half as large, and reads it sooner.
   charset: 'ascii',
   logLevel: 'warning',

@@ -53,11 +53,11 @@ export class InstalledApp {
     try {
       await runProgram('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`], folder);
     } catch {
-      // No registry and no cache: the same layout by hand, with the koffi that this repository has.
+      // No registry and no cache: the same layout by hand, with the packages that this repository has.
       const modules = join(folder, 'node_modules');
       await mkdir(join(modules, 'async-cuda'), { recursive: true });
       await runProgram('tar', ['-xzf', filename, '-C', join(modules, 'async-cuda'), '--strip-components=1'], folder);
-      for (const name of ['koffi', '@koromix']) await cp(join(repository, 'node_modules', name), join(modules, name), { recursive: true });
+      for (const name of ['koffi', '@koromix', 'acorn', '@jridgewell']) await cp(join(repository, 'node_modules', name), join(modules, name), { recursive: true });
     }
     await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
     await symlink(join(repository, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node'));

@@ -81,8 +81,8 @@ test('a test obeys the table too', () => {
   expect(complaints).toHaveLength(1);
 });
 
-test('a pure compiler imports no builtin and no package', () => {
-  const complaints = check({ 'src/ptx/a.ts': `import 'node:fs';\nimport 'koffi';`, 'src/kernel/a.ts': `import 'path';` });
+test('a pure compiler imports no builtin, and no package but those of its row', () => {
+  const complaints = check({ 'src/ptx/a.ts': `import 'node:fs';\nimport 'koffi';`, 'src/kernel/a.ts': `import 'path';\nimport 'acorn';` });
   expect(complaints.map((c) => c.split(': ')[0])).toEqual(['src/kernel/a.ts:1', 'src/ptx/a.ts:1', 'src/ptx/a.ts:2']);
 });
 

@@ -1,0 +1,224 @@
+/**
+ * The second parameter of a kernel's body, as the type checker sees it. Nothing here exists at run time: reading a body
+ * finds these by their property names. Every integer dtype is `number` to the type checker; the compiler knows which.
+ */
+
+/** Three indices or lengths. */
+export interface Dim3 {
+  readonly x: number;
+  readonly y: number;
+  readonly z: number;
+}
+
+/** dtypes of shared and local arrays, as names of methods. */
+export type ArrayMethods = Readonly<Record<'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64', ArrayMethod>> & { readonly bool: BoolArrayMethod };
+
+/** Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed `[row][column]`. */
+export interface ArrayMethod {
+  (length: number): KernelArray<number>;
+  (rows: number, columns: number): KernelArray<KernelArray<number>>;
+  (planes: number, rows: number, columns: number): KernelArray<KernelArray<KernelArray<number>>>;
+}
+
+export type BoolArrayMethod = (length: number) => KernelArray<boolean>;
+
+/** Elements of an array in a kernel. */
+export interface KernelArray<T> {
+  readonly length: number;
+  [index: number]: T;
+}
+
+/** What atomics change: a tensor, a row of one, a shared array. */
+export interface AtomicTarget {
+  readonly length: number;
+  [index: number]: number;
+}
+
+/** Threads of a warp that run together. All 32 lanes take part unless `mask` names fewer; a lane that has left the kernel must not be named. */
+export interface Warp {
+  /** The value of lane `lane`. shfl.sync.idx */
+  shuffle(value: number, lane: number, mask?: number): number;
+  /** The value of the lane `delta` above; the own one where there is none. shfl.sync.down */
+  shuffleDown(value: number, delta: number, mask?: number): number;
+  /** The value of the lane `delta` below; the own one where there is none. shfl.sync.up */
+  shuffleUp(value: number, delta: number, mask?: number): number;
+  /** The value of the lane whose number differs in the bits of `bits`. shfl.sync.bfly */
+  shuffleXor(value: number, bits: number, mask?: number): number;
+  /** Sum over all 32 lanes, the same in each: a butterfly of shuffles, in this order: 16, 8, 4, 2, 1. */
+  sum(value: number): number;
+  /** Largest of all 32 lanes; NaN wins. */
+  max(value: number): number;
+  /** Smallest of all 32 lanes; NaN wins. */
+  min(value: number): number;
+  /** Whether any lane's predicate is true. vote.sync.any */
+  any(predicate: boolean, mask?: number): boolean;
+  /** Whether every lane's predicate is true. vote.sync.all */
+  all(predicate: boolean, mask?: number): boolean;
+  /** Bit n: the predicate of lane n; u32. vote.sync.ballot */
+  ballot(predicate: boolean, mask?: number): number;
+  /** Lanes whose value equals this one's, as bits; u32. match.any.sync */
+  match(value: number, mask?: number): number;
+  /** Lanes that are here together; u32. activemask */
+  activeMask(): number;
+  /** Waits for the lanes of the mask, and makes their writes seen. bar.warp.sync */
+  sync(mask?: number): void;
+}
+
+/** Threads of a block. Every thread of it must come to each of these. */
+export interface Block {
+  /** Waits for all threads of the block, and makes their writes seen. bar.sync 0 */
+  sync(): void;
+  /** A barrier that gives the number of threads whose predicate is true. bar.red.popc */
+  count(predicate: boolean): number;
+  /** A barrier that tells whether any predicate is true. bar.red.or */
+  any(predicate: boolean): boolean;
+  /** A barrier that tells whether all predicates are true. bar.red.and */
+  all(predicate: boolean): boolean;
+  /** Sum over the block, the same in every thread: warps by butterfly, then their sums in order through shared memory. */
+  sum(value: number): number;
+  /** Largest of the block; NaN wins. */
+  max(value: number): number;
+  /** Smallest of the block; NaN wins. */
+  min(value: number): number;
+}
+
+/** The grid, where the kernel was launched as a cooperative one: by itself, where a body uses it. */
+export interface Grid {
+  /** Waits for all threads of the grid. */
+  sync(): void;
+}
+
+/** Makes the thread's own writes seen before those that follow. */
+export interface Fences {
+  /** membar.cta */
+  block(): void;
+  /** membar.gl */
+  device(): void;
+  /** membar.sys */
+  system(): void;
+}
+
+/** Single instructions of the device: fast, and differing in the last bits between devices. f32 only. Bounds as the PTX ISA states them. */
+export interface Fast {
+  /** div.approx.f32: within 2 units in the last place. */
+  div(a: number, b: number): number;
+  /** rcp.approx.ftz.f32: within 1 unit in the last place. */
+  rcp(value: number): number;
+  /** sqrt.approx.f32 */
+  sqrt(value: number): number;
+  /** rsqrt.approx.f32 */
+  rsqrt(value: number): number;
+  /** 2 to the power of the value. ex2.approx.f32 */
+  exp2(value: number): number;
+  /** e to the power of the value: ex2.approx of its product with log2(e). */
+  exp(value: number): number;
+  /** lg2.approx.f32 */
+  log2(value: number): number;
+  /** lg2.approx times ln(2). */
+  log(value: number): number;
+  /** sin.approx.f32; absolute error grows beyond [-pi, pi]. */
+  sin(value: number): number;
+  /** cos.approx.f32 */
+  cos(value: number): number;
+  /** tanh.approx.f32; compute capability 7.5 */
+  tanh(value: number): number;
+}
+
+/** What every kernel's body finds in its second parameter. */
+export interface Gpu {
+  /** Index of the thread in its block. */
+  readonly threadIdx: Dim3;
+  /** Index of the block in the grid. */
+  readonly blockIdx: Dim3;
+  /** Threads of a block. */
+  readonly blockDim: Dim3;
+  /** Blocks of the grid. */
+  readonly gridDim: Dim3;
+  /** blockIdx · blockDim + threadIdx. */
+  readonly globalId: Dim3;
+  /** gridDim · blockDim. */
+  readonly globalSize: Dim3;
+  /** Lane of the thread in its warp, 0 to 31. */
+  readonly lane: number;
+  /** Number of the warp in its block. */
+  readonly warpIdx: number;
+  /** 32. */
+  readonly warpSize: number;
+
+  /** Shared by the block; `gpu.shared.f32(16, 16)`. Not initialised. */
+  readonly shared: ArrayMethods;
+  /** The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`. */
+  readonly dynamicShared: Readonly<Record<keyof ArrayMethods, () => KernelArray<number>>>;
+  /** Of the thread; `gpu.local.f32(4)`. Zeros. */
+  readonly local: ArrayMethods;
+
+  readonly warp: Warp;
+  readonly block: Block;
+  readonly grid: Grid;
+  readonly fence: Fences;
+  readonly fast: Fast;
+
+  /** Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap; to f16, bf16 and narrower integers: what would be read after writing there. */
+  i8(value: number | boolean): number;
+  u8(value: number | boolean): number;
+  i16(value: number | boolean): number;
+  u16(value: number | boolean): number;
+  i32(value: number | boolean): number;
+  u32(value: number | boolean): number;
+  i64(value: number | boolean): number;
+  u64(value: number | boolean): number;
+  f16(value: number | boolean): number;
+  bf16(value: number | boolean): number;
+  f32(value: number | boolean): number;
+  f64(value: number | boolean): number;
+  /** The bits of an f32 as u32, of an f64 as u64. */
+  bits(value: number): number;
+  /** The f32 of a u32's (i32's) bits, the f64 of a u64's (i64's). */
+  fromBits(value: number): number;
+
+  /** a · b + c, rounded once. */
+  fma(a: number, b: number, c: number): number;
+  /** 1 / sqrt(value), each rounded: the same bits everywhere. `fast.rsqrt` is one instruction. */
+  rsqrt(value: number): number;
+  /** The error function. */
+  erf(value: number): number;
+  /** Upper half of the product of two integers of one type. */
+  mulhi(a: number, b: number): number;
+  /** Number of bits that are set. */
+  popcount(value: number): number;
+  /** Zero bits above the highest that is set. */
+  clz(value: number): number;
+  /** The bits in reverse order. */
+  reverseBits(value: number): number;
+  /** The magnitude of the first with the sign of the second. */
+  copysign(magnitude: number, sign: number): number;
+  /** `value` between the bounds. */
+  clamp(value: number, lowest: number, highest: number): number;
+
+  /** Adds, and gives what was there. Relaxed order, device scope. atom.add */
+  atomicAdd(target: AtomicTarget, index: number, value: number): number;
+  /** atom.min; integers. */
+  atomicMin(target: AtomicTarget, index: number, value: number): number;
+  /** atom.max; integers. */
+  atomicMax(target: AtomicTarget, index: number, value: number): number;
+  atomicAnd(target: AtomicTarget, index: number, value: number): number;
+  atomicOr(target: AtomicTarget, index: number, value: number): number;
+  atomicXor(target: AtomicTarget, index: number, value: number): number;
+  /** Writes, and gives what was there. */
+  atomicExchange(target: AtomicTarget, index: number, value: number): number;
+  /** Writes `value` where the element equals `expected`; gives what was there. atom.cas */
+  atomicCompareExchange(target: AtomicTarget, index: number, expected: number, value: number): number;
+  /** Reads what other threads may be writing, not what was read before. ld.volatile */
+  volatileLoad(target: AtomicTarget, index: number): number;
+  /** st.volatile */
+  volatileStore(target: AtomicTarget, index: number, value: number): void;
+
+  /** Puts `turns` turns of the loop that follows in a row. A hint. */
+  unroll(turns?: number): void;
+  /** Cycles of the multiprocessor's clock; i64. */
+  clock(): number;
+  /** Nanoseconds of the device's timer; u64. */
+  globalTimer(): number;
+  /** Ends the grid with a failure. */
+  trap(): never;
+}

@@ -1,0 +1,27 @@
+/** An error in a kernel's source: where, what, and what to write instead. */
+import type { Span } from './tree.js';
+
+/**
+ * Thrown by everything that reads kernels. Offsets are in the function's own text; whoever knows the file turns them
+ * into its lines.
+ */
+export class KernelSourceError extends Error {
+  override readonly name = 'KernelSourceError';
+
+  /** What is wrong, in one sentence without a full stop. */
+  readonly what: string;
+  /** What to write instead, as a sentence. */
+  readonly fix: string;
+  /** Where; undefined where it concerns the whole. */
+  readonly span: Span | undefined;
+  /** The text that `span` is in. */
+  readonly text: string;
+
+  constructor(what: string, fix: string, span: Span | undefined, text: string) {
+    super(`${what}. ${fix}`);
+    this.what = what;
+    this.fix = fix;
+    this.span = span;
+    this.text = text;
+  }
+}
