@@ -2,7 +2,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts']),
+  globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts', 'src/launch/compiler-digest.ts']),
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],

@@ -2,7 +2,8 @@
  * Builds the package's JavaScript: `node scripts/build.mjs [--clean] [--scripts-only]`.
  *
  * First each script that a Worker runs is bundled into one self-contained CommonJS text and written as a TypeScript
- * module that exports it (Workers start from text: a `new URL('./worker.js', import.meta.url)` breaks in bundlers).
+ * module that exports it (Workers start from text: a `new URL('./worker.js', import.meta.url)` breaks in bundlers), and
+ * the digest of the compiler's sources.
  * Then the package's entries are bundled as ESM with shared chunks. `tsc -p tsconfig.build.json` writes the types.
  *
  * `--clean` empties dist first, types included; `--scripts-only` stops after the Workers' texts.
@@ -27,11 +28,17 @@ const workerScripts = [
   { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
 ];
 
+/**
+ * Sources of the compiler from TypeScript to PTX, and the module that exports their SHA-256: what it made and was kept on
+ * disk counts no more once they have changed.
+ */
+const compilerDigest = { folder: 'src/kernel', output: 'src/launch/compiler-digest.ts' };
+
 /** Entries of the package: `dist/<name>.js` from `entry`. */
 const entries = [
   { name: 'index', entry: 'src/index.ts' },
   { name: 'tensor', entry: 'src/tensor/index.ts' },
-  { name: 'ops', entry: 'src/ops/index.ts' },
+  { name: 'launch', entry: 'src/launch/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },
@@ -100,6 +107,24 @@ export async function buildWorkerScripts() {
   }
 }
 
+async function writeCompilerDigest() {
+  const { folder, output } = compilerDigest;
+  const names = (await readdir(join(root, folder), { recursive: true })).map((name) => name.replaceAll('\\', '/'));
+  const sources = names.filter((name) => name.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(name)).sort();
+  const hash = createHash('sha256');
+  for (const name of sources) hash.update(`${name}\0`).update(await readFile(join(root, folder, name))).update('\0');
+  await replaceFile(
+    join(root, output),
+    `// Written by scripts/build.mjs from ${folder}.\n\n/** SHA-256 of the compiler's sources. */\nexport const compilerDigest = '${hash.digest('hex')}';\n`,
+  );
+}
+
+/** All sources that are generated from others. */
+export async function buildGenerated() {
+  await writeCompilerDigest();
+  await buildWorkerScripts();
+}
+
 export async function removeWorkerScripts() {
   for (const { output } of workerScripts) await rm(join(root, output), { force: true });
 }
@@ -146,6 +171,6 @@ async function buildEntries() {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const options = new Set(process.argv.slice(2));
   if (options.has('--clean')) await rm(dist, { recursive: true, force: true });
-  await buildWorkerScripts();
+  await buildGenerated();
   if (!options.has('--scripts-only')) await buildEntries();
 }

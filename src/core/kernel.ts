@@ -150,6 +150,8 @@ export class Kernel {
   private wideShape: LaunchShape = NO_SHAPE;
   /** Those of lines of blocks, until the kernel has a launch of its own. */
   private launches = 0;
+  /** Whether arguments that overlap are refused here. Who knows the strides of what is passed does it himself. @internal */
+  checksOverlap = true;
 
   /** @internal */
   constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
@@ -441,6 +443,7 @@ export class Kernel {
 
   private checkOverlap(args: readonly KernelArgument[]): void {
     const { pointers, memories } = this;
+    if (!this.checksOverlap) return;
     for (let i = 0; i < pointers.length; i++) {
       const param = pointers[i]!;
       if (!param.declared || (param.access & ACCESS_WRITE) === 0 || memories[i] === undefined) continue;

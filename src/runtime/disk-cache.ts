@@ -1,13 +1,15 @@
 /**
  * What takes long to make, kept on disk: machine code that the driver's JIT made of PTX, one file for each program,
- * options, GPU and driver; and V8's code of our own threads' script, one for each V8.
+ * options, GPU and driver; the PTX that was made of kernels in TypeScript, and how they were tuned; and V8's code of our own
+ * threads' script, one for each V8.
  *
  * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
- * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws. It
- * waits for the disk, so it is not for the JavaScript thread.
+ * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
+ * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read` and `write`.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { cacheFolder } from './cache-folder.js';
@@ -24,8 +26,16 @@ const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
 
-const ENTRY = /^[0-9a-f]{64}\.(cubin|code)$/;
-const UNFINISHED = /^[0-9a-f]{64}\.(cubin|code)\.[0-9a-f]+\.tmp$/;
+const ENTRY = /^[0-9a-f]{64}\.(cubin|code|kernel|tuning)$/;
+const UNFINISHED = /^[0-9a-f]{64}\.(cubin|code|kernel|tuning)\.[0-9a-f]+\.tmp$/;
+
+/** A file of the cache. */
+interface KeptFile {
+  name: string;
+  bytes: number;
+  /** When it was used last, milliseconds. */
+  used: number;
+}
 
 /** What machine code depends on. */
 export interface CubinKey {
@@ -56,6 +66,11 @@ export function codeEntry(scriptDigest: string, engine: readonly unknown[]): str
   return `${createHash('sha256').update(JSON.stringify([VERSION, scriptDigest, engine])).digest('hex')}.code`;
 }
 
+/** The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that it depends on. */
+export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]): string {
+  return `${createHash('sha256').update(JSON.stringify([VERSION, ...key])).digest('hex')}.${kind}`;
+}
+
 export class DiskCache {
   readonly folder: string;
   private readonly maxBytes: number;
@@ -74,9 +89,8 @@ export class DiskCache {
     } catch {
       return undefined;
     }
-    const bytes = file.subarray(HEAD_BYTES);
-    const whole = bytes.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(bytes).equals(file.subarray(MAGIC.length, HEAD_BYTES));
-    if (!whole) {
+    const bytes = contentsOf(file);
+    if (bytes === undefined) {
       this.delete(entry);
       return undefined;
     }
@@ -87,6 +101,19 @@ export class DiskCache {
     return bytes;
   }
 
+  /** {@link get}, without waiting for the disk. */
+  async read(entry: string): Promise<Buffer | undefined> {
+    const path = join(this.folder, entry);
+    const file = await readFile(path).catch(ignore);
+    if (file === undefined) return undefined;
+    const bytes = contentsOf(file);
+    const now = new Date();
+    // Nobody waits for these.
+    if (bytes === undefined) rm(path, { force: true }).catch(ignore);
+    else utimes(path, now, now).catch(ignore);
+    return bytes;
+  }
+
   /** Keeps something; what has not been used for longest goes where there is too much. */
   set(entry: string, bytes: Uint8Array): void {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
@@ -94,11 +121,32 @@ export class DiskCache {
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     const written = attempt(() => {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      writeFileSync(unfinished, Buffer.concat([MAGIC, checksum(bytes), bytes]), { mode: 0o600, flag: 'wx' });
+      writeFileSync(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       renameSync(unfinished, path);
     });
     if (written) this.evict();
     else attempt(() => rmSync(unfinished, { force: true }));
+  }
+
+  /** {@link set}, without waiting for the disk. */
+  async write(entry: string, bytes: Uint8Array): Promise<void> {
+    if (bytes.length + HEAD_BYTES > this.maxBytes) return;
+    const path = join(this.folder, entry);
+    const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+    try {
+      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+      await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
+      await rename(unfinished, path);
+      const names = (await readdir(this.folder)).filter(isOwn);
+      const files = await Promise.all(names.map(async (name): Promise<KeptFile[]> => {
+        // Another process may have removed it meanwhile.
+        const found = await stat(join(this.folder, name)).catch(ignore);
+        return found === undefined ? [] : [{ name, bytes: found.size, used: found.mtimeMs }];
+      }));
+      await Promise.all(this.surplus(files.flat()).map((name) => rm(join(this.folder, name), { force: true })));
+    } catch {
+      await rm(unfinished, { force: true }).catch(ignore);
+    }
   }
 
   delete(entry: string): void {
@@ -120,27 +168,31 @@ export class DiskCache {
   }
 
   private evict(): void {
-    const files = this.files();
+    for (const name of this.surplus(this.files())) attempt(() => rmSync(join(this.folder, name), { force: true }));
+  }
+
+  /** Names of what is to go: the least recently used of what is too much, and what was begun and left. */
+  private surplus(files: readonly KeptFile[]): string[] {
     const entries = files.filter(({ name }) => ENTRY.test(name)).sort((a, b) => a.used - b.used);
     let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-    const remove = (name: string): boolean => attempt(() => rmSync(join(this.folder, name), { force: true }));
-    if (bytes > this.maxBytes) {
-      for (const entry of entries) {
-        if (bytes <= this.maxBytes * KEPT_SHARE) break;
-        if (remove(entry.name)) bytes -= entry.bytes;
-      }
-    }
     const abandoned = Date.now() - ABANDONED_MS;
-    for (const { name, used } of files) if (UNFINISHED.test(name) && used < abandoned) remove(name);
+    const going = files.filter(({ name, used }) => UNFINISHED.test(name) && used < abandoned).map(({ name }) => name);
+    if (bytes <= this.maxBytes) return going;
+    for (const entry of entries) {
+      if (bytes <= this.maxBytes * KEPT_SHARE) break;
+      going.push(entry.name);
+      bytes -= entry.bytes;
+    }
+    return going;
   }
 
   /** The files that are the cache's own. */
-  private files(): { name: string; bytes: number; used: number }[] {
+  private files(): KeptFile[] {
     let names: string[] = [];
     attempt(() => {
       names = readdirSync(this.folder);
     });
-    return names.filter((name) => ENTRY.test(name) || UNFINISHED.test(name)).flatMap((name) => {
+    return names.filter(isOwn).flatMap((name) => {
       try {
         const { size, mtimeMs } = statSync(join(this.folder, name));
         return [{ name, bytes: size, used: mtimeMs }];
@@ -158,6 +210,21 @@ export function openDiskCache(): DiskCache | undefined {
   return folder === undefined ? undefined : new DiskCache(folder);
 }
 
+function isOwn(name: string): boolean {
+  return ENTRY.test(name) || UNFINISHED.test(name);
+}
+
+function fileOf(bytes: Uint8Array): Buffer {
+  return Buffer.concat([MAGIC, checksum(bytes), bytes]);
+}
+
+/** What a file keeps; undefined where it is not whole. */
+function contentsOf(file: Buffer): Buffer | undefined {
+  const bytes = file.subarray(HEAD_BYTES);
+  const whole = bytes.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(bytes).equals(file.subarray(MAGIC.length, HEAD_BYTES));
+  return whole ? bytes : undefined;
+}
+
 function checksum(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
@@ -170,4 +237,8 @@ function attempt(act: () => void): boolean {
   } catch {
     return false;
   }
+}
+
+function ignore(): undefined {
+  return undefined;
 }

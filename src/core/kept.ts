@@ -1,0 +1,3 @@
+/** What the layers above keep on disk, in the cache that machine code is kept in, under the same switch. */
+export { kernelEntry, openDiskCache } from '../runtime/disk-cache.js';
+export type { DiskCache } from '../runtime/disk-cache.js';
