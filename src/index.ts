@@ -14,9 +14,15 @@ export { Partitioned, Tensor } from './tensor/index.js';
 export type {
   AnyTensor, ArangeOptions, Dims, EyeOptions, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
+export { DeviceFunction, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
+export type {
+  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
+  KernelOptions, KernelParam, KernelParams, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, StructDeclaration, StructFields, StructValue, StructsParam,
+  TensorParam, Usable, Uses, WrittenElements,
+} from './launch/index.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,
-  Stream, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, inout, input, output, struct, u16, u32, u64, u8,
+  Stream, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8,
 } from './core/index.js';
 export type {
   CudaErrorCode, DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, Dimensions, GraphNodeType, HostArray, LaunchOptions, ModuleOptions, OpenOptions,

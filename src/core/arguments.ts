@@ -58,7 +58,7 @@ export function checkOptions(argument: string, options: unknown, known: readonly
 }
 
 /** Levenshtein distance, for suggestions. */
-function distance(a: string, b: string): number {
+export function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

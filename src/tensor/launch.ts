@@ -62,12 +62,19 @@ function dense(kernel: Kernel, tensor: AnyTensor, index: number): KernelArgument
 
 /** The options with the grid that the partitions say. */
 function shaped(kernel: Kernel, options: OpLaunchOptions, args: readonly LaunchArgument[]): LaunchOptions {
-  const partitions = args.filter((arg) => arg instanceof Partitioned);
-  if (partitions.length === 0) {
-    if (options.grid === undefined) throw invalid('options.grid', 'the number of blocks', undefined, 'It is known without being said only where an argument is a partition.');
-    return options as LaunchOptions;
-  }
-  let { grid } = options;
+  const grid = gridOfPartitions(kernel.name, options.grid, args.filter((arg) => arg instanceof Partitioned));
+  if (grid === undefined) throw invalid('options.grid', 'the number of blocks', undefined, 'It is known without being said only where an argument is a partition.');
+  return grid === options.grid ? options as LaunchOptions : { ...options, grid };
+}
+
+/**
+ * The grid that partitions say: one block for each tile, or as many as were given where the blocks share a list of tiles.
+ *
+ * @throws CudaArgumentError where they disagree with each other or with the grid that was given
+ * @internal
+ */
+export function gridOfPartitions(name: string, given: Dimensions | undefined, partitions: readonly Partitioned[]): Dimensions | undefined {
+  let grid = given;
   let from: Partitioned | undefined;
   for (const each of partitions) {
     const said = gridOf(each);
@@ -79,10 +86,10 @@ function shaped(kernel: Kernel, options: OpLaunchOptions, args: readonly LaunchA
       grid = said;
       from = each;
     } else if (!sameGrid(grid, said)) {
-      throw invalid('options.grid', from === undefined ? `${showShape(said)}, one block for each tile of ${each.toString()}, or nothing` : `partitions of ${kernel.name} that agree: ${from.toString()}`, from === undefined ? grid : each);
+      throw invalid('options.grid', from === undefined ? `${showShape(said)}, one block for each tile of ${each.toString()}, or nothing` : `partitions of ${name} that agree: ${from.toString()}`, from === undefined ? grid : each);
     }
   }
-  return { ...options, grid: grid! };
+  return grid;
 }
 
 function gridOf({ tiles }: Partitioned): [number, number, number] {

@@ -75,11 +75,20 @@ export async function preload(device: Device, recipes: readonly Recipe[]): Promi
 /** Queues with the kernels, at once if they are loaded. */
 export function withKernels<T>(run: Run, recipe: Recipe, queue: (kernels: Kernels) => Submitted<T>): Submitted<T> {
   const { kernels, done } = load(run.device, recipe);
-  if (kernels !== undefined) return queue(kernels);
+  return whenLoaded(run, kernels, done, { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' }, queue);
+}
+
+/**
+ * Queues with what has been loaded, or once it is. A recording begins anew then; a thread that blocks cannot wait for it.
+ *
+ * @param named what it is called where that cannot be, and what to do
+ */
+export function whenLoaded<K, T>(run: Run, loaded: K | undefined, done: Promise<K>, named: { what: string; fix: string }, queue: (loaded: K) => Submitted<T>): Submitted<T> {
+  if (loaded !== undefined) return queue(loaded);
   if (run.mode === 'record') throw new NotLoaded(done);
   if (run.mode === 'block') {
     done.catch(() => undefined);
-    throw new CudaError('ERR_CUDA_NOT_FOUND', `the kernels of '${recipe.key}' are not loaded yet, and a thread that blocks cannot load them: await such an operation once before.`);
+    throw new CudaError('ERR_CUDA_NOT_FOUND', `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`);
   }
-  return new Later(done.then((loaded) => run.settled(run.resume(() => queue(loaded)))), false);
+  return new Later(done.then((there) => run.settled(run.resume(() => queue(there)))), false);
 }

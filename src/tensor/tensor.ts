@@ -480,7 +480,8 @@ export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Sub
   });
 }
 
-function shareElements(a: AnyTensor, b: AnyTensor): boolean {
+/** Whether two tensors of one memory have bytes in common. @internal */
+export function shareElements(a: AnyTensor, b: AnyTensor): boolean {
   const [first, second] = [a, b].map(({ buffer, layout, dtype }) => {
     const inBytes = reinterpreting.inBytes(layout, dtype);
     return layoutOf([...inBytes.shape], [...inBytes.strides], inBytes.offset + buffer.byteOffset);

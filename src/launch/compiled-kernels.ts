@@ -1,0 +1,52 @@
+/**
+ * Compiled kernels, found again in memory and on disk: by text, signature, constants, target and the compiler's own
+ * sources. A kernel that is on disk is taken as it is; one that is not is compiled and kept. What the disk refuses is
+ * compiled each time, and nothing else comes of it.
+ */
+import { kernelEntry, openDiskCache } from '../core/kept.js';
+import { compile } from './compiler.js';
+import type { CompileTarget, CompiledKernel } from './compiler.js';
+import { compileError } from './compile-error.js';
+import type { IndexType, Variant } from './variant.js';
+
+const inMemory = new Map<string, Promise<CompiledKernel>>();
+
+/** Rejects with CudaCompileError where the source is wrong. */
+export function compiledKernel(variant: Variant, indexType: IndexType, target: CompileTarget): Promise<CompiledKernel> {
+  const key = variant.key(indexType, target);
+  let compiled = inMemory.get(key);
+  if (compiled === undefined) {
+    compiled = fromDiskOrCompiler(key, variant, indexType, target);
+    // The error names the place that this kernel was written at: another with the same text has its own.
+    compiled.catch(() => inMemory.delete(key));
+    inMemory.set(key, compiled);
+  }
+  return compiled;
+}
+
+async function fromDiskOrCompiler(key: string, variant: Variant, indexType: IndexType, target: CompileTarget): Promise<CompiledKernel> {
+  const cache = openDiskCache();
+  const entry = kernelEntry('kernel', [key]);
+  const kept = await cache?.read(entry);
+  const known = kept === undefined ? undefined : parsed(kept);
+  if (known !== undefined) return known;
+  try {
+    const compiled = await compile(variant.source(indexType), target);
+    // Nobody waits for it.
+    void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
+    return compiled;
+  } catch (error) {
+    throw compileError(error, variant.definition);
+  }
+}
+
+/** Undefined for what was not written by this. */
+function parsed(bytes: Uint8Array): CompiledKernel | undefined {
+  try {
+    const kept = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<CompiledKernel> | null;
+    if (typeof kept?.ptx === 'string' && Array.isArray(kept.abi) && typeof kept.cooperative === 'boolean' && typeof kept.dynamicShared === 'boolean') return kept as CompiledKernel;
+  } catch {
+    // As if it were not there.
+  }
+  return undefined;
+}

@@ -1,0 +1,89 @@
+/** Grid and block of a launch: as they were given, as partitions say, or one thread for each element of the largest output. */
+import type { DeviceProperties, Dimensions } from '../core/index.js';
+import { checkInteger, invalid } from '../core/arguments.js';
+import { Partitioned } from '../tensor/index.js';
+import { gridOfPartitions } from '../tensor/launch.js';
+import { isTensor } from './call-arguments.js';
+import type { PassedTensor, PassedValue } from './loaded-kernel.js';
+import type { Parameter } from './parameters.js';
+
+/** Blocks of 256 threads. A warp lies along the last axis, so that its accesses are one. */
+const LINE: Dimensions = 256;
+const PLANE: Dimensions = [32, 8];
+
+type Three = readonly [number, number, number];
+
+export interface LaunchShape {
+  readonly grid: Dimensions;
+  readonly block: Dimensions;
+}
+
+/** What was said of the shape. */
+export interface GivenShape {
+  readonly grid: Dimensions | undefined;
+  readonly block: Dimensions | undefined;
+}
+
+/**
+ * Undefined where there is nothing to do: all outputs are empty, and no grid was given.
+ *
+ * @throws CudaArgumentError where there are no outputs to infer the grid from, or it is beyond the device's limits
+ */
+export function launchShape(
+  kernel: string, parameters: readonly Parameter[], args: readonly unknown[], values: readonly PassedValue[], given: GivenShape, limits: DeviceProperties,
+): LaunchShape | undefined {
+  const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
+  const largest = largestOutput(parameters, values);
+  const extents = largest === undefined ? undefined : extentsOf(largest.shape);
+  const block = given.block ?? (extents === undefined || extents[1] === 1 && largest!.shape.length === 1 ? LINE : PLANE);
+  if (grid !== undefined) return { grid, block };
+  if (extents === undefined) {
+    throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');
+  }
+  if (largest!.length === 0) return undefined;
+  const threads = three(block);
+  const blocks = extents.map((extent, axis) => Math.ceil(extent / threads[axis]!));
+  const over = blocks.findIndex((count, axis) => count > limits.maxGrid[axis]!);
+  if (over >= 0) {
+    throw invalid(
+      'options.grid', `at most ${limits.maxGrid[over]} blocks along ${'xyz'[over]!}`, `${blocks.join(' × ')}, one thread for each element of the largest output`,
+      'Give { grid } and let each thread do several elements in a loop over gpu.globalSize.',
+    );
+  }
+  return blocks[1] === 1 && blocks[2] === 1 ? { grid: blocks[0]!, block } : { grid: blocks as unknown as Three, block };
+}
+
+function largestOutput(parameters: readonly Parameter[], values: readonly PassedValue[]): PassedTensor | undefined {
+  let largest: PassedTensor | undefined;
+  values.forEach((value, index) => {
+    const { entry } = parameters[index]!;
+    if (entry.kind !== 'tensor' || entry.access === 'input' || !isTensor(value)) return;
+    if (largest === undefined || value.length > largest.length) largest = value;
+  });
+  return largest;
+}
+
+/** Threads along x, y and z: the last axis is x, what is beyond three axes is z. */
+function extentsOf(shape: readonly number[]): Three {
+  const [x = 1, y = 1, ...rest] = [...shape].reverse();
+  return [x, y, rest.reduce((product, extent) => product * extent, 1)];
+}
+
+function three(dimensions: Dimensions): Three {
+  if (typeof dimensions === 'number') return [dimensions, 1, 1];
+  const [x, y = 1, z = 1] = dimensions as readonly number[];
+  return [x!, y, z];
+}
+
+/** Threads in all. */
+export function threadsOf({ grid, block }: LaunchShape): number {
+  return [...three(grid), ...three(block)].reduce((product, count) => product * count, 1);
+}
+
+/** A number, or one to three. @throws CudaArgumentError */
+export function checkDimensions(argument: string, value: unknown, unit: string): asserts value is Dimensions | undefined {
+  if (value === undefined) return;
+  if (Array.isArray(value) && value.length >= 1 && value.length <= 3) value.forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, 2 ** 31 - 1, unit); });
+  else if (typeof value === 'number') checkInteger(argument, value, 1, 2 ** 31 - 1, unit);
+  else throw invalid(argument, 'a number or an array of one to three numbers', value);
+}

@@ -1,0 +1,17 @@
+/**
+ * Kernels written in TypeScript: what they are declared by, how they are compiled, kept and launched.
+ *
+ * @packageDocumentation
+ */
+export type { BodyArguments, BodyTensor, CallArguments, CallResult, GpuWith, ReadElements, WrittenElements } from './body-types.js';
+export type { CompileTarget } from './compiler.js';
+export { DeviceFunction, deviceFunction } from './device-function.js';
+export type { DeviceSignature } from './device-function.js';
+export { kernel } from './kernel.js';
+export type { CallOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
+export { inout, input, output } from './parameters.js';
+export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
+export { struct } from './struct-declaration.js';
+export type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
+export type { Usable, Uses } from './uses.js';
+export type { Gpu, KernelArray } from '../kernel/gpu.js';

@@ -1,0 +1,50 @@
+/** What typed kernels cost the compiler: a budget, so that a type that explodes is seen. */
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { expect, test } from 'vitest';
+
+const folder = fileURLToPath(new URL('./', import.meta.url));
+
+/** Type instantiations of a program that uses the library. */
+function instantiations(body: string): { count: number; errors: string[] } {
+  const path = `${folder}budget.ts`;
+  const text = `import { deviceFunction, f32, inout, input, kernel, output, struct } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';\n${body}\nexport {};`;
+  const options: ts.CompilerOptions = {
+    strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext,
+    types: ['node'], typeRoots: [fileURLToPath(new URL('../../node_modules/@types', import.meta.url))], skipLibCheck: true, lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
+  };
+  const host = ts.createCompilerHost(options);
+  const { getSourceFile, fileExists } = host;
+  host.fileExists = (name) => name === path || fileExists(name);
+  host.getSourceFile = (name, ...rest) => (name === path ? ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true) : getSourceFile(name, ...rest));
+  const program = ts.createProgram([path], options, host);
+  const source = program.getSourceFile(path)!;
+  const errors = program.getSemanticDiagnostics(source).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+  return { count: program.getInstantiationCount(), errors };
+}
+
+const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i < y.length) y[i] = a * x[i]! + y[i]!;
+});`;
+
+const nothing = instantiations('void [deviceFunction, f32, inout, input, kernel, output, struct];\nexport type Used = [Gpu, Tensor];');
+
+test.each([
+  ['a kernel', SAXPY, 1200],
+  ['a kernel and its call', `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`, 7000],
+  // What a tensor is to the type checker is worked out once.
+  ['ten more calls', `${SAXPY}\ndeclare const y: Tensor<'f32', [4]>;\n${'void saxpy({ y, a: 2, x: y });\n'.repeat(11)}`, 9000],
+  ['a kernel with constants, functions and structures', `
+    const Body = struct({ x: f32, y: f32, m: f32 });
+    const square = (x: number, _: Gpu): number => x * x;
+    void kernel('k', { out: output(f32, 3), bodies: input(Body) }, ({ out, bodies }, { square, TILE, globalId }) => {
+      out[globalId.z]![globalId.y]![globalId.x] = square(bodies[TILE]!.m);
+    }, { uses: { TILE: 16, square } });`, 1400],
+])('%s', (_, body, budget) => {
+  const { count, errors } = instantiations(body);
+  expect(errors).toEqual([]);
+  expect(count - nothing.count).toBeLessThan(budget);
+  // Nothing at all would be a type that was not looked at.
+  expect(count - nothing.count).toBeGreaterThan(10);
+}, 60_000);

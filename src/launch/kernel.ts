@@ -1,0 +1,258 @@
+/**
+ * Kernels written in TypeScript: a function's text, compiled to PTX when it is first launched, and launched by calling it.
+ */
+import { inspect } from 'node:util';
+
+import { CudaArgumentError } from '../core/index.js';
+import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
+import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { Applied, Collected } from '../ops/collect.js';
+import { DeviceOp, nodeOf } from '../ops/device-op.js';
+import type { AnyDevice } from '../ops/index.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import { coreOf } from '../ops/scheduling.js';
+import { whenLoaded } from '../tensor/loaded-kernels.js';
+import { argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
+import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
+import { compiledKernel } from './compiled-kernels.js';
+import type { CompileTarget } from './compiler.js';
+import { definitionSite } from './compile-error.js';
+import { textOfFunction } from './device-function.js';
+import { checkDimensions, launchShape, threadsOf } from './grid.js';
+import type { LaunchShape } from './grid.js';
+import { loadKernel, targetOf } from './loaded-kernel.js';
+import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
+import { checkName, unknownName } from './names.js';
+import { describeEntry, parametersOf, signatureOf } from './parameters.js';
+import type { KernelParams, Parameter } from './parameters.js';
+import { describeUses, usedOf } from './uses.js';
+import type { Usable, Uses } from './uses.js';
+import { Variant } from './variant.js';
+import type { IndexType } from './variant.js';
+
+/** Threads from which on 32 bits do not count them. */
+const MOST_THREADS = 2 ** 31;
+
+/** How a kernel is launched where the call does not say it. */
+export interface LaunchDefaults {
+  /** Blocks. Default: one thread for each element of the largest output, with x along its last axis; one block for each tile of a partition. */
+  readonly grid?: Dimensions;
+  /** Threads of one block. Default: 256, and 32 × 8 where the largest output is indexed by several axes. */
+  readonly block?: Dimensions;
+  /** Bytes of `gpu.dynamicShared`. */
+  readonly sharedBytes?: number;
+  /** Type of lengths, strides and global indices. Default: i64 where a tensor has 2^31 elements or more, else i32. */
+  readonly index?: IndexType;
+}
+
+/** What {@link kernel} takes beside the body. */
+export interface KernelOptions<U extends Uses = Uses> extends LaunchDefaults {
+  /** Constants, lists of them and device functions, which the body finds in its second parameter. */
+  readonly uses?: U;
+}
+
+/** Other values for what a kernel uses. */
+export type OtherUses<U extends Uses> = { readonly [K in keyof U]?: U[K] extends number | bigint ? number | bigint : U[K] extends boolean ? boolean : U[K] };
+
+/** What {@link KernelFunction.with} changes. */
+export interface KernelChanges<U extends Uses = Uses> extends LaunchDefaults {
+  readonly uses?: OtherUses<U>;
+}
+
+/** How one launch differs. */
+export interface CallOptions extends LaunchDefaults, Pick<LaunchOptions, 'cluster' | 'programmatic' | 'priority'> {
+  /** Where it runs, if no argument says it: a kernel of numbers only. */
+  readonly device?: AnyDevice;
+}
+
+/** A device, or what code for one depends on. */
+export type KernelTarget = AnyDevice | CompileTarget;
+
+/** A kernel written in TypeScript. Made by {@link kernel}. */
+export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
+  /**
+   * Its launch as an operation: arguments by name, each a value or an operation that gives it. It gives what was passed, by
+   * the same names. cuLaunchKernel
+   *
+   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take; when run, for what operations gave,
+   * and CudaCompileError where the body is no kernel
+   */
+  <A extends CallArguments<S>>(args: A & NoOthers<S, A>, options?: CallOptions): DeviceOp<CallResult<A>>;
+
+  readonly name: string;
+  /** The same kernel with other constants or launched in another way. Each set of constants is compiled by itself. */
+  with(changes: KernelChanges<U>): KernelFunction<S, U>;
+  /** Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where the body is no kernel */
+  prepare(device: AnyDevice, options?: { readonly index?: IndexType }): Promise<void>;
+  /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
+  ptx(target: KernelTarget, options?: { readonly index?: IndexType }): Promise<string>;
+}
+
+/**
+ * A kernel in TypeScript. The body runs once for each thread, on the device: its text is compiled to PTX when the kernel is
+ * first launched there, and kept in memory and on disk. Everything that it uses comes from its two parameters: the arguments,
+ * and `gpu` with indices, casts, shared memory, barriers and what `options.uses` lists; beside them there is only `Math`,
+ * and `console`.
+ *
+ * ```ts
+ * const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
+ *   const i = gpu.globalId.x;
+ *   if (i < y.length) y[i] = a * x[i]! + y[i]!;
+ * });
+ * await saxpy({ y, a: 2, x });
+ * ```
+ *
+ * @param name of the kernel in PTX, errors and traces
+ * @param signature what each parameter is: a dtype, a struct, a tensor that is read, written or both
+ * @throws CudaArgumentError for what is no signature, and functions without a text
+ */
+export function kernel<const S extends KernelParams, U extends Uses = Record<never, never>>(
+  name: string, signature: S, body: (args: BodyArguments<S>, gpu: GpuWith<U>) => void, options: KernelOptions<U> = {},
+): KernelFunction<S, U> {
+  checkName('name', name, 'a kernel');
+  const parameters = parametersOf(signature);
+  const text = textOfFunction('body', body);
+  checkOptions('options', options, ['uses', ...DEFAULTS]);
+  const definition = { name, text, signature: signatureOf(parameters), site: definitionSite(kernel) };
+  const { uses, ...defaults } = options;
+  return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable();
+}
+
+const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index'] as const satisfies (keyof LaunchDefaults)[];
+const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
+
+function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
+  const { grid, block, sharedBytes, index } = given;
+  checkDimensions('options.grid', grid, 'blocks');
+  checkDimensions('options.block', block, 'threads');
+  if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
+  if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
+  return given;
+}
+
+/** A kernel behind the function that users call. */
+export class Defined {
+  readonly parameters: readonly Parameter[];
+  readonly variant: Variant;
+  readonly defaults: LaunchDefaults;
+
+  constructor(parameters: readonly Parameter[], variant: Variant, defaults: LaunchDefaults) {
+    this.parameters = parameters;
+    this.variant = variant;
+    this.defaults = defaults;
+  }
+
+  get name(): string {
+    return this.variant.definition.name;
+  }
+
+  /** The launch as an operation. */
+  call(args: unknown, options: CallOptions = {}): DeviceOp<unknown> {
+    checkOptions('options', options, CALL_OPTIONS);
+    checkedDefaults(options);
+    const { name, parameters } = this;
+    const given = argumentsInOrder(name, parameters, args);
+    const known = given.map((value, index) => (value instanceof DeviceOp ? undefined : passed(name, parameters[index]!, value)));
+    const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
+    if (device !== undefined) checkTogether(name, parameters, known, device);
+    const inputs = new Collected(given.map((value) => nodeOf(value)), name);
+    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => this.launch(run, values, options)));
+  }
+
+  /** Queues a launch, once the kernel is there. */
+  private launch(run: Run, args: readonly unknown[], options: CallOptions): Submitted<unknown> {
+    const { name, parameters, defaults } = this;
+    const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
+    checkTogether(name, parameters, values, run.device);
+    const result = Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]]));
+    const given = { grid: options.grid ?? defaults.grid, block: options.block ?? defaults.block };
+    const shape = launchShape(name, parameters, args, values, given, run.device.properties);
+    if (shape === undefined) return result;
+    const { loaded, done } = loadKernel(run.device, parameters, this.variant, this.indexType(values, shape, options.index ?? defaults.index));
+    const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
+    return whenLoaded(run, loaded, done, named, (there) => {
+      this.queue(run, there, values, shape, options);
+      return result;
+    });
+  }
+
+  private indexType(values: readonly PassedValue[], shape: LaunchShape, given: IndexType | undefined): IndexType {
+    const needed = indexTypeFor(values);
+    if (given === 'i32' && needed === 'i64') throw invalid('options.index', "'i64', or nothing", given, `A tensor of kernel '${this.name}' has 2^31 elements or more.`);
+    return given ?? (threadsOf(shape) >= MOST_THREADS ? 'i64' : needed);
+  }
+
+  private queue(run: Run, loaded: LoadedKernel, values: readonly PassedValue[], { grid, block }: LaunchShape, options: CallOptions): void {
+    const { compiled } = loaded;
+    const { cluster, programmatic, priority, sharedBytes = this.defaults.sharedBytes } = options;
+    if (compiled.dynamicShared && sharedBytes === undefined) {
+      throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${this.name}' has gpu.dynamicShared, whose bytes the launch gives. Write ${this.name}(args, { sharedBytes }).`);
+    }
+    loaded.kernel.launch(run.stream, {
+      grid, block,
+      ...(sharedBytes === undefined ? {} : { shared: sharedBytes }),
+      ...(compiled.cooperative ? { cooperative: true } : {}),
+      ...(cluster === undefined ? {} : { cluster }),
+      ...(programmatic === undefined ? {} : { programmatic }),
+      ...(priority === undefined ? {} : { priority }),
+    }, ...loaded.argumentsOf(values));
+  }
+
+  with(changes: KernelChanges): Defined {
+    checkOptions('changes', changes, ['uses', ...DEFAULTS]);
+    const { uses, ...defaults } = changes;
+    const { variant } = this;
+    let other = variant;
+    if (uses !== undefined) {
+      const names = Object.keys(variant.uses);
+      for (const name of Object.keys(uses)) if (!names.includes(name)) throw unknownName(`changes.uses.${name}`, `kernel '${this.name}' does not use`, name, names);
+      const given = Object.fromEntries(Object.entries(uses).filter(([, value]) => value !== undefined)) as Record<string, Usable>;
+      other = new Variant(variant.definition, { ...variant.uses, ...usedOf('changes.uses', given) });
+    }
+    return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
+  }
+
+  /** The kernel on a device, loaded. */
+  async on(device: Device, index: IndexType = this.defaults.index ?? 'i32'): Promise<LoadedKernel> {
+    return loadKernel(device, this.parameters, this.variant, index).done;
+  }
+
+  async ptx(target: KernelTarget, options: { readonly index?: IndexType } = {}): Promise<string> {
+    checkOptions('options', options, ['index']);
+    const { ptx } = await compiledKernel(this.variant, options.index ?? this.defaults.index ?? 'i32', compileTarget(target));
+    return ptx;
+  }
+
+  /** The function that users call, with the methods on it. */
+  callable(): KernelFunction {
+    const call = (args: unknown, options?: CallOptions): DeviceOp<unknown> => this.call(args, options);
+    const methods = {
+      name: this.name,
+      with: (changes: KernelChanges) => this.with(changes).callable(),
+      prepare: async (device: AnyDevice, options: { readonly index?: IndexType } = {}): Promise<void> => {
+        checkOptions('options', options, ['index']);
+        await this.on(coreOf(device), options.index);
+      },
+      ptx: (target: KernelTarget, options?: { readonly index?: IndexType }) => this.ptx(target, options),
+      toString: () => this.toString(),
+      [inspect.custom]: () => this.toString(),
+    };
+    for (const key of Reflect.ownKeys(methods)) Object.defineProperty(call, key, { value: methods[key as keyof typeof methods], configurable: true });
+    return call as unknown as KernelFunction;
+  }
+
+  toString(): string {
+    const { uses } = this.variant;
+    const parameters = this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ');
+    return `kernel ${this.name}({ ${parameters} })${Object.keys(uses).length === 0 ? '' : ` with { ${describeUses(uses)} }`}`;
+  }
+}
+
+/** A compute capability, given or the device's. */
+function compileTarget(target: unknown): CompileTarget {
+  const given = (target as Partial<CompileTarget> | null)?.capability;
+  if (given === undefined) return targetOf(coreOf(target));
+  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability: given };
+  throw invalid('target.capability', 'a compute capability', given, 'Write { capability: [9, 0] }.');
+}

@@ -1,0 +1,101 @@
+/** Kernels on devices: compiled for the device, loaded once, and how an argument's values become the PTX's parameters. */
+import { DTYPES, inout, input, output, u8 } from '../core/index.js';
+import type { Device, DeviceBuffer, Kernel, KernelArgument, ParamDeclaration } from '../core/index.js';
+import type { AbiParam } from '../kernel/tree.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { compiledKernel } from './compiled-kernels.js';
+import type { CompileTarget, CompiledKernel } from './compiler.js';
+import type { Parameter } from './parameters.js';
+import type { IndexType, Variant } from './variant.js';
+
+/** A tensor as a kernel is passed it. */
+export interface PassedTensor {
+  readonly tensor: AnyTensor;
+  /** The memory from the first element on. */
+  readonly buffer: DeviceBuffer | null;
+  /** Elements. */
+  readonly length: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+}
+
+/** The value of one parameter: of a tensor what is passed of it, else a number or a structure. */
+export type PassedValue = PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
+
+/** A kernel that is ready to be launched. */
+export interface LoadedKernel {
+  readonly kernel: Kernel;
+  readonly compiled: CompiledKernel;
+  /** The PTX's arguments. */
+  argumentsOf(values: readonly PassedValue[]): KernelArgument[];
+}
+
+const WRAPPERS = { input, output, inout };
+
+interface Loading {
+  loaded: LoadedKernel | undefined;
+  readonly done: Promise<LoadedKernel>;
+}
+
+const devices = new WeakMap<Device, Map<string, Loading>>();
+
+/** What PTX for the device is made for. */
+export function targetOf(device: Device): CompileTarget {
+  return { capability: device.properties.computeCapability };
+}
+
+/** Begins to compile and load where that was not done before. */
+export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, indexType: IndexType): Loading {
+  const known = devices.get(device) ?? new Map<string, Loading>();
+  devices.set(device, known);
+  const key = variant.sourceKey(indexType);
+  let loading = known.get(key);
+  if (loading === undefined) {
+    const done = load(device, parameters, variant, indexType);
+    const begun: Loading = { loaded: undefined, done };
+    done.then((loaded) => { begun.loaded = loaded; }, () => { known.delete(key); });
+    known.set(key, begun);
+    loading = begun;
+  }
+  return loading;
+}
+
+async function load(device: Device, parameters: readonly Parameter[], variant: Variant, indexType: IndexType): Promise<LoadedKernel> {
+  const compiled = await compiledKernel(variant, indexType, targetOf(device));
+  const module = await device.loadModule(compiled.ptx);
+  const kernel = module.kernel(variant.definition.name, compiled.abi.map((param) => declarationOf(param, parameters, indexType)));
+  // Two views of one memory may lie between each other's elements: that is looked at with their strides.
+  kernel.checksOverlap = false;
+  const takes = compiled.abi.map((param) => taking(param, parameters));
+  return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
+}
+
+function declarationOf(param: AbiParam, parameters: readonly Parameter[], indexType: IndexType): ParamDeclaration {
+  switch (param.kind) {
+    case 'pointer': {
+      const { entry } = parameters[param.param]!;
+      if (entry.kind !== 'tensor') throw new TypeError('a pointer to what is no tensor');
+      return WRAPPERS[entry.access]('struct' in entry.element ? u8 : DTYPES[entry.element.storage]);
+    }
+    case 'scalar': return DTYPES[param.storage];
+    default: return DTYPES[indexType];
+  }
+}
+
+/** How one of the PTX's parameters is taken from the kernel's. */
+function taking(param: AbiParam, parameters: readonly Parameter[]): (values: readonly PassedValue[]) => KernelArgument {
+  const index = param.param;
+  switch (param.kind) {
+    case 'pointer': return (values) => (values[index] as PassedTensor).buffer;
+    case 'length': return (values) => (values[index] as PassedTensor).length;
+    case 'extent': return (values) => (values[index] as PassedTensor).shape[param.axis]!;
+    case 'stride': return (values) => (values[index] as PassedTensor).strides[param.axis]!;
+    case 'scalar': {
+      const { field } = param;
+      if (field === undefined) return (values) => values[index] as number;
+      const { entry } = parameters[index]!;
+      const name = entry.kind === 'struct' ? entry.struct.fields[field]!.name : '';
+      return (values) => (values[index] as Readonly<Record<string, number>>)[name]!;
+    }
+  }
+}

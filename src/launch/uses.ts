@@ -1,0 +1,64 @@
+/** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
+import { invalid } from '../core/arguments.js';
+import type { Used } from '../kernel/signature.js';
+import { DeviceFunction, textOfFunction } from './device-function.js';
+import { checkName } from './names.js';
+
+/** A constant, a list of them, or a function that runs on the device. */
+export type Usable = number | bigint | boolean | ArrayLike<number | bigint | boolean> | DeviceFunction | ((...args: never[]) => unknown);
+
+/** Constants and functions by name. */
+export type Uses = Readonly<Record<string, Usable>>;
+
+export type UsedByName = Readonly<Record<string, Used>>;
+
+/** Copies, so that what is compiled is what was given. @throws CudaArgumentError for what cannot be compiled in */
+export function usedOf(argument: string, uses: unknown): UsedByName {
+  if (uses === undefined) return {};
+  if (typeof uses !== 'object' || uses === null || Array.isArray(uses)) throw invalid(argument, 'an object of constants and functions by name', uses, 'Write { uses: { TILE: 16, gelu } }.');
+  return Object.freeze(Object.fromEntries(Object.entries(uses).map(([name, value]: [string, unknown]) => {
+    checkName(argument, name, 'a constant or a function');
+    return [name, usedValue(`${argument}.${name}`, value)];
+  })));
+}
+
+function usedValue(argument: string, value: unknown): Used {
+  if (isConstant(value)) return value;
+  if (value instanceof DeviceFunction) return value.source;
+  if (typeof value === 'function') return { text: textOfFunction(argument, value), uses: {} };
+  const list: unknown = ArrayBuffer.isView(value) && !(value instanceof DataView) ? [...(value as Uint8Array)] : value;
+  if (Array.isArray(list)) {
+    if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
+    const wrong: unknown = list.find((each) => !isConstant(each));
+    if (wrong !== undefined) throw invalid(argument, 'a list of numbers, bigints and booleans', value);
+    return Object.freeze([...list as number[]]);
+  }
+  throw invalid(argument, 'a number, a bigint, a boolean, a list of them, or a function', value, 'Anything else is passed as an argument of the kernel.');
+}
+
+function isConstant(value: unknown): value is number | bigint | boolean {
+  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
+}
+
+/** Different for what compiles to something different. */
+export function keyOfUses(uses: UsedByName): unknown {
+  return Object.entries(uses).map(([name, value]) => [name, keyOfUsed(value)]).sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
+}
+
+function keyOfUsed(value: Used): unknown {
+  if (typeof value === 'bigint') return [`${value}n`];
+  // JSON has neither -0 nor NaN nor infinities.
+  if (typeof value === 'number') return [Object.is(value, -0) ? '-0' : String(value)];
+  if (typeof value === 'boolean') return value;
+  if (isList(value)) return { list: value.map(keyOfUsed) };
+  return { text: value.text, uses: keyOfUses(value.uses) };
+}
+
+function isList(value: Used): value is readonly (number | bigint | boolean)[] {
+  return Array.isArray(value);
+}
+
+/** As `util.inspect` shows it. */
+export function describeUses(uses: UsedByName): string {
+  return Object.entries(uses).map(([name, value]) => (typeof value === 'object' && !isList(value) ? name : `${name}: ${isList(value) ? `[${value.length}]` : String(value)}`)).join(', ');
+}
