@@ -16,9 +16,9 @@ export type {
 } from './tensor/index.js';
 export { DeviceFunction, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
 export type {
-  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
-  KernelOptions, KernelParam, KernelParams, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, StructDeclaration, StructFields, StructValue, StructsParam,
-  TensorParam, Usable, Uses, WrittenElements,
+  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, Comparison, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
+  KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, StructDeclaration, StructFields, StructValue, StructsParam,
+  TensorParam, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
 } from './launch/index.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,

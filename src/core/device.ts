@@ -526,6 +526,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 
+  /** The machine code that the driver's compiler makes of PTX. cuLinkComplete @internal */
+  machineCode(ptx: string): Promise<Uint8Array> {
+    this.check();
+    return this.runtime.call('link', ptx);
+  }
+
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
   async synchronize(options: WaitOptions = {}): Promise<void> {
     this.check();

@@ -8,7 +8,7 @@ import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import type { Parameter } from './parameters.js';
 
 /** Blocks of 256 threads. A warp lies along the last axis, so that its accesses are one. */
-const LINE: Dimensions = 256;
+export const DEFAULT_BLOCK: Dimensions = 256;
 const PLANE: Dimensions = [32, 8];
 
 type Three = readonly [number, number, number];
@@ -35,7 +35,7 @@ export function launchShape(
   const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
   const largest = largestOutput(parameters, values);
   const extents = largest === undefined ? undefined : extentsOf(largest.shape);
-  const block = given.block ?? (extents === undefined || extents[1] === 1 && largest!.shape.length === 1 ? LINE : PLANE);
+  const block = given.block ?? (largest === undefined || largest.shape.length === 1 ? DEFAULT_BLOCK : PLANE);
   if (grid !== undefined) return { grid, block };
   if (extents === undefined) {
     throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');

@@ -11,6 +11,8 @@ export { kernel } from './kernel.js';
 export type { CallOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
 export { inout, input, output } from './parameters.js';
 export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
+export type { KernelReport } from './report.js';
+export type { Comparison, TuneOptions, TunedCandidate, Tuning } from './tuning.js';
 export { struct } from './struct-declaration.js';
 export type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
 export type { Usable, Uses } from './uses.js';

@@ -3,7 +3,7 @@
  */
 import { inspect } from 'node:util';
 
-import { CudaArgumentError } from '../core/index.js';
+import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { Applied, Collected } from '../ops/collect.js';
@@ -19,13 +19,18 @@ import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
 import { definitionSite } from './compile-error.js';
 import { textOfFunction } from './device-function.js';
-import { checkDimensions, launchShape, threadsOf } from './grid.js';
+import { disassemble } from './disassembler.js';
+import { DEFAULT_BLOCK, checkDimensions, launchShape, threadsOf } from './grid.js';
 import type { LaunchShape } from './grid.js';
 import { loadKernel, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
 import { checkName, unknownName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { KernelParams, Parameter } from './parameters.js';
+import { reportOf } from './report.js';
+import type { KernelReport } from './report.js';
+import { tune } from './tuning.js';
+import type { TuneOptions, Tuning } from './tuning.js';
 import { describeUses, usedOf } from './uses.js';
 import type { Usable, Uses } from './uses.js';
 import { Variant } from './variant.js';
@@ -87,6 +92,20 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
   prepare(device: AnyDevice, options?: { readonly index?: IndexType }): Promise<void>;
   /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
   ptx(target: KernelTarget, options?: { readonly index?: IndexType }): Promise<string>;
+  /**
+   * The machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. Rejects with ERR_CUDA_UNSUPPORTED
+   * where there is neither, and on the CPU device
+   */
+  sass(device: AnyDevice, options?: { readonly index?: IndexType }): Promise<string>;
+  /** Registers, memory and occupancy on a device. cuFuncGetAttribute, cuOccupancyMaxActiveBlocksPerMultiprocessor */
+  report(device: AnyDevice, options?: LaunchDefaults): Promise<KernelReport>;
+  /**
+   * The fastest of several sets of constants and blocks, measured on the arguments' device with these arguments. What the
+   * kernel writes is copied first, so that the arguments stay as they are. The choice is kept on disk, for the device, its
+   * driver, the kernel's source and the arguments' shapes; before it is used again its results are compared with the first
+   * candidate's. Rejects where the first candidate cannot be run
+   */
+  tune<A extends CallArguments<S>>(args: A & NoOthers<S, A>, options: TuneOptions<U>): Promise<Tuning<S, U>>;
 }
 
 /**
@@ -116,7 +135,7 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
   checkOptions('options', options, ['uses', ...DEFAULTS]);
   const definition = { name, text, signature: signatureOf(parameters), site: definitionSite(kernel) };
   const { uses, ...defaults } = options;
-  return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable();
+  return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable() as unknown as KernelFunction<S, U>;
 }
 
 const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index'] as const satisfies (keyof LaunchDefaults)[];
@@ -224,6 +243,27 @@ export class Defined {
     return ptx;
   }
 
+  async sass(given: AnyDevice, options: { readonly index?: IndexType } = {}): Promise<string> {
+    const device = coreOf(given);
+    const ptx = await this.ptx(device, options);
+    if (device.kind !== 'cuda') throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a GPU, or look at kernel.ptx(device).`);
+    return disassemble(await device.machineCode(ptx));
+  }
+
+  async report(given: AnyDevice, options: LaunchDefaults = {}): Promise<KernelReport> {
+    checkOptions('options', options, DEFAULTS);
+    const device = coreOf(given);
+    const { block = DEFAULT_BLOCK, sharedBytes = 0, index } = { ...this.defaults, ...checkedDefaults(options) };
+    return reportOf(device, await this.on(device, index), block, sharedBytes);
+  }
+
+  /** Where it runs with these arguments. */
+  deviceOf(args: Readonly<Record<string, unknown>>, options: CallOptions): Device {
+    const device = options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
+    if (device !== undefined) return device;
+    throw new CudaArgumentError('options.device', `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`);
+  }
+
   /** The function that users call, with the methods on it. */
   callable(): KernelFunction {
     const call = (args: unknown, options?: CallOptions): DeviceOp<unknown> => this.call(args, options);
@@ -235,6 +275,9 @@ export class Defined {
         await this.on(coreOf(device), options.index);
       },
       ptx: (target: KernelTarget, options?: { readonly index?: IndexType }) => this.ptx(target, options),
+      sass: (device: AnyDevice, options?: { readonly index?: IndexType }) => this.sass(device, options),
+      report: (device: AnyDevice, options?: LaunchDefaults) => this.report(device, options),
+      tune: (args: Readonly<Record<string, unknown>>, options: TuneOptions) => tune(this, args, options),
       toString: () => this.toString(),
       [inspect.custom]: () => this.toString(),
     };

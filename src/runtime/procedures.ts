@@ -5,7 +5,7 @@
  */
 import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { CUgraphNodeType } from '../driver/flags.js';
+import { CUgraphNodeType, CUjitInputType } from '../driver/flags.js';
 import { CUresult } from '../driver/result.js';
 import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
@@ -69,6 +69,8 @@ export const PROCEDURES = {
   setLimit: (driver: Driver, limit: number, value: number) => driver.cuCtxSetLimit(limit, value),
 
   loadModule,
+  /** The machine code that the driver's compiler makes of PTX. */
+  link: (driver: Driver, ptx: string) => driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], {}).cubin,
   unloadLibrary: (driver: Driver, library: number) => driver.cuLibraryUnload(library),
   getGlobal: (driver: Driver, library: number, name: string) => driver.cuLibraryGetGlobal(library, name),
   maxActiveBlocks: (driver: Driver, func: number, blockSize: number, sharedBytes: number) =>

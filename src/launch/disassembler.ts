@@ -1,0 +1,65 @@
+/** Machine code as text, by NVIDIA's disassemblers, which come with the CUDA toolkit and not with the driver. */
+import { execFile } from 'node:child_process';
+import { access, constants, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { CudaError } from '../core/index.js';
+
+/** What prints the instructions of a cubin, and with which arguments. The first that is found. */
+const TOOLS = [['nvdisasm', ['-c']], ['cuobjdump', ['-sass']]] as const;
+
+/** Text of more than this is no kernel's. */
+const MOST_BYTES = 1 << 28;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where tools are looked for: on the path, then in the toolkit's folders. */
+function folders(env: Environment): string[] {
+  const { PATH: path = '', CUDA_HOME: home = '', CUDA_PATH: other = '' } = env;
+  return [...path.split(delimiter), ...[home, other, '/usr/local/cuda'].filter((folder) => folder !== '').map((folder) => join(folder, 'bin'))].filter((folder) => folder !== '');
+}
+
+/**
+ * The instructions of a cubin.
+ *
+ * Rejects with ERR_CUDA_UNSUPPORTED where there is no disassembler.
+ */
+export async function disassemble(cubin: Uint8Array, env: Environment = process.env): Promise<string> {
+  for (const [tool, args] of TOOLS) {
+    for (const folder of folders(env)) {
+      const program = join(folder, tool);
+      if (!(await isExecutable(program))) continue;
+      return run(program, args, cubin);
+    }
+  }
+  throw new CudaError(
+    'ERR_CUDA_UNSUPPORTED',
+    `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ${folders(env).join(', ')}. ` +
+      'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvcc puts nvdisasm in its bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
+  );
+}
+
+async function run(program: string, args: readonly string[], cubin: Uint8Array): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'async-cuda-sass-'));
+  try {
+    const file = join(folder, 'kernel.cubin');
+    await writeFile(file, cubin);
+    const { stdout } = await promisify(execFile)(program, [...args, file], { maxBuffer: MOST_BYTES });
+    return stdout;
+  } catch (error) {
+    throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${program} failed: ${(error as Error).message}`, { cause: error });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

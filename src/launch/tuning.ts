@@ -1,0 +1,247 @@
+/**
+ * Choosing among constants and blocks by measuring: each candidate runs on copies of what the kernel writes, between two
+ * events of the device; the fastest whose results are those of the first one is taken, and kept on disk for the device, its
+ * driver, the kernel's source and the arguments' shapes.
+ */
+import { Buffer } from 'node:buffer';
+
+import { CudaArgumentError, CudaDeviceLostError, CudaError } from '../core/index.js';
+import type { Device, Stream } from '../core/index.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { kernelEntry, openDiskCache } from '../core/kept.js';
+import { DeviceOp } from '../ops/index.js';
+import { Partitioned, Tensor } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import type { CallOptions, Defined, KernelChanges, KernelFunction } from './kernel.js';
+import type { KernelParams } from './parameters.js';
+import type { Uses } from './uses.js';
+import { keyOfUses, usedOf } from './uses.js';
+
+/** Two results of one output: host arrays as `tensor.read()` gives them. */
+export type Comparison = (expected: ArrayLike<number | bigint>, actual: ArrayLike<number | bigint>, name: string) => boolean;
+
+/** What {@link KernelFunction.tune} takes. */
+export interface TuneOptions<U extends Uses = Uses> {
+  /** Constants and blocks to choose among; the results of the first are the right ones. */
+  readonly candidates: readonly KernelChanges<U>[];
+  /** Whether results have to be equal to the first candidate's, to the bit; or what tells whether they are. Default: true. */
+  readonly verify?: boolean | Comparison;
+  /** Measurements of each candidate, of which the shortest counts. Default: 5. */
+  readonly rounds?: number;
+  /** Whether a choice that was recorded on disk is not looked for. Default: false. */
+  readonly anew?: boolean;
+  /** How all of them are launched. */
+  readonly launch?: CallOptions;
+}
+
+/** One candidate and what became of it. */
+export interface TunedCandidate<U extends Uses = Uses> {
+  readonly candidate: KernelChanges<U>;
+  /** Milliseconds of one launch on the device; undefined where it was not measured. */
+  readonly milliseconds: number | undefined;
+  /** Why it could not be taken. */
+  readonly error?: unknown;
+}
+
+/** What {@link KernelFunction.tune} gives. */
+export interface Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> {
+  /** The kernel with what was chosen. */
+  readonly kernel: KernelFunction<S, U>;
+  readonly chosen: KernelChanges<U>;
+  readonly candidates: readonly TunedCandidate<U>[];
+  /** Whether the choice was found on disk. */
+  readonly recorded: boolean;
+}
+
+const ROUNDS = 5;
+/** Launches are repeated until they take about so long together: an event's clock ticks in half microseconds. */
+const ROUND_MS = 2;
+const MOST_LAUNCHES = 200;
+
+interface Recorded {
+  readonly chosen: number;
+  readonly milliseconds: readonly (number | null)[];
+}
+
+/** @throws CudaArgumentError. Rejects where no candidate can be run */
+export async function tune(defined: Defined, args: Readonly<Record<string, unknown>>, options: TuneOptions): Promise<Tuning> {
+  checkOptions('options', options, ['candidates', 'verify', 'rounds', 'anew', 'launch']);
+  const { candidates, verify = true, rounds = ROUNDS, anew = false, launch = {} } = options;
+  if (!Array.isArray(candidates) || candidates.length === 0) {
+    throw invalid('options.candidates', 'a list of what to choose among', candidates, 'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.');
+  }
+  if (typeof verify !== 'function') checkBoolean('options.verify', verify);
+  checkInteger('options.rounds', rounds, 1, 1000);
+  checkBoolean('options.anew', anew);
+  const variants = candidates.map((candidate) => defined.with(candidate));
+  const values = await givenBy(args);
+  const device = defined.deviceOf(values, launch);
+
+  const cache = openDiskCache();
+  const entry = kernelEntry('tuning', [
+    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.variant.sourceKey('i32'),
+    candidates.map(({ uses = {}, ...rest }: KernelChanges) => [keyOfUses(usedOf('uses', uses)), rest]), Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
+    { ...launch, device: undefined },
+  ]);
+  using trial = await Trial.of(defined, values, device, launch);
+  const compare: Comparison | undefined = verify === true ? sameBits : verify === false ? undefined : verify;
+
+  const kept = anew ? undefined : recordedIn(await cache?.read(entry), candidates.length);
+  if (kept !== undefined && (await stillHolds(trial, variants, kept.chosen, compare))) {
+    return told(variants, candidates, kept.chosen, kept.milliseconds.map((each) => each ?? undefined), [], true);
+  }
+
+  const errors: unknown[] = [];
+  let expected: Results | undefined;
+  for (const [index, variant] of variants.entries()) {
+    try {
+      const results = await trial.results(variant, compare !== undefined);
+      expected ??= results;
+      const wrong = differing(expected, results, compare);
+      if (wrong !== undefined) errors[index] = new CudaError('ERR_CUDA_INVALID_ARGUMENT', `tune: output '${wrong}' of candidate ${index} is not that of the first. Pass { verify: false } or a comparison where it may differ.`);
+    } catch (error) {
+      if (error instanceof CudaDeviceLostError || index === 0) throw error;
+      errors[index] = error;
+    }
+  }
+  const milliseconds = await trial.measure(variants, errors, rounds);
+  const chosen = milliseconds.reduce<number>((best, each, index) => (each !== undefined && each < (milliseconds[best] ?? Infinity) ? index : best), 0);
+  const record: Recorded = { chosen, milliseconds: milliseconds.map((each) => each ?? null) };
+  void cache?.write(entry, Buffer.from(JSON.stringify(record)));
+  return told(variants, candidates, chosen, milliseconds, errors, false);
+}
+
+function told(variants: readonly Defined[], candidates: readonly KernelChanges[], chosen: number, milliseconds: readonly (number | undefined)[], errors: readonly unknown[], recorded: boolean): Tuning {
+  return {
+    kernel: variants[chosen]!.callable(), chosen: candidates[chosen]!, recorded,
+    candidates: candidates.map((candidate, index) => ({ candidate, milliseconds: milliseconds[index], ...(errors[index] === undefined ? {} : { error: errors[index] }) })),
+  };
+}
+
+/** Operations among the arguments are run, once for all. */
+async function givenBy(args: unknown): Promise<Record<string, unknown>> {
+  if (typeof args !== 'object' || args === null) throw invalid('args', 'the arguments by name', args);
+  const entries = Object.entries(args as Record<string, unknown>);
+  return Object.fromEntries(await Promise.all(entries.map(async ([name, value]) => [name, value instanceof DeviceOp ? await value : value] as const)));
+}
+
+/** What a measurement depends on. */
+function keyOfArgument(value: unknown): unknown {
+  const tensor = value instanceof Partitioned ? (value as Partitioned).tensor : value;
+  if (tensor instanceof Tensor) return [tensor.dtype.name, tensor.shape, tensor.strides];
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+function recordedIn(bytes: Uint8Array | undefined, candidates: number): Recorded | undefined {
+  if (bytes === undefined) return undefined;
+  try {
+    const found = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Recorded> | null;
+    if (found?.milliseconds?.length === candidates && Number.isInteger(found.chosen) && found.milliseconds[found.chosen!] !== undefined) return found as Recorded;
+  } catch {
+    // As if it were not there.
+  }
+  return undefined;
+}
+
+/** Whether what was recorded gives the right results here and now. */
+async function stillHolds(trial: Trial, variants: readonly Defined[], chosen: number, compare: Comparison | undefined): Promise<boolean> {
+  if (compare === undefined || chosen === 0) return true;
+  try {
+    return differing(await trial.results(variants[0]!, true), await trial.results(variants[chosen]!, true), compare) === undefined;
+  } catch (error) {
+    if (error instanceof CudaDeviceLostError) throw error;
+    return false;
+  }
+}
+
+type Results = ReadonlyMap<string, ArrayLike<number | bigint>>;
+
+/** The name of an output that is not as it should be. */
+function differing(expected: Results, actual: Results, compare: Comparison | undefined): string | undefined {
+  if (compare === undefined) return undefined;
+  for (const [name, values] of expected) if (!compare(values, actual.get(name)!, name)) return name;
+  return undefined;
+}
+
+function sameBits(expected: ArrayLike<number | bigint>, actual: ArrayLike<number | bigint>): boolean {
+  const [a, b] = [expected, actual].map((array) => {
+    const { buffer, byteOffset, byteLength } = array as Uint8Array;
+    return Buffer.from(buffer, byteOffset, byteLength);
+  });
+  return a!.equals(b!);
+}
+
+/** Copies of what the kernel writes, and a stream of their own. */
+class Trial implements Disposable {
+  private readonly device: Device;
+  private readonly stream: Stream;
+  private readonly args: Readonly<Record<string, unknown>>;
+  private readonly written: readonly { name: string; original: AnyTensor; copy: AnyTensor }[];
+  private readonly launch: CallOptions;
+
+  private constructor(device: Device, args: Readonly<Record<string, unknown>>, written: Trial['written'], launch: CallOptions) {
+    this.device = device;
+    this.stream = device.createStream({ label: 'tuning' });
+    this.args = args;
+    this.written = written;
+    this.launch = launch;
+  }
+
+  static async of(defined: Defined, values: Readonly<Record<string, unknown>>, device: Device, launch: CallOptions): Promise<Trial> {
+    const written: { name: string; original: AnyTensor; copy: AnyTensor }[] = [];
+    const args: Record<string, unknown> = { ...values };
+    for (const { name, entry } of defined.parameters) {
+      const value = values[name];
+      if (entry.kind !== 'tensor' || entry.access === 'input') continue;
+      if (value instanceof Partitioned) throw new CudaArgumentError(`args.${name}`, `args.${name}: tune works on copies of what is written, and a partition has none. Pass the tensor.`);
+      if (!(value instanceof Tensor)) throw invalid(`args.${name}`, 'a Tensor', value);
+      const original = value as AnyTensor;
+      const copy = await original.dup();
+      written.push({ name, original, copy });
+      args[name] = copy;
+    }
+    return new Trial(device, args, written, launch);
+  }
+
+  /** What the candidate writes where it begins with what there was. */
+  async results(variant: Defined, read: boolean): Promise<Results> {
+    for (const { original, copy } of this.written) await copy.copyFrom(original).runOn(this.stream);
+    await variant.call(this.args, this.launch).runOn(this.stream);
+    const results = new Map<string, ArrayLike<number | bigint>>();
+    if (read) for (const { name, copy } of this.written) results.set(name, await copy.read().runOn(this.stream));
+    return results;
+  }
+
+  /** Milliseconds of one launch of each candidate that has no error. Rounds go through all of them, so that none has the coolest clock. */
+  async measure(variants: readonly Defined[], errors: readonly unknown[], rounds: number): Promise<(number | undefined)[]> {
+    const shortest = variants.map((): number | undefined => undefined);
+    const launches = variants.map(() => 1);
+    for (let round = 0; round <= rounds; round++) {
+      for (const [index, variant] of variants.entries()) {
+        if (errors[index] !== undefined) continue;
+        const took = await this.time(variant, launches[index]!);
+        // The first round only says how many launches are worth looking at.
+        if (round === 0) launches[index] = Math.min(MOST_LAUNCHES, Math.max(1, Math.ceil(ROUND_MS / Math.max(took, 1e-3))));
+        else shortest[index] = Math.min(took, shortest[index] ?? Infinity);
+      }
+    }
+    return shortest;
+  }
+
+  private async time(variant: Defined, launches: number): Promise<number> {
+    using start = this.device.createEvent();
+    using end = this.device.createEvent();
+    const { stream } = this;
+    stream.record(start);
+    const op = variant.call(this.args, this.launch);
+    const runs = Array.from({ length: launches }, () => op.runOn(stream));
+    stream.record(end);
+    await Promise.all(runs);
+    return (await start.elapsed(end)) / launches;
+  }
+
+  [Symbol.dispose](): void {
+    for (const { copy } of this.written) copy.close();
+    if (!this.stream.isUnusable) this.stream.close();
+  }
+}
