@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { DiskCache, codeEntry, cubinEntry } from './disk-cache.js';
+import { DiskCache, codeEntry, cubinEntry, kernelEntry } from './disk-cache.js';
 import type { CubinKey } from './disk-cache.js';
 
 let folder: string;
@@ -42,6 +42,28 @@ test('keeps V8\'s code of scripts, apart for each script and engine', () => {
   expect(cache.contents().entries).toBe(4);
   expect(cache.get(codeEntry('script', ['v26']))).toBeDefined();
   expect(cache.clear().entries).toBe(4);
+});
+
+test('is used the same without waiting for the disk', async () => {
+  const cache = new DiskCache(folder, 10_000);
+  const entry = (name: string): string => kernelEntry('kernel', [name]);
+  expect(await cache.read(entry('a'))).toBeUndefined();
+  await cache.write(entry('a'), code(3000));
+  expect(new Uint8Array((await new DiskCache(folder).read(entry('a')))!)).toEqual(code(3000));
+  expect(cache.get(entry('a'))).toBeDefined();
+  utimesSync(join(folder, entry('a')), 0, 0);
+  for (const name of ['b', 'c', 'd']) await cache.write(entry(name), code(3000));
+  expect(readdirSync(folder)).not.toContain(entry('a'));
+  expect(cache.contents().bytes).toBeLessThanOrEqual(10_000);
+  truncateSync(join(folder, entry('d')), 500);
+  expect(await cache.read(entry('d'))).toBeUndefined();
+});
+
+test('what cannot be written is as if it were not', async () => {
+  writeFileSync(join(folder, '../../..', 'file'), '');
+  const cache = new DiskCache(join(folder, '../../..', 'file', 'below'));
+  await cache.write(kernelEntry('tuning', []), code(10));
+  expect(await cache.read(kernelEntry('tuning', []))).toBeUndefined();
 });
 
 test('the order of options does not matter', () => {
