@@ -16,7 +16,7 @@ export type {
 } from './tensor/index.js';
 export { DeviceFunction, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
 export type {
-  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, Comparison, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
+  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
   KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, StructDeclaration, StructFields, StructValue, StructsParam,
   TensorParam, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
 } from './launch/index.js';

@@ -47,6 +47,11 @@ export class Allocation extends Resource {
     return true;
   }
 
+  /** Whether it begins at a multiple of 256 bytes, as all that the driver allocates. */
+  get aligned(): boolean {
+    return true;
+  }
+
   /** Frees the memory behind everything that uses it. */
   dispose(): void {
     if (this.disposed) return;

@@ -23,6 +23,10 @@ class ModuleMemory extends Allocation {
     return false;
   }
 
+  override get aligned(): boolean {
+    return false;
+  }
+
   override dispose(): void {
     this.disposed = true;
   }

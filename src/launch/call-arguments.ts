@@ -16,6 +16,7 @@ import { unknownName } from './names.js';
 import { describeEntry } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import { checkScalar, checkStruct } from './struct-declaration.js';
+import { ALIGNMENT } from './variant.js';
 import type { IndexType } from './variant.js';
 
 /** Elements from which on 32 bits do not count them. */
@@ -151,6 +152,11 @@ export function indexTypeFor(values: readonly PassedValue[]): IndexType {
     if (Math.max(size, end - layout.offset, layout.offset - start) >= MOST_ELEMENTS) return 'i64';
   }
   return 'i32';
+}
+
+/** Whether every tensor begins where the widest access may. Memory of others begins anywhere. */
+export function alignedTensors(values: readonly PassedValue[]): boolean {
+  return values.every((value) => !isTensor(value) || value.buffer === null || (value.buffer.byteOffset % ALIGNMENT === 0 && value.tensor.buffer.memory.aligned));
 }
 
 /** The first tensor's device. */

@@ -7,16 +7,17 @@ import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { compile } from './compiler.js';
 import type { CompileTarget, CompiledKernel } from './compiler.js';
 import { compileError } from './compile-error.js';
-import type { IndexType, Variant } from './variant.js';
+import { keyOfForm } from './variant.js';
+import type { CodeForm, Variant } from './variant.js';
 
 const inMemory = new Map<string, Promise<CompiledKernel>>();
 
 /** Rejects with CudaCompileError where the source is wrong. */
-export function compiledKernel(variant: Variant, indexType: IndexType, target: CompileTarget): Promise<CompiledKernel> {
-  const key = variant.key(indexType, target);
+export function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
+  const key = `${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
   let compiled = inMemory.get(key);
   if (compiled === undefined) {
-    compiled = fromDiskOrCompiler(key, variant, indexType, target);
+    compiled = fromDiskOrCompiler(key, variant, form, target);
     // The error names the place that this kernel was written at: another with the same text has its own.
     compiled.catch(() => inMemory.delete(key));
     inMemory.set(key, compiled);
@@ -24,14 +25,14 @@ export function compiledKernel(variant: Variant, indexType: IndexType, target: C
   return compiled;
 }
 
-async function fromDiskOrCompiler(key: string, variant: Variant, indexType: IndexType, target: CompileTarget): Promise<CompiledKernel> {
+async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
   const cache = openDiskCache();
   const entry = kernelEntry('kernel', [key]);
   const kept = await cache?.read(entry);
   const known = kept === undefined ? undefined : parsed(kept);
   if (known !== undefined) return known;
   try {
-    const compiled = await compile(variant.source(indexType), target);
+    const compiled = await compile(variant.source(form.index), form, target);
     // Nobody waits for it.
     void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
     return compiled;
@@ -44,7 +45,7 @@ async function fromDiskOrCompiler(key: string, variant: Variant, indexType: Inde
 function parsed(bytes: Uint8Array): CompiledKernel | undefined {
   try {
     const kept = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<CompiledKernel> | null;
-    if (typeof kept?.ptx === 'string' && Array.isArray(kept.abi) && typeof kept.cooperative === 'boolean' && typeof kept.dynamicShared === 'boolean') return kept as CompiledKernel;
+    if (typeof kept?.ptx === 'string' && typeof kept.entry === 'string' && Array.isArray(kept.abi) && typeof kept.cooperative === 'boolean' && typeof kept.dynamicShared === 'boolean') return kept as CompiledKernel;
   } catch {
     // As if it were not there.
   }

@@ -3,7 +3,9 @@
  * of its kernels on disk does without.
  */
 import type { KernelSource } from '../kernel/signature.js';
-import type { AbiParam, KernelTree } from '../kernel/tree.js';
+import type { AbiParam } from '../kernel/tree.js';
+import { ALIGNMENT } from './variant.js';
+import type { CodeForm } from './variant.js';
 
 /** What PTX is made for. */
 export interface CompileTarget {
@@ -14,6 +16,8 @@ export interface CompileTarget {
 /** What a launch has to know of a kernel. Plain data: it is kept on disk. */
 export interface CompiledKernel {
   readonly ptx: string;
+  /** Its name in the PTX. */
+  readonly entry: string;
   /** The PTX's parameters. */
   readonly abi: readonly AbiParam[];
   /** Has to be launched with all blocks running at once. */
@@ -22,17 +26,15 @@ export interface CompiledKernel {
   readonly dynamicShared: boolean;
 }
 
-/** Reads and types a kernel. @throws KernelSourceError */
-export async function treeOf(source: KernelSource): Promise<KernelTree> {
-  const { readKernel } = await import('../kernel/read/index.js');
-  return readKernel(source);
-}
-
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, target: CompileTarget): Promise<CompiledKernel> {
-  const { readKernel } = await import('../kernel/read/index.js');
-  const { emitKernel } = await import('../kernel/emit/index.js');
+export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget): Promise<CompiledKernel> {
+  const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/index.js'), import('../kernel/emit/index.js')]);
   const tree = readKernel(source);
-  const { ptx } = emitKernel(tree, target);
-  return { ptx, abi: tree.abi, cooperative: tree.cooperative, dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic') };
+  const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
+  const { ptx, entry, abi } = emitKernel(tree, {
+    capability: capability.join('.'), checks: form.checks,
+    ...(form.block === undefined ? {} : { block: form.block }),
+    ...(form.aligned ? { alignment: Object.fromEntries(tensors) as Record<number, number> } : {}),
+  });
+  return { ptx, entry, abi, cooperative: tree.cooperative, dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic') };
 }

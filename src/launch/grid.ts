@@ -8,7 +8,7 @@ import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import type { Parameter } from './parameters.js';
 
 /** Blocks of 256 threads. A warp lies along the last axis, so that its accesses are one. */
-export const DEFAULT_BLOCK: Dimensions = 256;
+const LINE: Dimensions = 256;
 const PLANE: Dimensions = [32, 8];
 
 type Three = readonly [number, number, number];
@@ -21,7 +21,13 @@ export interface LaunchShape {
 /** What was said of the shape. */
 export interface GivenShape {
   readonly grid: Dimensions | undefined;
-  readonly block: Dimensions | undefined;
+  readonly block: Dimensions;
+}
+
+/** Threads of a block where nobody said it: known before the arguments are, so that code can be made for it. */
+export function usualBlock(parameters: readonly Parameter[]): Dimensions {
+  const ranks = parameters.flatMap(({ entry }) => (entry.kind === 'tensor' && entry.access !== 'input' ? [entry.rank] : []));
+  return ranks.length === 0 || ranks.includes(1) ? LINE : PLANE;
 }
 
 /**
@@ -35,7 +41,7 @@ export function launchShape(
   const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
   const largest = largestOutput(parameters, values);
   const extents = largest === undefined ? undefined : extentsOf(largest.shape);
-  const block = given.block ?? (largest === undefined || largest.shape.length === 1 ? DEFAULT_BLOCK : PLANE);
+  const { block } = given;
   if (grid !== undefined) return { grid, block };
   if (extents === undefined) {
     throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');
@@ -69,7 +75,7 @@ function extentsOf(shape: readonly number[]): Three {
   return [x, y, rest.reduce((product, extent) => product * extent, 1)];
 }
 
-function three(dimensions: Dimensions): Three {
+export function three(dimensions: Dimensions): Three {
   if (typeof dimensions === 'number') return [dimensions, 1, 1];
   const [x, y = 1, z = 1] = dimensions as readonly number[];
   return [x!, y, z];

@@ -8,7 +8,7 @@ export type { CompileTarget } from './compiler.js';
 export { DeviceFunction, deviceFunction } from './device-function.js';
 export type { DeviceSignature } from './device-function.js';
 export { kernel } from './kernel.js';
-export type { CallOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
+export type { CallOptions, CodeOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
 export { inout, input, output } from './parameters.js';
 export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
 export type { KernelReport } from './report.js';

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
-import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -13,14 +13,14 @@ import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
-import { argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
+import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
 import { definitionSite } from './compile-error.js';
 import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
-import { DEFAULT_BLOCK, checkDimensions, launchShape, threadsOf } from './grid.js';
+import { checkDimensions, launchShape, three, threadsOf, usualBlock } from './grid.js';
 import type { LaunchShape } from './grid.js';
 import { loadKernel, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
@@ -34,7 +34,7 @@ import type { TuneOptions, Tuning } from './tuning.js';
 import { describeUses, usedOf } from './uses.js';
 import type { Usable, Uses } from './uses.js';
 import { Variant } from './variant.js';
-import type { IndexType } from './variant.js';
+import type { CodeForm, IndexType } from './variant.js';
 
 /** Threads from which on 32 bits do not count them. */
 const MOST_THREADS = 2 ** 31;
@@ -49,6 +49,8 @@ export interface LaunchDefaults {
   readonly sharedBytes?: number;
   /** Type of lengths, strides and global indices. Default: i64 where a tensor has 2^31 elements or more, else i32. */
   readonly index?: IndexType;
+  /** Whether each index into a tensor is looked at: one outside of it fails the launch as an assertion does. Default: false. */
+  readonly checks?: boolean;
 }
 
 /** What {@link kernel} takes beside the body. */
@@ -74,6 +76,9 @@ export interface CallOptions extends LaunchDefaults, Pick<LaunchOptions, 'cluste
 /** A device, or what code for one depends on. */
 export type KernelTarget = AnyDevice | CompileTarget;
 
+/** Which of a kernel's codes. */
+export type CodeOptions = Pick<LaunchDefaults, 'index' | 'checks'>;
+
 /** A kernel written in TypeScript. Made by {@link kernel}. */
 export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
   /**
@@ -89,14 +94,14 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
   /** The same kernel with other constants or launched in another way. Each set of constants is compiled by itself. */
   with(changes: KernelChanges<U>): KernelFunction<S, U>;
   /** Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where the body is no kernel */
-  prepare(device: AnyDevice, options?: { readonly index?: IndexType }): Promise<void>;
+  prepare(device: AnyDevice, options?: CodeOptions): Promise<void>;
   /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
-  ptx(target: KernelTarget, options?: { readonly index?: IndexType }): Promise<string>;
+  ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
   /**
    * The machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. Rejects with ERR_CUDA_UNSUPPORTED
    * where there is neither, and on the CPU device
    */
-  sass(device: AnyDevice, options?: { readonly index?: IndexType }): Promise<string>;
+  sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy on a device. cuFuncGetAttribute, cuOccupancyMaxActiveBlocksPerMultiprocessor */
   report(device: AnyDevice, options?: LaunchDefaults): Promise<KernelReport>;
   /**
@@ -138,14 +143,16 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
   return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable() as unknown as KernelFunction<S, U>;
 }
 
-const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index'] as const satisfies (keyof LaunchDefaults)[];
+const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks'] as const satisfies (keyof LaunchDefaults)[];
+const CODE_OPTIONS = ['index', 'checks'];
 const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
 
 function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
-  const { grid, block, sharedBytes, index } = given;
+  const { grid, block, sharedBytes, index, checks } = given;
   checkDimensions('options.grid', grid, 'blocks');
   checkDimensions('options.block', block, 'threads');
   if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
+  checkBoolean('options.checks', checks);
   if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
   return given;
 }
@@ -185,10 +192,13 @@ export class Defined {
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
     checkTogether(name, parameters, values, run.device);
     const result = Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]]));
-    const given = { grid: options.grid ?? defaults.grid, block: options.block ?? defaults.block };
+    const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
     const shape = launchShape(name, parameters, args, values, given, run.device.properties);
     if (shape === undefined) return result;
-    const { loaded, done } = loadKernel(run.device, parameters, this.variant, this.indexType(values, shape, options.index ?? defaults.index));
+    const form = this.form({
+      index: this.indexType(values, shape, options.index ?? defaults.index), aligned: alignedTensors(values), checks: options.checks, anyBlock: options.block !== undefined,
+    });
+    const { loaded, done } = loadKernel(run.device, parameters, this.variant, form);
     const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
     return whenLoaded(run, loaded, done, named, (there) => {
       this.queue(run, there, values, shape, options);
@@ -232,18 +242,30 @@ export class Defined {
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
   }
 
-  /** The kernel on a device, loaded. */
-  async on(device: Device, index: IndexType = this.defaults.index ?? 'i32'): Promise<LoadedKernel> {
-    return loadKernel(device, this.parameters, this.variant, index).done;
+  /** The block of launches that give none. */
+  private get block(): Dimensions {
+    return this.defaults.block ?? usualBlock(this.parameters);
   }
 
-  async ptx(target: KernelTarget, options: { readonly index?: IndexType } = {}): Promise<string> {
-    checkOptions('options', options, ['index']);
-    const { ptx } = await compiledKernel(this.variant, options.index ?? this.defaults.index ?? 'i32', compileTarget(target));
+  /** The code of a launch: by default of the usual one. `anyBlock`: of whichever block. */
+  private form({ index, checks, aligned = true, anyBlock = false }: { index?: IndexType | undefined; checks?: boolean | undefined; aligned?: boolean; anyBlock?: boolean } = {}): CodeForm {
+    const { defaults } = this;
+    return { index: index ?? defaults.index ?? 'i32', aligned, checks: checks ?? defaults.checks ?? false, block: anyBlock ? undefined : three(this.block) };
+  }
+
+  /** Compiled and loaded. */
+  async prepare(device: AnyDevice, options: CodeOptions = {}): Promise<void> {
+    checkOptions('options', options, CODE_OPTIONS);
+    await loadKernel(coreOf(device), this.parameters, this.variant, this.form(options)).done;
+  }
+
+  async ptx(target: KernelTarget, options: CodeOptions = {}): Promise<string> {
+    checkOptions('options', options, CODE_OPTIONS);
+    const { ptx } = await compiledKernel(this.variant, this.form(options), compileTarget(target));
     return ptx;
   }
 
-  async sass(given: AnyDevice, options: { readonly index?: IndexType } = {}): Promise<string> {
+  async sass(given: AnyDevice, options: CodeOptions = {}): Promise<string> {
     const device = coreOf(given);
     const ptx = await this.ptx(device, options);
     if (device.kind !== 'cuda') throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a GPU, or look at kernel.ptx(device).`);
@@ -253,8 +275,9 @@ export class Defined {
   async report(given: AnyDevice, options: LaunchDefaults = {}): Promise<KernelReport> {
     checkOptions('options', options, DEFAULTS);
     const device = coreOf(given);
-    const { block = DEFAULT_BLOCK, sharedBytes = 0, index } = { ...this.defaults, ...checkedDefaults(options) };
-    return reportOf(device, await this.on(device, index), block, sharedBytes);
+    const { sharedBytes = this.defaults.sharedBytes ?? 0, index, checks } = checkedDefaults(options);
+    const loaded = await loadKernel(device, this.parameters, this.variant, this.form({ index, checks, anyBlock: options.block !== undefined })).done;
+    return reportOf(device, loaded, options.block ?? this.block, sharedBytes);
   }
 
   /** Where it runs with these arguments. */
@@ -270,12 +293,9 @@ export class Defined {
     const methods = {
       name: this.name,
       with: (changes: KernelChanges) => this.with(changes).callable(),
-      prepare: async (device: AnyDevice, options: { readonly index?: IndexType } = {}): Promise<void> => {
-        checkOptions('options', options, ['index']);
-        await this.on(coreOf(device), options.index);
-      },
-      ptx: (target: KernelTarget, options?: { readonly index?: IndexType }) => this.ptx(target, options),
-      sass: (device: AnyDevice, options?: { readonly index?: IndexType }) => this.sass(device, options),
+      prepare: (device: AnyDevice, options?: CodeOptions) => this.prepare(device, options),
+      ptx: (target: KernelTarget, options?: CodeOptions) => this.ptx(target, options),
+      sass: (device: AnyDevice, options?: CodeOptions) => this.sass(device, options),
       report: (device: AnyDevice, options?: LaunchDefaults) => this.report(device, options),
       tune: (args: Readonly<Record<string, unknown>>, options: TuneOptions) => tune(this, args, options),
       toString: () => this.toString(),

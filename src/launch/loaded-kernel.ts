@@ -6,7 +6,8 @@ import type { AnyTensor } from '../tensor/index.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget, CompiledKernel } from './compiler.js';
 import type { Parameter } from './parameters.js';
-import type { IndexType, Variant } from './variant.js';
+import { keyOfForm } from './variant.js';
+import type { CodeForm, IndexType, Variant } from './variant.js';
 
 /** A tensor as a kernel is passed it. */
 export interface PassedTensor {
@@ -45,13 +46,13 @@ export function targetOf(device: Device): CompileTarget {
 }
 
 /** Begins to compile and load where that was not done before. */
-export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, indexType: IndexType): Loading {
+export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Loading {
   const known = devices.get(device) ?? new Map<string, Loading>();
   devices.set(device, known);
-  const key = variant.sourceKey(indexType);
+  const key = `${keyOfForm(form)} ${variant.sourceKey}`;
   let loading = known.get(key);
   if (loading === undefined) {
-    const done = load(device, parameters, variant, indexType);
+    const done = load(device, parameters, variant, form);
     const begun: Loading = { loaded: undefined, done };
     done.then((loaded) => { begun.loaded = loaded; }, () => { known.delete(key); });
     known.set(key, begun);
@@ -60,10 +61,10 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
   return loading;
 }
 
-async function load(device: Device, parameters: readonly Parameter[], variant: Variant, indexType: IndexType): Promise<LoadedKernel> {
-  const compiled = await compiledKernel(variant, indexType, targetOf(device));
+async function load(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Promise<LoadedKernel> {
+  const compiled = await compiledKernel(variant, form, targetOf(device));
   const module = await device.loadModule(compiled.ptx);
-  const kernel = module.kernel(variant.definition.name, compiled.abi.map((param) => declarationOf(param, parameters, indexType)));
+  const kernel = module.kernel(compiled.entry, compiled.abi.map((param) => declarationOf(param, parameters, form.index)));
   // Two views of one memory may lie between each other's elements: that is looked at with their strides.
   kernel.checksOverlap = false;
   const takes = compiled.abi.map((param) => taking(param, parameters));

@@ -79,7 +79,7 @@ export async function tune(defined: Defined, args: Readonly<Record<string, unkno
 
   const cache = openDiskCache();
   const entry = kernelEntry('tuning', [
-    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.variant.sourceKey('i32'),
+    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.variant.sourceKey,
     candidates.map(({ uses = {}, ...rest }: KernelChanges) => [keyOfUses(usedOf('uses', uses)), rest]), Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
     { ...launch, device: undefined },
   ]);

@@ -1,8 +1,7 @@
-/** One kernel to be compiled: a definition with its constants, for tensors of a certain size. */
+/** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
 import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
-import type { CompileTarget } from './compiler.js';
 import { compilerDigest } from './compiler-digest.js';
 import type { DefinitionSite } from './compile-error.js';
 
@@ -17,11 +16,25 @@ export interface Definition {
 
 export type IndexType = KernelSource['indexType'];
 
+/** What code is specialised for, beside the source. */
+export interface CodeForm {
+  readonly index: IndexType;
+  /** Whether every tensor begins at a multiple of {@link ALIGNMENT} bytes. */
+  readonly aligned: boolean;
+  /** Whether each index is looked at. */
+  readonly checks: boolean;
+  /** Threads of a block, where the kernel's definition says them and not the launch. */
+  readonly block: readonly [number, number, number] | undefined;
+}
+
+/** Bytes: what the widest access of one thread takes. */
+export const ALIGNMENT = 16;
+
 /** A definition with its constants. */
 export class Variant {
   readonly definition: Definition;
   readonly uses: UsedByName;
-  private readonly sourceKeys = new Map<IndexType, string>();
+  private ownKey: string | undefined;
 
   constructor(definition: Definition, uses: UsedByName) {
     this.definition = definition;
@@ -34,17 +47,16 @@ export class Variant {
   }
 
   /** Different for sources that are compiled to something different. */
-  sourceKey(indexType: IndexType): string {
-    let key = this.sourceKeys.get(indexType);
-    if (key === undefined) {
+  get sourceKey(): string {
+    if (this.ownKey === undefined) {
       const { name, signature, text } = this.definition;
-      key = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses), indexType]);
-      this.sourceKeys.set(indexType, key);
+      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses)]);
     }
-    return key;
+    return this.ownKey;
   }
+}
 
-  key(indexType: IndexType, target: CompileTarget): string {
-    return `${target.capability.join('.')} ${this.sourceKey(indexType)}`;
-  }
+/** Different for forms whose code differs. */
+export function keyOfForm({ index, aligned, checks, block }: CodeForm): string {
+  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}`;
 }

@@ -45,12 +45,12 @@ async function elsewhere(): Promise<typeof import('../../src/launch/compiled-ker
 
 test('a kernel is compiled once for a target, whoever asks', async () => {
   const scale = fresh();
-  const [one, two] = await Promise.all([scale.ptx(CAPABILITY), scale.with({ block: 64 }).ptx(CAPABILITY)]);
+  const [one, two] = await Promise.all([scale.ptx(CAPABILITY), scale.with({ sharedBytes: 64 }).ptx(CAPABILITY)]);
   expect(one).toBe(two);
   expect(compilations).toHaveLength(1);
 });
 
-test('what it depends on is compiled apart: constants, target, index type', async () => {
+test('what it depends on is compiled apart: constants, target, index type, checks, block', async () => {
   const scale = fresh();
   await scale.ptx(CAPABILITY);
   await scale.with({ uses: { K: -0 } }).ptx(CAPABILITY);
@@ -58,9 +58,13 @@ test('what it depends on is compiled apart: constants, target, index type', asyn
   await scale.with({ uses: { K: 0n } }).ptx(CAPABILITY);
   await scale.ptx({ capability: [9, 0] });
   await scale.ptx(CAPABILITY, { index: 'i64' });
+  await scale.ptx(CAPABILITY, { checks: true });
+  await scale.with({ block: 64 }).ptx(CAPABILITY);
   await scale.with({ uses: { K: 0 } }).ptx(CAPABILITY);
-  expect(compilations.map(({ uses, indexType }) => [uses['K'], indexType])).toEqual([
-    [expect.any(Number), 'i32'], [-0, 'i32'], [0, 'i32'], [0n, 'i32'], [expect.any(Number), 'i32'], [expect.any(Number), 'i64'],
+  const usual = { index: 'i32', aligned: true, checks: false, block: [256, 1, 1] };
+  const own: unknown = expect.any(Number);
+  expect(compilations.map(({ source, form }) => [source.uses['K'], form])).toEqual([
+    [own, usual], [-0, usual], [0, usual], [0n, usual], [own, usual], [own, { ...usual, index: 'i64' }], [own, { ...usual, checks: true }], [own, { ...usual, block: [64, 1, 1] }],
   ]);
 });
 
@@ -68,14 +72,15 @@ test('another process finds it on disk, and compiles anew what is spoiled', asyn
   const { Variant } = await import('../../src/launch/variant.js');
   const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: { stack: '' } }, {});
   const target = { capability: [8, 0] } as const;
-  const first = await (await elsewhere()).compiledKernel(variant, 'i32', target);
+  const form = { index: 'i32', aligned: true, checks: false, block: undefined } as const;
+  const first = await (await elsewhere()).compiledKernel(variant, form, target);
   await onDisk(1);
-  expect(await (await elsewhere()).compiledKernel(variant, 'i32', target)).toEqual(first);
+  expect(await (await elsewhere()).compiledKernel(variant, form, target)).toEqual(first);
   expect(compilations).toHaveLength(1);
   const path = join(folder, (await kernels())[0]!);
   const whole = await readFile(path);
   await writeFile(path, whole.subarray(0, whole.length - 1));
-  expect(await (await elsewhere()).compiledKernel(variant, 'i32', target)).toEqual(first);
+  expect(await (await elsewhere()).compiledKernel(variant, form, target)).toEqual(first);
   expect(compilations).toHaveLength(2);
 });
 
@@ -89,6 +94,17 @@ test('without the disk it is compiled by each process', async () => {
   await writeFile(join(folder, 'file'), '');
   await fresh().ptx(CAPABILITY);
   expect(compilations).toHaveLength(2);
+});
+
+test('tensors that begin anywhere, and blocks of the call, have code of their own', async () => {
+  const scale = fresh();
+  using y = await device.ones(f32, [100]);
+  await scale({ y, a: 1 });
+  await scale({ y: y.slice([4, 8]), a: 1 });
+  await scale({ y: y.slice([1, 8]), a: 1 });
+  await scale({ y, a: 1 }, { block: 32 });
+  await scale({ y, a: 1 }, { block: 64 });
+  expect(compilations.map(({ form: { aligned, block } }) => [aligned, block])).toEqual([[true, [256, 1, 1]], [false, [256, 1, 1]], [true, undefined]]);
 });
 
 test('a device loads it once', async () => {

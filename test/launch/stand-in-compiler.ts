@@ -1,6 +1,7 @@
 /** PTX that stands in for the compiler's, where tests are about what happens around it. */
 import type { KernelSource } from '../../src/kernel/signature.js';
 import type { CompiledKernel } from '../../src/launch/compiler.js';
+import type { CodeForm } from '../../src/launch/variant.js';
 
 /** y[i] = a * y[i], as `kernel('scale', { y: inout(f32), a: f32 }, …)` would be compiled. */
 export const SCALE: CompiledKernel = {
@@ -14,15 +15,16 @@ export const SCALE: CompiledKernel = {
   setp.ge.u32 %q, %i, %n; @%q ret;
   mul.wide.u32 %o, %i, 4; add.s64 %o, %o, %p; ld.global.f32 %v, [%o]; mul.rn.f32 %v, %v, %a; st.global.f32 [%o], %v; ret;
 }`,
+  entry: 'scale',
   abi: [{ kind: 'pointer', param: 0 }, { kind: 'scalar', param: 1, storage: 'f32' }, { kind: 'length', param: 0 }],
   cooperative: false,
   dynamicShared: false,
 };
 
 /** What was compiled, in order. */
-export const compilations: KernelSource[] = [];
+export const compilations: { source: KernelSource; form: CodeForm }[] = [];
 
-export function compile(source: KernelSource): Promise<CompiledKernel> {
-  compilations.push(source);
+export function compile(source: KernelSource, form: CodeForm): Promise<CompiledKernel> {
+  compilations.push({ source, form });
   return Promise.resolve(SCALE);
 }
