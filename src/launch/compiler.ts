@@ -28,7 +28,7 @@ export interface CompiledKernel {
 
 /** @throws KernelSourceError */
 export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget): Promise<CompiledKernel> {
-  const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/index.js'), import('../kernel/emit/index.js')]);
+  const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/read-kernel.js'), import('../kernel/emit/emit.js')]);
   const tree = readKernel(source);
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
   const { ptx, entry, abi } = emitKernel(tree, {

@@ -1,5 +1,6 @@
 /** Calls of kernels: what is refused and how it is said, what is inferred, what a call gives. The compiler is a stand-in. */
-import { CudaArgumentError, CudaDisposedError, Device, Tensor, bool, f32, i32, i64, inout, input, kernel, output, struct, u8, value, zip } from 'async-cuda';
+import type { Tensor} from 'async-cuda';
+import { CudaArgumentError, CudaDisposedError, Device, bool, f32, i32, i64, inout, input, kernel, output, struct, u8, value, zip } from 'async-cuda';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 

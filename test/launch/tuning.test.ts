@@ -11,7 +11,7 @@ vi.mock('../../src/launch/compiler.js', () => import('./stand-in-compiler.js'));
 
 let made = 0;
 /** A kernel that nobody has tuned. */
-// eslint-disable-next-line @typescript-eslint/explicit-function-return-type -- a kernel's type is inferred
+ 
 const fresh = () => kernel('scale', { y: inout(f32), a: f32 }, ({ y, a }, gpu) => { y[gpu.TILE] = a; }, { uses: { TILE: 1, MADE: ++made } });
 
 onDevice('Tuning', (host) => {
