@@ -36,11 +36,9 @@ export const reduce64 = `
 
 /** From `r`: `power`, e^r. */
 export const power32 = `
-  const square = r * r;
-  const tail = ${horner('r', squared32)};
-  const linear = square * tail + r;
-  const power = 1.0 + linear;`;
-export const power64 = power32.replace(horner('r', squared32), horner('r', squared64));
+  const power = ${horner('r', [1, 1, ...squared32])};`;
+export const power64 = `
+  const power = ${horner('r', [1, 1, ...squared64])};`;
 
 /** 2^n as a float, in two factors: the first product is exact, so that a result below the normal range is rounded once. */
 export const scale32 = `
@@ -74,14 +72,16 @@ const expm1Of = (low: string, high: string, reduce: string, wide: readonly numbe
   const tail = ${horner('q', wide)};
   const linear = square * tail + q;
   const scale = ${scale};
+  const large = n > 20;
   const whole = scale - 0.5;
-  const sum = linear * scale + whole;
+  const first = linear * scale + (large ? -0.5 : whole);
+  const sum = first + (large ? scale : 0.0);
   return small ? (Math.abs(x) < 1e-30 ? x : linear) : sum + sum;
 }`;
 const expm132 = expm1Of('-20.0', '89.0', reduce32, wide32, 'gpu.fromBits((n + 126) << 23)');
 const expm164 = expm1Of('-40.0', '710.0', reduce64, wide64, 'gpu.fromBits(gpu.i64(n + 1022) << 52)');
 
 export const exponentialTexts = {
-  'Math.exp': { f32: exp32, f64: exp64 },
-  'Math.expm1': { f32: expm132, f64: expm164 },
+  exp: { f32: exp32, f64: exp64 },
+  expm1: { f32: expm132, f64: expm164 },
 };

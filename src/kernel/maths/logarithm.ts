@@ -4,8 +4,10 @@
  */
 import { horner } from './polynomial.js';
 
-/** (log(1 + f) - f + f²/2) / f³ for f within -0.2929 to 0.4143; within 2^-26.7. */
-const cubic32 = [0.3333333, -0.25000823, 0.2000126, -0.16623323, 0.1420096, -0.13159171, 0.12763639, -0.07637482];
+/** (log(1 + f) - f + f²/2) / f³ for f within -0.2929 to 0.4143; within 2^-29.8. */
+const cubic32 = [0.33333313, -0.25000012, 0.20002055, -0.16667801, 0.14220777, -0.12410245, 0.118832506, -0.11643014, 0.06717295];
+/** The same for f within -1/4 to 1/2; within 2^-29.9. */
+const wide32 = [0.3333334, -0.25000167, 0.19999565, -0.16655168, 0.14277181, -0.12731247, 0.11695552, -0.09085913, 0.03738323];
 /** (log(1 + f) / s - 2) / s² of s = f / (2 + f), in s², for the same f; within 2^-58.5. */
 const ratio64 = [0.6666666666666734, 0.3999999999941655, 0.28571428742060195, 0.22222198600824183, 0.1818356311315025, 0.1531407714953796, 0.1479571987238509];
 
@@ -26,10 +28,11 @@ const split64 = `
   const e = gpu.f64((high >> 20) - (tiny ? gpu.i32(54) : 0));`;
 
 /** From `f`: `curve`, with log(1 + f) = f + curve. */
-const curve32 = `
+const curveOf = (cubic: readonly number[]): string => `
   const square = f * f;
-  const cubic = ${horner('f', cubic32)};
+  const cubic = ${horner('f', cubic)};
   const curve = square * (cubic * f - 0.5);`;
+const curve32 = curveOf(cubic32);
 const curve64 = `
   const ratio = f / (f + 2.0);
   const ratioSquare = ratio * ratio;
@@ -72,11 +75,11 @@ const log1064 = based(split64, curve64, ['0.4342944819032518', '1.09831965021676
  */
 const log1pBody32 = (x: string): string => `
   const near = ${x} + 1.0;
-  const high = (gpu.i32(gpu.bits(near)) - 0x3f3504f3) & -8388608;
+  const high = (gpu.i32(gpu.bits(near)) - 0x3f400000) & -8388608;
   const power = gpu.fromBits(0x40800000 - high);
   const base = power * 0.25 - 1.0;
   const f = ${x} * 0.25 * power + base;
-  const e = gpu.f32(high >> 23);${curve32}`;
+  const e = gpu.f32(high >> 23);${curveOf(wide32)}`;
 const log1pBody64 = (x: string): string => `
   const near = ${x} + 1.0;
   const high = (gpu.i32(gpu.bits(near) >>> 32) - 0x3fe6a09e) & -1048576;
@@ -104,8 +107,8 @@ const log1p32 = `(x, gpu) => {${log1pBody32('x')}${log1pSum32}${log1pEnd('1e-30'
 const log1p64 = `(x, gpu) => {${log1pBody64('x')}${log1pSum64}${log1pEnd('1e-290')}`;
 
 export const logarithmTexts = {
-  'Math.log': { f32: log32, f64: log64 },
-  'Math.log2': { f32: log232, f64: log264 },
-  'Math.log10': { f32: log1032, f64: log1064 },
-  'Math.log1p': { f32: log1p32, f64: log1p64 },
+  log: { f32: log32, f64: log64 },
+  log2: { f32: log232, f64: log264 },
+  log10: { f32: log1032, f64: log1064 },
+  log1p: { f32: log1p32, f64: log1p64 },
 };
