@@ -33,12 +33,29 @@ export const reduce64 = `
   const k = shifted - 6755399441055744.0;
   const near = k * -0.6931471805599453 + c;
   const r = k * -2.3190468138462996e-17 + near;`;
+/** From `c`, a binary exponent: `n` and `k`, the nearest whole number. */
+export const reduceTwo32 = `
+  const shifted = c + 12582912.0;
+  const n = gpu.i32(gpu.bits(shifted)) - 0x4b400000;
+  const k = shifted - 12582912.0;`;
+export const reduceTwo64 = `
+  const shifted = c + 6755399441055744.0;
+  const n = gpu.i32(gpu.bits(shifted));
+  const k = shifted - 6755399441055744.0;`;
 
 /** From `r`: `power`, e^r. */
 export const power32 = `
   const power = ${horner('r', [1, 1, ...squared32])};`;
 export const power64 = `
   const power = ${horner('r', [1, 1, ...squared64])};`;
+
+/** From `r`: `power` and `powerLow`, e^r in two parts. */
+const precise = (squared: readonly number[]): string => `
+  const slope = ${horner('r', [1, ...squared])};
+  const power = slope * r + 1.0;
+  const powerLow = slope * r + (1.0 - power);`;
+export const precisePower32 = precise(squared32);
+export const precisePower64 = precise(squared64);
 
 /** 2^n as a float, in two factors: the first product is exact, so that a result below the normal range is rounded once. */
 export const scale32 = `
