@@ -48,7 +48,9 @@ const LARGEST_SUMMAND = 2 ** 900;
  */
 export function fma64(a: number, b: number, c: number): number {
   const product = a * b;
-  if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b) || !Number.isFinite(c)) return product + c;
+  if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b)) return product + c;
+  // The product of finite numbers is finite, even where it is too large for a double.
+  if (!Number.isFinite(c)) return c;
   // The exact product is not zero, so its sign is the result's, even if it is rounded to zero.
   if (c === 0) return product;
   const sizeA = Math.abs(a);

@@ -42,7 +42,6 @@ export function narrowBits(storage: NarrowStorage, value: number): number {
   const sign = (high >>> 31) << (exponentBits + fractionBits);
   const bias = (1 << (exponentBits - 1)) - 1;
   const exponent = Math.max(((high >>> 20) & 0x7ff) - 1023, 1 - bias);
-  if (exponent > bias) return sign | overflow;
   // Scaling by a power of two is exact: the least f32 is far above the least f64. The hidden bit counts as one of the exponent.
   const code = toEven(Math.abs(value) * 2 ** (fractionBits - exponent)) + ((exponent + bias - 1) << fractionBits);
   return sign | (code > largest ? overflow : code);
