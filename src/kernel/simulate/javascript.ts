@@ -166,7 +166,7 @@ class Writer {
     text.add(1, `'use strict';`);
     if (this.used.size > 0) text.add(1, `const { ${[...this.used].sort().join(', ')} } = runtime;`);
     const shared = this.arrayNames.filter((_, index) => tree.arrays[index]!.space !== 'local');
-    text.add(1, [{ at: { text: 0, start: 0, end: 0 } }, `return function${this.generator ? '*' : ''} ${this.functionName}(${['gpu', ...this.paramNames, ...shared].join(', ')}) {`]);
+    text.add(1, [{ at: { text: 0, start: 0, end: tree.texts[0]?.length ?? 0 } }, `return function${this.generator ? '*' : ''} ${this.functionName}(${['gpu', ...this.paramNames, ...shared].join(', ')}) {`]);
     for (const { indent, rope } of this.lines) text.add(indent, rope);
     text.add(1, '};');
     text.add(0, '})');

@@ -29,8 +29,9 @@ export class MappedText {
     let text = '  '.repeat(indent);
     const append = (piece: Rope): void => {
       if (typeof piece === 'string') text += piece;
-      else if (isMark(piece)) this.marks.push({ line: this.lines.length + 1, column: text.length, span: piece.at });
-      else piece.forEach(append);
+      else if (!isMark(piece)) piece.forEach(append);
+      // What has no text of its own belongs to what is around it.
+      else if (piece.at.end > piece.at.start) this.marks.push({ line: this.lines.length + 1, column: text.length, span: piece.at });
     };
     append(rope);
     this.lines.push(text);
