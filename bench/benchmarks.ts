@@ -7,6 +7,7 @@ import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
+import { besideNvcc } from './kernels/beside-nvcc.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
@@ -41,6 +42,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   pipelines,
   products,
   operationStalls,
+  ...besideNvcc,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

@@ -4,6 +4,7 @@
  */
 import type * as Core from 'async-cuda/core';
 import type * as Ops from 'async-cuda/ops';
+import type * as Root from 'async-cuda';
 
 async function built(name: string): Promise<unknown> {
   return import(new URL(`../dist/${name}.js`, import.meta.url).href).catch((cause: unknown) => {
@@ -13,6 +14,7 @@ async function built(name: string): Promise<unknown> {
 
 export const core = await built('core') as typeof Core;
 export const ops = await built('ops') as typeof Ops;
+export const root = await built('index') as typeof Root;
 
 export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Stream } from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

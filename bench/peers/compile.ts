@@ -23,6 +23,19 @@ export async function compileC(name: string): Promise<string[]> {
   return compile(name, ['-O2', '-pthread', `-I${include}`], ['-ldl']);
 }
 
+/** The path of the machine code that nvcc makes of `peers/cuda/NAME.cu`. @throws PeerAbsent without nvcc */
+export async function compileCuda(name: string, [major, minor]: readonly [number, number]): Promise<string> {
+  const output = join(scratchFolder(), `${name}.cubin`);
+  const source = fileURLToPath(new URL(`cuda/${name}.cu`, import.meta.url));
+  const nvcc = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined).map((folder) => join(folder, 'bin/nvcc')).find(existsSync);
+  try {
+    await run(nvcc ?? 'nvcc', ['-O3', `-arch=sm_${major}${minor}`, '-cubin', '-o', output, source]);
+  } catch (error) {
+    throw new PeerAbsent(error instanceof Error ? error.message.split('\n').slice(0, 3).join(' ') : String(error));
+  }
+  return output;
+}
+
 async function compile(name: string, options: readonly string[], libraries: readonly string[]): Promise<string[]> {
   const program = join(scratchFolder(), name);
   const source = fileURLToPath(new URL(`c/${name}.c`, import.meta.url));

@@ -1,0 +1,192 @@
+/**
+ * Kernels in TypeScript that are measured beside the same algorithms in CUDA C++ (`bench/peers/cuda/kernels.cu`): the same
+ * work for each thread, in the same order.
+ */
+import { root } from '../library.js';
+
+const { f32, i32, inout, input, kernel, output, struct, u32, u8 } = root;
+
+export const saxpy = kernel('saxpy', { y: inout(f32), x: input(f32), a: f32 }, ({ y, x, a }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i < y.length) y[i] = a * x[i]! + y[i]!;
+});
+
+export const elementwise = kernel('elementwise', { y: output(f32), x: input(f32), z: input(f32) }, ({ y, x, z }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i >= y.length) return;
+  const v = x[i]!;
+  const w = z[i]!;
+  const gate = v / (1 + Math.exp(-v));
+  y[i] = gate * w + Math.sqrt(Math.abs(w) + 1);
+});
+
+export const transpose = kernel('transpose', { out: output(f32), x: input(f32), width: i32, height: i32 }, ({ out, x: from, width, height }, gpu) => {
+  const tile = gpu.shared.f32(32, 33);
+  const { threadIdx, blockIdx } = gpu;
+  let x = blockIdx.x * 32 + threadIdx.x;
+  let y = blockIdx.y * 32 + threadIdx.y;
+  for (let j = 0; j < 32; j += 8) {
+    if (x < width && y + j < height) tile[threadIdx.y + j]![threadIdx.x] = from[(y + j) * width + x]!;
+  }
+  gpu.block.sync();
+  x = blockIdx.y * 32 + threadIdx.x;
+  y = blockIdx.x * 32 + threadIdx.y;
+  for (let j = 0; j < 32; j += 8) {
+    if (x < height && y + j < width) out[(y + j) * height + x] = tile[threadIdx.x]![threadIdx.y + j]!;
+  }
+});
+
+export const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ out, x }, gpu) => {
+  let sum = 0;
+  for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) sum += x[i]!;
+  sum = gpu.block.sum(sum);
+  if (gpu.threadIdx.x === 0) gpu.atomicAdd(out, 0, sum);
+});
+
+export const softmax = kernel('softmax', { y: output(f32), x: input(f32), columns: i32 }, ({ y, x, columns }, gpu) => {
+  const row = gpu.blockIdx.x * columns;
+  let max = -Infinity;
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) max = Math.max(max, x[row + i]!);
+  max = gpu.block.max(max);
+  let sum = 0;
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) sum += Math.exp(x[row + i]! - max);
+  const scale = 1 / gpu.block.sum(sum);
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = Math.exp(x[row + i]! - max) * scale;
+});
+
+export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w: input(f32), b: input(f32), columns: i32, eps: f32 }, ({ y, x, w, b, columns, eps }, gpu) => {
+  const row = gpu.blockIdx.x * columns;
+  let sum = 0;
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) sum += x[row + i]!;
+  const mean = gpu.block.sum(sum) / columns;
+  let square = 0;
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) {
+    const d = x[row + i]! - mean;
+    square += d * d;
+  }
+  const scale = 1 / Math.sqrt(gpu.block.sum(square) / columns + eps);
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = (x[row + i]! - mean) * scale * w[i]! + b[i]!;
+});
+
+export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), columns: i32, eps: f32 }, ({ y, x, w, columns, eps }, gpu) => {
+  const row = gpu.blockIdx.x * columns;
+  let square = 0;
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) {
+    const v = x[row + i]!;
+    square += v * v;
+  }
+  const scale = 1 / Math.sqrt(gpu.block.sum(square) / columns + eps);
+  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = x[row + i]! * scale * w[i]!;
+});
+
+export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) }, ({ out, data }, gpu) => {
+  const counts = gpu.shared.u32(256);
+  const t = gpu.threadIdx.x;
+  counts[t] = 0;
+  gpu.block.sync();
+  for (let i = gpu.globalId.x; i < data.length; i += gpu.globalSize.x) gpu.atomicAdd(counts, data[i]!, 1);
+  gpu.block.sync();
+  gpu.atomicAdd(out, t, counts[t]!);
+});
+
+export const scan = kernel('scan', { out: output(i32), sums: output(i32), x: input(i32) }, ({ out, sums, x }, gpu) => {
+  const warps = gpu.shared.i32(32);
+  const i = gpu.globalId.x;
+  const { lane, warpIdx } = gpu;
+  let v = i < x.length ? x[i]! : 0;
+  for (let o = 1; o < 32; o <<= 1) {
+    const below = gpu.warp.shuffleUp(v, o);
+    if (lane >= o) v += below;
+  }
+  if (lane === 31) warps[warpIdx] = v;
+  gpu.block.sync();
+  if (warpIdx === 0) {
+    let s = lane < gpu.blockDim.x >> 5 ? warps[lane]! : 0;
+    for (let o = 1; o < 32; o <<= 1) {
+      const below = gpu.warp.shuffleUp(s, o);
+      if (lane >= o) s += below;
+    }
+    warps[lane] = s;
+  }
+  gpu.block.sync();
+  if (warpIdx > 0) v += warps[warpIdx - 1]!;
+  if (i < out.length) out[i] = v;
+  if (gpu.threadIdx.x === gpu.blockDim.x - 1) sums[gpu.blockIdx.x] = v;
+});
+
+const body = struct({ x: f32, y: f32, z: f32, w: f32 });
+
+export const nbody = kernel('nbody', { v: inout(body), p: input(body), dt: f32, eps: f32 }, ({ v, p, dt, eps }, gpu) => {
+  const tile = gpu.shared.f32(256, 4);
+  const i = gpu.globalId.x;
+  const t = gpu.threadIdx.x;
+  const me = p[i]!;
+  let ax = 0;
+  let ay = 0;
+  let az = 0;
+  for (let first = 0; first < p.length; first += 256) {
+    const other = p[first + t]!;
+    tile[t]![0] = other.x;
+    tile[t]![1] = other.y;
+    tile[t]![2] = other.z;
+    tile[t]![3] = other.w;
+    gpu.block.sync();
+    for (let j = 0; j < 256; j++) {
+      const dx = tile[j]![0]! - me.x;
+      const dy = tile[j]![1]! - me.y;
+      const dz = tile[j]![2]! - me.z;
+      const r = gpu.fast.rsqrt(dx * dx + dy * dy + dz * dz + eps);
+      const s = tile[j]![3]! * r * r * r;
+      ax += dx * s;
+      ay += dy * s;
+      az += dz * s;
+    }
+    gpu.block.sync();
+  }
+  v[i]!.x += ax * dt;
+  v[i]!.y += ay * dt;
+  v[i]!.z += az * dt;
+});
+
+export const mandelbrot = kernel('mandelbrot', { out: output(i32), width: i32, height: i32, x0: f32, y0: f32, step: f32, most: i32 }, ({ out, width, height, x0, y0, step, most }, gpu) => {
+  const { x, y } = gpu.globalId;
+  if (x >= width || y >= height) return;
+  const cx = x0 + x * step;
+  const cy = y0 + y * step;
+  let zx = 0;
+  let zy = 0;
+  let i = 0;
+  while (i < most && zx * zx + zy * zy < 4) {
+    const t = zx * zx - zy * zy + cx;
+    zy = 2 * zx * zy + cy;
+    zx = t;
+    i++;
+  }
+  out[y * width + x] = i;
+});
+
+const words = struct({ x: u32, y: u32, z: u32, w: u32 });
+
+export const philox = kernel('philox', { out: output(words), seed: u32 }, ({ out, seed }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i >= out.length) return;
+  let a = gpu.u32(i);
+  let b = gpu.u32(0);
+  let c = gpu.u32(0);
+  let d = gpu.u32(0);
+  let k0 = seed;
+  let k1 = gpu.u32(0);
+  for (let round = 0; round < 10; round++) {
+    const h0 = gpu.mulhi(0xd2511f53, a);
+    const l0 = 0xd2511f53 * a;
+    const h1 = gpu.mulhi(0xcd9e8d57, c);
+    const l1 = 0xcd9e8d57 * c;
+    a = h1 ^ b ^ k0;
+    b = l1;
+    c = h0 ^ d ^ k1;
+    d = l0;
+    k0 += 0x9e3779b9;
+    k1 += 0xbb67ae85;
+  }
+  out[i] = { x: a, y: b, z: c, w: d };
+});
