@@ -9,7 +9,7 @@ import { type Device, type DeviceBuffer, type DeviceOp, type Stream, core, root 
 import { compileCuda } from '../peers/compile.js';
 import * as typescript from './typescript.js';
 
-const { f32, i32, u32, u8 } = core;
+const { f32, i32, inout, u32, u8 } = core;
 
 const SAMPLES = 3;
 /** Launches between two events, whose clock ticks in half microseconds. */
@@ -18,6 +18,8 @@ const BLOCK = 256;
 
 type Host = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
 type Buffer = DeviceBuffer<'f32'> | DeviceBuffer<'i32'> | DeviceBuffer<'u32'> | DeviceBuffer<'u8'>;
+
+type Scalar = readonly [dtype: typeof f32 | typeof i32 | typeof u32, value: number];
 
 /** One algorithm at one size. */
 interface Pair {
@@ -31,8 +33,8 @@ interface Pair {
   readonly buffers: Readonly<Record<string, () => Host>>;
   /** What TypeScript takes beside the buffers. */
   readonly scalars: Readonly<Record<string, number>>;
-  /** What CUDA C++ takes: names of buffers, and numbers. */
-  readonly inCuda: readonly (string | number)[];
+  /** What CUDA C++ takes: names of buffers, and scalars with their dtype. */
+  readonly inCuda: readonly (string | Scalar)[];
   /** Read and written by one launch, where memory is the limit. */
   readonly bytes?: number;
   readonly result: string;
@@ -71,33 +73,33 @@ const sumOf = (values: Iterable<number>): number => {
 const PAIRS: readonly Pair[] = [
   {
     name: 'saxpy of 64 M floats', kernel: typescript.saxpy, entry: 'saxpy', grid: perThread(N), block: BLOCK, bytes: 12 * N,
-    buffers: { y: floats(N, (i) => noise(i + 7)), x: floats(N) }, scalars: { a: 2.5 }, inCuda: ['y', 'x', 2.5, N], result: 'y', tolerance: 1e-6,
+    buffers: { y: floats(N, (i) => noise(i + 7)), x: floats(N) }, scalars: { a: 2.5 }, inCuda: ['y', 'x', [f32, 2.5], [i32, N]], result: 'y', tolerance: 1e-6,
     expected: ({ x, y }) => some(N).map((i) => [i, 2.5 * x![i]! + y![i]!]),
   },
   {
     name: 'chain of elementwise operations, 64 M floats', kernel: typescript.elementwise, entry: 'elementwise', grid: perThread(N), block: BLOCK, bytes: 12 * N,
-    buffers: { y: floats(N, () => 0), x: floats(N), z: floats(N, (i) => noise(i + 7)) }, scalars: {}, inCuda: ['y', 'x', 'z', N], result: 'y', tolerance: 1e-5,
+    buffers: { y: floats(N, () => 0), x: floats(N), z: floats(N, (i) => noise(i + 7)) }, scalars: {}, inCuda: ['y', 'x', 'z', [i32, N]], result: 'y', tolerance: 1e-5,
     expected: ({ x, z }) => some(N).map((i) => [i, (x![i]! / (1 + Math.exp(-x![i]!))) * z![i]! + Math.sqrt(Math.abs(z![i]!) + 1)]),
   },
   {
     name: 'transpose of 8192²', kernel: typescript.transpose, entry: 'transpose', grid: [SIDE / 32, SIDE / 32], block: [32, 8], bytes: 8 * SIDE * SIDE,
-    buffers: { out: floats(SIDE * SIDE, () => 0), x: floats(SIDE * SIDE) }, scalars: { width: SIDE, height: SIDE }, inCuda: ['out', 'x', SIDE, SIDE], result: 'out', tolerance: 0,
+    buffers: { out: floats(SIDE * SIDE, () => 0), x: floats(SIDE * SIDE) }, scalars: { width: SIDE, height: SIDE }, inCuda: ['out', 'x', [i32, SIDE], [i32, SIDE]], result: 'out', tolerance: 0,
     expected: ({ x }) => some(SIDE * SIDE).map((i) => [i, x![(i % SIDE) * SIDE + Math.floor(i / SIDE)]!]),
   },
   {
     name: 'sum of 64 M floats', kernel: typescript.reduce, entry: 'reduce', grid: 132 * 8, block: BLOCK, bytes: 4 * N,
-    buffers: { out: floats(1, () => 0), x: floats(N) }, scalars: {}, inCuda: ['out', 'x', N], result: 'out', tolerance: 1e-4,
+    buffers: { out: floats(1, () => 0), x: floats(N) }, scalars: {}, inCuda: ['out', 'x', [i32, N]], result: 'out', tolerance: 1e-4,
     expected: ({ x }) => [[0, sumOf(x!)]],
   },
   {
     name: 'softmax of 8192 rows of 4096', kernel: typescript.softmax, entry: 'softmax', grid: ROWS, block: BLOCK, bytes: 8 * ROWS * COLUMNS,
-    buffers: { y: floats(ROWS * COLUMNS, () => 0), x: floats(ROWS * COLUMNS) }, scalars: { columns: COLUMNS }, inCuda: ['y', 'x', COLUMNS], result: 'y', tolerance: 1e-5,
+    buffers: { y: floats(ROWS * COLUMNS, () => 0), x: floats(ROWS * COLUMNS) }, scalars: { columns: COLUMNS }, inCuda: ['y', 'x', [i32, COLUMNS]], result: 'y', tolerance: 1e-5,
     expected: ({ x }) => rowAt.map(([r, at]) => [at, Math.exp(x![at]!) / sumOf(row(x!, r).map(Math.exp))]),
   },
   {
     name: 'layer norm of 8192 rows of 4096', kernel: typescript.layerNorm, entry: 'layer_norm', grid: ROWS, block: BLOCK, bytes: 8 * ROWS * COLUMNS,
     buffers: { y: floats(ROWS * COLUMNS, () => 0), x: floats(ROWS * COLUMNS), w: floats(COLUMNS), b: floats(COLUMNS, (i) => noise(i + 7)) },
-    scalars: { columns: COLUMNS, eps: EPS }, inCuda: ['y', 'x', 'w', 'b', COLUMNS, EPS], result: 'y', tolerance: 1e-4,
+    scalars: { columns: COLUMNS, eps: EPS }, inCuda: ['y', 'x', 'w', 'b', [i32, COLUMNS], [f32, EPS]], result: 'y', tolerance: 1e-4,
     expected: ({ x, w, b }) => rowAt.map(([r, at]) => {
       const mean = sumOf(row(x!, r)) / COLUMNS;
       const square = sumOf(Array.from(row(x!, r), (v) => (v - mean) ** 2)) / COLUMNS;
@@ -107,13 +109,13 @@ const PAIRS: readonly Pair[] = [
   {
     name: 'RMS norm of 8192 rows of 4096', kernel: typescript.rmsNorm, entry: 'rms_norm', grid: ROWS, block: BLOCK, bytes: 8 * ROWS * COLUMNS,
     buffers: { y: floats(ROWS * COLUMNS, () => 0), x: floats(ROWS * COLUMNS), w: floats(COLUMNS) },
-    scalars: { columns: COLUMNS, eps: EPS }, inCuda: ['y', 'x', 'w', COLUMNS, EPS], result: 'y', tolerance: 1e-4,
+    scalars: { columns: COLUMNS, eps: EPS }, inCuda: ['y', 'x', 'w', [i32, COLUMNS], [f32, EPS]], result: 'y', tolerance: 1e-4,
     expected: ({ x, w }) => rowAt.map(([r, at]) => [at, (x![at]! / Math.sqrt(sumOf(Array.from(row(x!, r), (v) => v * v)) / COLUMNS + EPS)) * w![17]!]),
   },
   {
     name: 'histogram of 256 M bytes', kernel: typescript.histogram, entry: 'histogram', grid: 132 * 8, block: BLOCK,
     buffers: { out: () => new Uint32Array(256), data: () => new Uint8Array(256 * M).map((_, i) => Math.imul(i, 2654435761) >>> 24) },
-    scalars: {}, inCuda: ['out', 'data', 256 * M], result: 'out', tolerance: 0,
+    scalars: {}, inCuda: ['out', 'data', [i32, 256 * M]], result: 'out', tolerance: 0,
     expected: ({ data }) => {
       const counts = new Uint32Array(256);
       for (const value of data!) counts[value]!++;
@@ -123,12 +125,12 @@ const PAIRS: readonly Pair[] = [
   {
     name: 'scan of 64 M integers in blocks', kernel: typescript.scan, entry: 'scan', grid: perThread(N), block: BLOCK, bytes: 8 * N,
     buffers: { out: () => new Int32Array(N), sums: () => new Int32Array(perThread(N)), x: () => new Int32Array(N).map((_, i) => i % 10) },
-    scalars: {}, inCuda: ['out', 'sums', 'x', N], result: 'out', tolerance: 0,
+    scalars: {}, inCuda: ['out', 'sums', 'x', [i32, N]], result: 'out', tolerance: 0,
     expected: ({ x }) => some(N).map((i) => [i, sumOf((x as Int32Array).subarray(i - (i % BLOCK), i + 1))]),
   },
   {
     name: 'n-body step of 32768', kernel: typescript.nbody, entry: 'nbody', grid: perThread(BODIES), block: BLOCK,
-    buffers: { v: floats(4 * BODIES, () => 0), p: floats(4 * BODIES) }, scalars: { dt: 0.01, eps: 1e-3 }, inCuda: ['v', 'p', BODIES, 0.01, 1e-3], result: 'v', tolerance: 1e-2,
+    buffers: { v: floats(4 * BODIES, () => 0), p: floats(4 * BODIES) }, scalars: { dt: 0.01, eps: 1e-3 }, inCuda: ['v', 'p', [i32, BODIES], [f32, 0.01], [f32, 1e-3]], result: 'v', tolerance: 1e-2,
     expected: ({ p }) => {
       let ax = 0;
       for (let j = 0; j < BODIES; j++) {
@@ -141,13 +143,13 @@ const PAIRS: readonly Pair[] = [
   {
     name: 'mandelbrot of 4096², 1000 steps', kernel: typescript.mandelbrot, entry: 'mandelbrot', grid: [4096 / 32, 4096 / 8], block: [32, 8],
     buffers: { out: () => new Int32Array(4096 * 4096) }, scalars: { width: 4096, height: 4096, x0: -2, y0: -1.5, step: 3 / 4096, most: 1000 },
-    inCuda: ['out', 4096, 4096, -2, -1.5, 3 / 4096, 1000], result: 'out', tolerance: 0,
+    inCuda: ['out', [i32, 4096], [i32, 4096], [f32, -2], [f32, -1.5], [f32, 3 / 4096], [i32, 1000]], result: 'out', tolerance: 0,
     // -2 - 1.5 i leaves at once; 0 never does.
     expected: () => [[0, 1], [2048 * 4096 + Math.round((2 / 3) * 4096), 1000]],
   },
   {
     name: 'Philox, 256 M words', kernel: typescript.philox, entry: 'philox', grid: perThread(N), block: BLOCK, bytes: 16 * N,
-    buffers: { out: () => new Uint32Array(4 * N) }, scalars: { seed: 0 }, inCuda: ['out', 0, N], result: 'out', tolerance: 0,
+    buffers: { out: () => new Uint32Array(4 * N) }, scalars: { seed: 0 }, inCuda: ['out', [u32, 0], [i32, N]], result: 'out', tolerance: 0,
     // The known answer for counter 0 and key 0.
     expected: () => [[0, 0x6627e8d5], [1, 0xe169c58d], [2, 0xbc57ac4c], [3, 0x9b00dbd8]],
   },
@@ -226,9 +228,10 @@ async function inTypeScript(setup: Setup, pair: Pair): Promise<Contender> {
 async function byNvcc(setup: Setup, pair: Pair): Promise<Contender> {
   const { device } = setup;
   const cubin = await readFile(await compileCuda('kernels', device.properties.computeCapability));
-  const kernel = (await device.loadModule(cubin)).kernel(pair.entry);
   const { contents, memory } = allocate(device, pair);
-  const args = pair.inCuda.map((arg) => (typeof arg === 'string' ? memory[arg]! : arg));
+  const signature = pair.inCuda.map((arg) => (typeof arg === 'string' ? inout(memory[arg]!.dtype as typeof f32) : arg[0]));
+  const kernel = (await device.loadModule(cubin)).kernel(pair.entry, signature);
+  const args = pair.inCuda.map((arg) => (typeof arg === 'string' ? memory[arg]! : arg[1]));
   return new Measured(setup, pair, contents, memory, (stream) => kernel.launch(stream, { grid: pair.grid, block: pair.block }, ...args));
 }
 
