@@ -11,13 +11,14 @@ import type { Pass } from './pass.js';
 import { assignSlot, readSlot, slotFor } from './slots.js';
 import { isFloat, join, settled } from './types.js';
 import { unsupported } from './unsupported.js';
+import { isCounter } from './unwrap-tools.js';
 import { concrete, describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
 type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
 type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>) => Value };
 
 /** Names that are there without being declared. */
-const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
+export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
   undefined: () => nothing,
   NaN: (pass, node) => literal(NaN, pass.span(node)),
   Infinity: (pass, node) => literal(Infinity, pass.span(node)),
@@ -53,7 +54,25 @@ export function asNumber(pass: Pass, node: AnyNode, value: Value): NumberValue {
 
 /** The value as a condition. */
 export function readTest(pass: Pass, node: AnyNode): Expression {
-  return truth(readNumber(pass, node));
+  if (node.type === 'UnaryExpression' && node.operator === '!') return not(readTest(pass, node.argument), pass.span(node));
+  if (node.type !== 'LogicalExpression' || node.operator === '??') return truth(readNumber(pass, node));
+  pass.count(node);
+  const and = node.operator === '&&';
+  const left = readTest(pass, node.left);
+  const known = knownTest(left);
+  if (known !== undefined) return known === and ? readTest(pass, node.right) : left;
+  let right: Expression | undefined;
+  const statements = pass.collect(() => {
+    right = readTest(pass, node.right);
+  });
+  const span = pass.span(node);
+  if (statements.length === 0) return logical(and ? 'and' : 'or', left, right!, span);
+  const emitRight = (): Value => {
+    for (const statement of statements) pass.emit(statement);
+    return typed(right!);
+  };
+  const decided = (): Value => literal(!and, span);
+  return truth(asNumber(pass, node, either(pass, node, left, and ? [emitRight, decided] : [decided, emitRight])));
 }
 
 /** Whether a condition is known at compile time, and what it is. */
@@ -87,7 +106,8 @@ export function perform(pass: Pass, node: AnyNode): void {
       assignment(pass, node, false);
       return;
     case 'UpdateExpression':
-      update(pass, node, false);
+      // Minifiers make counters of coverage into sides of expressions.
+      if (!isCounter(node)) update(pass, node, false);
       return;
     default:
   }
