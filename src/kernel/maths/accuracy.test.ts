@@ -112,6 +112,8 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
       for (const y of seconds(x).slice(0, 2)) {
         const found = run(x, y);
         const wanted = reference(x, y);
+        // Signs of zeros, which reals have not, are among the special numbers below.
+        if (pairs.has(name) && (x === 0 || y === 0)) continue;
         if (sameSpecial(wanted) || !Number.isFinite(x)) {
           if (!Object.is(found, wanted)) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
         } else {
@@ -124,8 +126,12 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
     }
     expect(count).toBeGreaterThan(150);
   });
+});
 
-  test.runIf(pairs.has(name)).each(['f32', 'f64'] as const)('%s has JavaScript\'s result for every pair of special numbers', (type) => {
+describe.each([...pairs])('%s', (name) => {
+  const reference = javaScript(name);
+
+  test.each(['f32', 'f64'] as const)('%s has JavaScript\'s result for every pair of special numbers', (type) => {
     const run = runnable(name, mathsTexts[name]![type]!, type);
     const bound = stated.get(name)![type];
     const values = special.map((value) => (type === 'f32' ? Math.fround(value) : value));

@@ -133,6 +133,6 @@ export const realFunctions: Readonly<Record<string, (x: bigint, y: bigint) => bi
   tanh: (x) => (magnitude(x) > 400n * ONE ? (x > 0n ? ONE : -ONE) : divide(exp(x) - exp(-x), exp(x) + exp(-x))),
   asinh: (x) => { const a = magnitude(x); const result = log(a + squareRoot(multiply(a, a) + ONE)); return x < 0n ? -result : result; },
   acosh: (x) => log(x + squareRoot(multiply(x, x) - ONE)), atanh: (x) => log(divide(ONE + x, ONE - x)) / 2n,
-  pow: (x, y) => exp(multiply(y, log(x))),
-  cbrt: cubeRoot, hypot: (x, y) => squareRoot(multiply(x, x) + multiply(y, y)), rsqrt: (x) => divide(ONE, squareRoot(x)), erf: errorFunction,
+  pow: (x, y) => (y === 0n ? ONE : exp(multiply(y, log(x)))),
+  cbrt: cubeRoot, hypot: (x, y) => (squareRoot(multiply(x << F, x << F) + multiply(y << F, y << F)) >> F), rsqrt: (x) => divide(ONE, squareRoot(x)), erf: errorFunction,
 };
