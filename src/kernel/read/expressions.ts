@@ -11,13 +11,14 @@ import type { Pass } from './pass.js';
 import { assignSlot, readSlot, slotFor } from './slots.js';
 import { isFloat, join, settled } from './types.js';
 import { unsupported } from './unsupported.js';
+import { isCounter } from './unwrap-tools.js';
 import { concrete, describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
 type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
 type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>) => Value };
 
 /** Names that are there without being declared. */
-const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
+export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
   undefined: () => nothing,
   NaN: (pass, node) => literal(NaN, pass.span(node)),
   Infinity: (pass, node) => literal(Infinity, pass.span(node)),
@@ -87,7 +88,8 @@ export function perform(pass: Pass, node: AnyNode): void {
       assignment(pass, node, false);
       return;
     case 'UpdateExpression':
-      update(pass, node, false);
+      // Minifiers make counters of coverage into sides of expressions.
+      if (!isCounter(node)) update(pass, node, false);
       return;
     default:
   }
