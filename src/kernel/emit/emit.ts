@@ -1,0 +1,224 @@
+/** PTX from a typed kernel. */
+import { optimise, tidy } from '../optimise/optimise.js';
+import { buildFunction } from '../ssa/build.js';
+
+import type { Block, SsaFunction, Value } from '../ssa/function.js';
+import type { AbiParam, KernelTree, Span, StorageType } from '../tree.js';
+import { inOrder, placeCopies } from './copies.js';
+import type { Copy } from './copies.js';
+import { bitTypes } from './instructions.js';
+import { writeOperation } from './operations.js';
+import { capabilityNumber, isaFor } from './targets.js';
+import { Writer } from './writer.js';
+
+/** What a kernel is compiled for. */
+export interface EmitTarget {
+  /** Compute capability, such as '7.5' or '9.0'. */
+  readonly capability: string;
+  /** Version of the PTX ISA; without it the lowest that has what is used. */
+  readonly isa?: string;
+  /** Every access of a parameter is checked against its bounds, and fails as an assertion. */
+  readonly checks?: boolean;
+  /** Line information: the file's name, and the line and column (from 1) of a span. */
+  readonly lines?: { readonly file: string; readonly lineOf: (span: Span) => { readonly line: number; readonly column: number } | undefined };
+  /** Threads of a block, where every launch has the same: `.reqntid`, and constants in the code. */
+  readonly block?: readonly [number, number, number];
+  /** Threads of a block at most: `.maxntid`. */
+  readonly maxThreads?: number;
+  /** Bytes that a tensor's address is a multiple of, by the number of its parameter. */
+  readonly alignment?: Readonly<Record<number, number>>;
+  /** False leaves everything as the source says it: for tests, which compare. Default true. */
+  readonly optimise?: boolean;
+}
+
+export interface EmittedKernel {
+  readonly ptx: string;
+  /** Name of the entry. */
+  readonly entry: string;
+  /** Bytes of static shared memory. */
+  readonly sharedBytes: number;
+  /** The parameters in their order: the tree's, and after them what `checks` added. */
+  readonly abi: readonly AbiParam[];
+  /** `.version` */
+  readonly isa: string;
+  /** `.target` */
+  readonly target: string;
+}
+
+/** A name that PTX takes; those of runtime functions are not free. */
+export function entryName(name: string): string {
+  const legal = name.replace(/[^A-Za-z0-9_$]/g, '_');
+  return legal === '' || /^[0-9]/.test(legal) || /^(vprintf|__assertfail|_)$/.test(legal) ? `kernel_${legal}` : legal;
+}
+
+/** Types of parameters: bits where no PTX type of parameters is meant for it. */
+const parameterTypes: Readonly<Record<StorageType, string>> = {
+  bool: 'u8', i8: 's8', u8: 'u8', i16: 's16', u16: 'u16', f16: 'b16', bf16: 'b16', f8e4m3: 'b8', f8e5m2: 'b8', i32: 'u32', u32: 'u32', i64: 'u64', u64: 'u64', f32: 'f32', f64: 'f64',
+};
+
+const loadTypes = { ...parameterTypes, bf16: 'u16', f8e4m3: 'u8', f8e5m2: 'u8' } as const;
+
+function storageOf(tree: KernelTree, param: AbiParam): StorageType {
+  return param.kind === 'pointer' ? 'u64' : param.kind === 'scalar' ? param.storage : tree.indexType;
+}
+
+function utf8(text: string): number[] {
+  const bytes: number[] = [];
+  for (const character of text) {
+    const code = character.codePointAt(0)!;
+    if (code < 0x80) bytes.push(code);
+    else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63));
+    else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+  }
+  bytes.push(0);
+  return bytes;
+}
+
+function writeParameter(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, value: Value): void {
+  const index = Number(value.detail);
+  w.line(`ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, [${entry}_param_${index}]`);
+}
+
+function writeCopies(w: Writer, f: SsaFunction, copies: readonly Copy[]): void {
+  const spare = (like: Value): Value => f.value('spare', like.type, []);
+  for (const { to, from } of inOrder(copies, spare)) w.line(`mov.${bitTypes[to.type]} ${w.operand(to)}, ${w.operand(from)}`);
+}
+
+/** Where each block's line information ends, so that only changes are written. */
+class Lines {
+  private last = '';
+  private readonly target: EmitTarget;
+
+  constructor(target: EmitTarget) {
+    this.target = target;
+  }
+
+  before(w: Writer, value: Value): void {
+    const { lines } = this.target;
+    if (lines === undefined || value.span === undefined) return;
+    const at = lines.lineOf(value.span);
+    if (at === undefined) return;
+    const text = `\t.loc 1 ${at.line} ${at.column}`;
+    if (text !== this.last) w.raw(text);
+    this.last = text;
+  }
+
+  reset(): void {
+    this.last = '';
+  }
+}
+
+function writeBody(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, target: EmitTarget): void {
+  const copies = placeCopies(f);
+  const labels = new Map<Block, string>();
+  const labelOf = (block: Block): string => {
+    let label = labels.get(block);
+    if (label === undefined) labels.set(block, (label = w.label()));
+    return label;
+  };
+  const lines = new Lines(target);
+  f.blocks.forEach((block, at) => {
+    const next = f.blocks[at + 1];
+    const previous = f.blocks[at - 1];
+    const reachedByJump = block.before.some((from) => from !== previous || (from.end?.kind === 'branch' && (from.end.then === from.end.otherwise)));
+    if (reachedByJump || labels.has(block)) {
+      w.put(labelOf(block));
+      lines.reset();
+    }
+    if (block.keepRolled && block.before.some((from) => from === block || f.blocks.indexOf(from) >= at)) w.line('.pragma "nounroll"');
+    for (const value of block.values) {
+      if (value.op === 'parameter') {
+        writeParameter(w, tree, f, entry, value);
+        continue;
+      }
+      // Addresses name the array themselves.
+      if (value.op === 'symbol' && onlyAddressed(f, value)) continue;
+      lines.before(w, value);
+      writeOperation(w, value);
+    }
+    const own = copies.get(block);
+    if (own) writeCopies(w, f, own);
+    const { end } = block;
+    switch (end?.kind) {
+      case 'jump':
+        if (end.to !== next) w.line(`bra ${labelOf(end.to)}`);
+        break;
+      case 'branch': {
+        const test = w.predicate(end.test);
+        if (end.then === next) w.line(`@!${test} bra ${labelOf(end.otherwise)}`);
+        else {
+          w.line(`@${test} bra ${labelOf(end.then)}`);
+          if (end.otherwise !== next) w.line(`bra ${labelOf(end.otherwise)}`);
+        }
+        break;
+      }
+      default: w.line('ret');
+    }
+  });
+}
+
+const addressed = new WeakMap<SsaFunction, Set<Value>>();
+
+/** Whether the array's address is never computed with. */
+function onlyAddressed(f: SsaFunction, symbol: Value): boolean {
+  let computed = addressed.get(f);
+  if (computed === undefined) {
+    computed = new Set();
+    for (const block of f.blocks) {
+      for (const value of block.values) {
+        value.args.forEach((arg, at) => {
+          if (arg.op === 'symbol' && !(at === 0 && value.memory !== undefined && value.op !== 'clear')) computed!.add(arg);
+        });
+      }
+      for (const phi of block.phis) for (const arg of phi.args) if (arg.op === 'symbol') computed.add(arg);
+    }
+    addressed.set(f, computed);
+  }
+  return !computed.has(symbol);
+}
+
+/** Compiles a kernel. Throws KernelSourceError where the target has no instruction for what it does. */
+export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel {
+  const capability = capabilityNumber(target.capability);
+  const { lines } = target;
+  const f = buildFunction(tree, {
+    capability, block: target.block, checks: target.checks === true, optimise: target.optimise !== false,
+    where: (span) => ({ file: lines?.file ?? tree.name, line: lines?.lineOf(span)?.line ?? 0 }),
+  });
+  if (target.optimise === false) tidy(f);
+  else optimise(f);
+
+  const entry = entryName(tree.name);
+  const w = new Writer(capability);
+  writeBody(w, tree, f, entry, target);
+
+  const isa = target.isa ?? isaFor(capability, w.features);
+  const head = [`.version ${isa}`, `.target sm_${capability}`, '.address_size 64', ''];
+  if (lines) head.push(`.file 1 "${lines.file.replaceAll('\\', '/').replaceAll('"', '_')}"`);
+  if (w.uses.has('print')) head.push('.extern .func (.param .b32 func_retval0) vprintf(.param .b64 vprintf_param_0, .param .b64 vprintf_param_1);');
+  if (w.uses.has('assert')) head.push(`.extern .func __assertfail(${[0, 1, 2, 3, 4].map((at) => `.param .b${at === 2 ? 32 : 64} __assertfail_param_${at}`).join(', ')});`);
+  for (const { symbol, text } of f.texts) {
+    const bytes = utf8(text);
+    head.push(`.global .align 1 .b8 ${symbol}[${bytes.length}] = {${bytes.join(', ')}};`);
+  }
+  const arrays = [...f.arrays.values()];
+  if (arrays.some((array) => array.space === 'dynamic')) head.push('.extern .shared .align 16 .b8 __dynamic_shared[];');
+
+  const params = f.abi.map((param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`);
+  const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
+  if (target.block) text.push(`.reqntid ${target.block.join(', ')}`);
+  else if (target.maxThreads !== undefined) text.push(`.maxntid ${target.maxThreads}, 1, 1`);
+  text.push('{');
+  let sharedBytes = 0;
+  for (const { symbol, space, bytes, align } of arrays) {
+    if (space === 'dynamic') continue;
+    text.push(`\t.${space} .align ${align} .b8 \t${symbol}[${bytes}];`);
+    if (space === 'shared') sharedBytes = Math.ceil(sharedBytes / align) * align + bytes;
+  }
+  if (w.uses.has('print')) text.push(`\t.local .align 8 .b8 \t__print[${Math.max(Math.ceil(f.printBytes / 8) * 8, 8)}];`);
+  text.push(...w.declarations(), ...w.lines, '}', '');
+  return { ptx: text.join('\n'), entry, sharedBytes, abi: f.abi, isa, target: `sm_${capability}` };
+}
+
+

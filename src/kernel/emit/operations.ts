@@ -1,0 +1,106 @@
+/** One operation, as PTX. */
+import type { Value } from '../ssa/function.js';
+import { approximateRows, bitTypes, comparison, convertRows, fenceNames, memoryTypes, rows, scopeNames, signedRows } from './instructions.js';
+import { assertion, clear, comparePredicates, floatExtreme, floatRemainder, gridBarrier, print, selectPredicate } from './sequences.js';
+import type { Writer } from './writer.js';
+
+type Write = (w: Writer, value: Value, args: readonly string[]) => void;
+
+const isFloat = (value: Value): boolean => value.type === 'f32' || value.type === 'f64';
+
+/** The value first, then its operands. */
+function plain(w: Writer, mnemonic: string, value: Value, args: readonly string[]): void {
+  w.line(`${mnemonic} ${[w.operand(value), ...args].join(', ')}`);
+}
+
+const signed: Write = (w, value, args) => plain(w, `${signedRows[value.op]!}.${value.as!}`, value, args);
+
+function memoryPrefix(value: Value, verb: 'ld' | 'st'): string {
+  const { space, cache, readonly } = value.memory!;
+  if (cache === 'volatile') return `${verb}.volatile.${space}`;
+  // Reads for once only, and cached as read-only, exclude each other.
+  if (cache === 'streaming' && space === 'global') return `${verb}.global.cs`;
+  return verb === 'ld' && readonly && space === 'global' ? 'ld.global.nc' : `${verb}.${space}`;
+}
+
+/** Operations that no row of `instructions.ts` says all of. */
+const written: Readonly<Record<string, Write>> = {
+  wide: signed,
+  mulhi: signed,
+  shr: signed,
+  div: (w, value, args) => (isFloat(value) ? plain(w, rows['div']![value.type]!, value, args) : signed(w, value, args)),
+  rem: (w, value, args) => (isFloat(value) ? floatRemainder(w, value) : signed(w, value, args)),
+  min: (w, value, args) => (isFloat(value) ? floatExtreme(w, value) : signed(w, value, args)),
+  max: (w, value, args) => (isFloat(value) ? floatExtreme(w, value) : signed(w, value, args)),
+  popc: (w, value, args) => plain(w, `popc.${bitTypes[value.args[0]!.type]}`, value, args),
+  clz: (w, value, args) => plain(w, `clz.${bitTypes[value.args[0]!.type]}`, value, args),
+  // PTX takes the sign first.
+  copysign: (w, value, args) => plain(w, `copysign.${value.type}`, value, [args[1]!, args[0]!]),
+  compare: (w, value, args) => (value.as === 'pred' ? comparePredicates(w, value) : plain(w, comparison(value), value, args)),
+  select: (w, value, args) => (value.type === 'pred' ? selectPredicate(w, value) : plain(w, `selp.${bitTypes[value.type]}`, value, [args[1]!, args[2]!, w.predicate(value.args[0]!)])),
+  extend: (w, value, args) => plain(w, value.as === 'u32' ? 'cvt.u64.u32' : 'cvt.s64.s32', value, args),
+  narrow: (w, value, args) => {
+    if (value.detail[0] === 'u') plain(w, 'and.b32', value, [...args, value.detail === 'u8' ? '255' : '65535']);
+    else plain(w, `cvt.s32.${value.detail}`, value, args);
+  },
+  convert: (w, value, args) => {
+    if (value.detail.startsWith('e')) {
+      w.features.add('f8');
+      // Two at a time; the first goes to the upper byte.
+      plain(w, `cvt.rn.satfinite.${value.detail.slice(0, 4)}x2.f32`, value, ['0f00000000', ...args]);
+    } else plain(w, convertRows[value.detail]!, value, args);
+  },
+  bits: (w, value, args) => {
+    const from = value.args[0]!.type;
+    if (value.type === 'b16') plain(w, 'cvt.u16.u32', value, args);
+    else if (from === 'b16') plain(w, 'cvt.u32.u16', value, args);
+    else plain(w, value.type === 'b32' || value.type === 'f32' ? 'mov.b32' : 'mov.b64', value, args);
+  },
+  approximate: (w, value, args) => {
+    if (value.detail === 'tanh') w.features.add('tanh');
+    plain(w, approximateRows[value.detail]!, value, args);
+  },
+  high: (w, value, args) => w.line(`mov.b64 {${w.register('b32')}, ${w.operand(value)}}, ${args[0]!}`),
+  pair: (w, value, args) => w.line(`mov.b64 ${w.operand(value)}, {${args.join(', ')}}`),
+  special: (w, value) => w.line(`mov.u32 ${w.operand(value)}, %${value.detail}`),
+  symbol: (w, value) => w.line(`mov.u${value.type === 'b32' ? 32 : 64} ${w.operand(value)}, ${value.detail}`),
+  clock: (w, value) => w.line(`mov.u64 ${w.operand(value)}, ${value.detail === 'clock' ? '%clock64' : '%globaltimer'}`),
+  load: (w, value) => w.line(`${memoryPrefix(value, 'ld')}.${memoryTypes[value.memory!.form]} ${w.operand(value)}, ${w.address(value.args[0]!, value.memory!.offset)}`),
+  store: (w, value) => w.line(`${memoryPrefix(value, 'st')}.${memoryTypes[value.memory!.form]} ${w.address(value.args[0]!, value.memory!.offset)}, ${w.operand(value.args[1]!)}`),
+  atomic: (w, value, args) => {
+    const [operator, scope, half] = value.detail.split(' ') as [string, string, string | undefined];
+    const { space, offset } = value.memory!;
+    if (half === 'bf16') w.features.add('bf16Atomic');
+    const type = half === undefined ? `${operator}.${value.as!}` : `add.noftz.${half}`;
+    const where = scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`;
+    w.line(`atom${where}.${space}.${type} ${[w.operand(value), w.address(value.args[0]!, offset), ...args.slice(1)].join(', ')}`);
+  },
+  shuffle: (w, value, args) => {
+    const [mode, segment] = value.detail.split(' ') as [string, string];
+    plain(w, `shfl.sync.${mode}.b32`, value, [args[0]!, args[1]!, segment, args[2]!]);
+  },
+  vote: (w, value, args) => plain(w, `vote.sync.${value.detail}.${value.detail === 'ballot' ? 'b32' : 'pred'}`, value, [w.predicate(value.args[0]!), args[1]!]),
+  match: (w, value, args) => plain(w, `match.any.sync.${value.args[0]!.type === 'b64' ? 'b64' : 'b32'}`, value, args),
+  barrierReduce: (w, value) => plain(w, value.detail === 'count' ? 'bar.red.popc.u32' : `bar.red.${value.detail}.pred`, value, ['0', w.predicate(value.args[0]!)]),
+  barrier: (w, value, args) => {
+    if (value.detail === 'grid') gridBarrier(w);
+    else w.line(value.detail === 'warp' ? `bar.warp.sync ${args[0]!}` : 'bar.sync 0');
+  },
+  fence: (w, value) => w.line(fenceNames[value.detail]!),
+  print: (w, value) => print(w, value),
+  assert: (w, value) => assertion(w, value),
+  clear: (w, value) => clear(w, value),
+  trap: (w) => w.line('trap'),
+};
+
+export function writeOperation(w: Writer, value: Value): void {
+  const write = written[value.op];
+  const args = value.args.map((arg) => w.operand(arg));
+  if (write) {
+    write(w, value, args);
+    return;
+  }
+  const mnemonic = rows[value.op]?.[value.type];
+  if (mnemonic === undefined) throw new RangeError(`no instruction for '${value.op}' of ${value.type}`);
+  plain(w, mnemonic, value, value.type === 'pred' ? value.args.map((arg) => w.predicate(arg)) : args);
+}

@@ -1,0 +1,225 @@
+/** Operations that take more than one instruction. */
+import type { Value } from '../ssa/function.js';
+import type { Writer } from './writer.js';
+
+const NAN = '0d7FFFFFFFFFFFFFFF';
+const INFINITE = '0d7FF0000000000000';
+
+/**
+ * JavaScript's `%`: what is left when the divisor has been taken away as often as it fits. The quotient, rounded towards zero, has 53 bits; its
+ * product with the divisor is exact in fma, and so is what is left, so that each turn makes the dividend smaller by 2^52. f32 is done in f64, where
+ * quotients of f32 do not overflow; f64 takes multiples of the divisor first.
+ */
+export function floatRemainder(w: Writer, value: Value): void {
+  const [x, y] = value.args.map((arg) => w.operand(arg)) as [string, string];
+  const single = value.type === 'f32';
+  const [left, by, quotient] = [w.register('f64'), w.register('f64'), w.register('f64')];
+  const [a, b] = [w.register('pred'), w.register('pred')];
+  const [turn, done] = [w.label(), w.label()];
+  const rest = w.register('f64');
+  if (single) {
+    const [p, q] = [w.register('f32'), w.register('f32')];
+    w.line(`abs.f32 ${p}, ${x}`);
+    w.line(`abs.f32 ${q}, ${y}`);
+    w.line(`cvt.f64.f32 ${left}, ${p}`);
+    w.line(`cvt.f64.f32 ${by}, ${q}`);
+  } else {
+    w.line(`abs.f64 ${left}, ${x}`);
+    w.line(`abs.f64 ${by}, ${y}`);
+  }
+  w.line(`setp.lt.f64 ${a}, ${left}, ${INFINITE}`);
+  w.line(`setp.gt.f64 ${b}, ${by}, 0d0000000000000000`);
+  w.line(`and.pred ${a}, ${a}, ${b}`);
+  w.line(`selp.f64 ${rest}, ${left}, ${NAN}, ${a}`);
+  let divisor = by;
+  const [large, larger] = [w.register('f64'), w.register('f64')];
+  if (!single) {
+    w.line(`mul.rn.f64 ${large}, ${by}, 0d7830000000000000`);
+    w.line(`mul.rn.f64 ${larger}, ${large}, 0d7830000000000000`);
+    divisor = w.register('f64');
+  }
+  w.put(turn);
+  // Also left where it is NaN.
+  w.line(`setp.ge.f64 ${b}, ${rest}, ${by}`);
+  w.line(`and.pred ${b}, ${b}, ${a}`);
+  w.line(`@!${b} bra ${done}`);
+  if (!single) {
+    w.line(`setp.ge.f64 ${b}, ${rest}, ${large}`);
+    w.line(`selp.f64 ${divisor}, ${large}, ${by}, ${b}`);
+    w.line(`setp.ge.f64 ${b}, ${rest}, ${larger}`);
+    w.line(`selp.f64 ${divisor}, ${larger}, ${divisor}, ${b}`);
+  }
+  w.line(`div.rz.f64 ${quotient}, ${rest}, ${divisor}`);
+  w.line(`cvt.rzi.f64.f64 ${quotient}, ${quotient}`);
+  w.line(`neg.f64 ${quotient}, ${quotient}`);
+  w.line(`fma.rn.f64 ${rest}, ${quotient}, ${divisor}, ${rest}`);
+  w.line(`bra ${turn}`);
+  w.put(done);
+  const result = w.operand(value);
+  if (single) {
+    const f = w.register('f32');
+    w.line(`cvt.rn.f32.f64 ${f}, ${rest}`);
+    w.line(`copysign.f32 ${result}, ${x}, ${f}`);
+  } else w.line(`copysign.f64 ${result}, ${x}, ${rest}`);
+}
+
+/** NaN wins: PTX's own min and max take the other operand. The forms that propagate NaN are there for f32 from sm_80. */
+export function floatExtreme(w: Writer, value: Value): void {
+  const { op, type } = value;
+  const [a, b] = value.args.map((arg) => w.operand(arg)) as [string, string];
+  const result = w.operand(value);
+  if (type === 'f32' && w.capability >= 80) {
+    w.line(`${op}.NaN.f32 ${result}, ${a}, ${b}`);
+    return;
+  }
+  const plain = w.register(type);
+  const isNaN = w.register('pred');
+  w.line(`${op}.${type} ${plain}, ${a}, ${b}`);
+  w.line(`setp.nan.${type} ${isNaN}, ${a}, ${b}`);
+  w.line(`selp.${type} ${result}, ${type === 'f32' ? '0f7FFFFFFF' : NAN}, ${plain}, ${isNaN}`);
+}
+
+/**
+ * The barrier of cooperative groups: the first thread of each block adds to a word that the launch provides (%envreg1 and 2). Block 0 adds as much as
+ * makes the sum's sign change once all have come; they wait for that.
+ */
+export function gridBarrier(w: Writer): void {
+  const r = (): string => w.register('b32');
+  const [low, high] = [r(), r()];
+  const place = w.register('b64');
+  const [waits, first] = [w.register('pred'), w.register('pred')];
+  const [turn, done] = [w.label(), w.label()];
+  w.line(`mov.u32 ${low}, %envreg2`);
+  w.line(`mov.u32 ${high}, %envreg1`);
+  w.line(`mov.b64 ${place}, {${low}, ${high}}`);
+  const sum = (names: readonly string[], join: string): string => {
+    const [x, y, z] = names.map((name) => {
+      const register = r();
+      w.line(`mov.u32 ${register}, ${name}`);
+      return register;
+    }) as [string, string, string];
+    const [one, two] = [r(), r()];
+    w.line(`${join} ${one}, ${x}, ${y}`);
+    w.line(`${join} ${two}, ${one}, ${z}`);
+    return two;
+  };
+  w.line(`setp.ne.s32 ${waits}, ${sum(['%tid.x', '%tid.y', '%tid.z'], 'or.b32')}, 0`);
+  w.line('barrier.sync 0');
+  w.line(`@${waits} bra ${done}`);
+  w.line(`setp.eq.s32 ${first}, ${sum(['%ctaid.x', '%ctaid.y', '%ctaid.z'], 'or.b32')}, 0`);
+  const blocks = sum(['%nctaid.x', '%nctaid.y', '%nctaid.z'], 'mul.lo.s32');
+  const [last, added, old, now, changed] = [r(), r(), r(), r(), r()];
+  w.line(`sub.s32 ${last}, -2147483647, ${blocks}`);
+  w.line(`selp.b32 ${added}, ${last}, 1, ${first}`);
+  w.line(`atom.add.release.gpu.u32 ${old}, [${place}+4], ${added}`);
+  w.put(turn);
+  w.line(`ld.acquire.gpu.u32 ${now}, [${place}+4]`);
+  w.line(`xor.b32 ${changed}, ${now}, ${old}`);
+  w.line(`setp.gt.s32 ${first}, ${changed}, -1`);
+  w.line(`@${first} bra ${turn}`);
+  w.put(done);
+  w.line('barrier.sync 0');
+}
+
+function addressOfText(w: Writer, symbol: string): string {
+  const [near, generic] = [w.register('b64'), w.register('b64')];
+  w.line(`mov.u64 ${near}, ${symbol}`);
+  w.line(`cvta.global.u64 ${generic}, ${near}`);
+  return generic;
+}
+
+function call(w: Writer, name: string, args: readonly (readonly [type: string, value: string])[], result: string | undefined): void {
+  w.raw('\t{');
+  args.forEach(([type, value], at) => {
+    w.line(`.param .${type} param${at}`);
+    w.line(`st.param.${type} [param${at}], ${value}`);
+  });
+  if (result !== undefined) w.line('.param .b32 retval0');
+  const list = args.map((_, at) => `param${at}`).join(', ');
+  w.line(`call.uni ${result === undefined ? '' : '(retval0), '}${name}, (${list})`);
+  if (result !== undefined) w.line(`ld.param.b32 ${result}, [retval0]`);
+  w.raw('\t}');
+}
+
+/** printf: arguments in memory of the thread, each at a multiple of its size. */
+export function print(w: Writer, value: Value): void {
+  w.uses.add('print');
+  const stack = w.register('b64');
+  w.line(`mov.u64 ${stack}, __print`);
+  let offset = 0;
+  for (const arg of value.args) {
+    const size = arg.type === 'b32' ? 4 : 8;
+    offset = Math.ceil(offset / size) * size;
+    w.line(`st.local.${arg.type === 'f64' ? 'f64' : size === 4 ? 'u32' : 'u64'} [${stack}+${offset}], ${w.operand(arg)}`);
+    offset += size;
+  }
+  let generic = '0';
+  if (value.args.length > 0) {
+    generic = w.register('b64');
+    w.line(`cvta.local.u64 ${generic}, ${stack}`);
+  }
+  call(w, 'vprintf', [['b64', addressOfText(w, value.detail)], ['b64', generic]], w.register('b32'));
+}
+
+/** As nvcc writes `assert`: message, file, line, function, bytes of a character. */
+export function assertion(w: Writer, value: Value): void {
+  w.uses.add('assert');
+  const passed = w.label();
+  const [message, file, name, line] = value.detail.split(' ') as [string, string, string, string];
+  const [test] = value.args;
+  if (test!.constant === undefined) w.line(`@${w.operand(test!)} bra ${passed}`);
+  call(w, '__assertfail', [['b64', addressOfText(w, message)], ['b64', addressOfText(w, file)], ['b32', line], ['b64', addressOfText(w, name)], ['b64', '1']], undefined);
+  if (test!.constant === undefined) w.put(passed);
+}
+
+/** Zeros to a local array. */
+export function clear(w: Writer, value: Value): void {
+  const bytes = Number(value.detail);
+  const base = w.operand(value.args[0]!);
+  if (bytes <= 256) {
+    for (let at = 0; at < bytes; at += 8) w.line(`st.local.u64 [${base}+${at}], 0`);
+    return;
+  }
+  const [place, end] = [w.register('b64'), w.register('b64')];
+  const more = w.register('pred');
+  const turn = w.label();
+  w.line(`mov.u64 ${place}, ${base}`);
+  w.line(`add.s64 ${end}, ${base}, ${bytes}`);
+  w.put(turn);
+  w.line(`st.local.u64 [${place}], 0`);
+  w.line(`add.s64 ${place}, ${place}, 8`);
+  w.line(`setp.lt.u64 ${more}, ${place}, ${end}`);
+  w.line(`@${more} bra ${turn}`);
+}
+
+/** Predicates have no comparison and no selection of their own. */
+export function comparePredicates(w: Writer, value: Value): void {
+  const [a, b] = value.args.map((arg) => w.predicate(arg)) as [string, string];
+  const result = w.operand(value);
+  // As 0 and 1: lt is !a and b.
+  const rest = w.register('pred');
+  const two = (op: string, negated: string, other: string): void => {
+    w.line(`not.pred ${rest}, ${negated}`);
+    w.line(`${op}.pred ${result}, ${rest}, ${other}`);
+  };
+  switch (value.detail) {
+    case 'ne': w.line(`xor.pred ${result}, ${a}, ${b}`); break;
+    case 'eq':
+      w.line(`xor.pred ${rest}, ${a}, ${b}`);
+      w.line(`not.pred ${result}, ${rest}`);
+      break;
+    case 'lt': two('and', a, b); break;
+    case 'gt': two('and', b, a); break;
+    case 'le': two('or', a, b); break;
+    default: two('or', b, a);
+  }
+}
+
+export function selectPredicate(w: Writer, value: Value): void {
+  const [test, a, b] = value.args.map((arg) => w.predicate(arg)) as [string, string, string];
+  const [one, other, not] = [w.register('pred'), w.register('pred'), w.register('pred')];
+  w.line(`and.pred ${one}, ${test}, ${a}`);
+  w.line(`not.pred ${not}, ${test}`);
+  w.line(`and.pred ${other}, ${not}, ${b}`);
+  w.line(`or.pred ${w.operand(value)}, ${one}, ${other}`);
+}

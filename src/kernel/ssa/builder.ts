@@ -1,0 +1,228 @@
+/**
+ * The state of building: the block that is being filled, what each variable holds at its end, where `break` and
+ * `continue` go. Variables become values as Braun et al. do it ("Simple and Efficient Construction of Static Single
+ * Assignment Form", 2013); since control flow is structured, loops say at their head which variables they assign.
+ */
+import { KernelSourceError } from '../source-error.js';
+import type { KernelTree, Span, ValueType } from '../tree.js';
+import { SsaFunction, resolve } from './function.js';
+import type { Constant, NumberType, RegisterType, Value , Block} from './function.js';
+import type { Shape } from './simplify.js';
+import { simplify } from './simplify.js';
+
+/** What building may take for granted, or shall add. */
+export interface BuildOptions {
+  /** Compute capability, as major · 10 + minor. */
+  readonly capability: number;
+  /** Threads of a block, where every launch has the same. */
+  readonly block?: readonly [number, number, number] | undefined;
+  /** Every access of a parameter is checked against its bounds. */
+  readonly checks: boolean;
+  /** False: nothing is put in a row, no array becomes registers. For tests, which compare. */
+  readonly optimise: boolean;
+  /** File and line for messages of assertions. */
+  readonly where: (span: Span) => { readonly file: string; readonly line: number };
+}
+
+export interface Exits {
+  readonly leave: Block;
+  readonly again: Block | undefined;
+}
+
+export const registerOf: Readonly<Record<ValueType, RegisterType>> = { bool: 'pred', i32: 'b32', u32: 'b32', i64: 'b64', u64: 'b64', f32: 'f32', f64: 'f64' };
+export const numberOf: Readonly<Record<ValueType, NumberType>> = { bool: 'pred', i32: 's32', u32: 'u32', i64: 's64', u64: 'u64', f32: 'f32', f64: 'f64' };
+
+export class Builder {
+  readonly tree: KernelTree;
+  readonly options: BuildOptions;
+  readonly f: SsaFunction;
+  /** Where `break` and `continue` of a loop or group go. */
+  readonly exits = new Map<number, Exits>();
+  /** Local arrays whose elements are variables: the first one's number. */
+  readonly registers = new Map<number, number>();
+  /** Local arrays that turned out to be indexed by what is no constant. */
+  readonly indexed = new Set<number>();
+  /** Loops around the statement that is being built. */
+  depth = 0;
+  span: Span | undefined;
+  /** Operations that loops have put in a row. */
+  unrolled = 0;
+  private readonly held = new Map<Block, Map<number, Value>>();
+  private readonly onceValues = new Map<string, Value>();
+  private filling: Block | undefined;
+
+  constructor(tree: KernelTree, options: BuildOptions) {
+    this.tree = tree;
+    this.options = options;
+    this.f = new SsaFunction(tree.abi);
+    this.held.set(this.f.entry, new Map());
+    this.filling = this.f.entry;
+  }
+
+  /** False where control never comes. */
+  get reachable(): boolean {
+    return this.filling !== undefined;
+  }
+
+  get block(): Block {
+    // What follows a `break` is built into a block that nothing leads to.
+    if (this.filling === undefined) this.enter(this.newBlock());
+    return this.filling!;
+  }
+
+  newBlock(): Block {
+    const block = this.f.block(this.depth);
+    this.held.set(block, new Map());
+    return block;
+  }
+
+  /** Goes on in this block; all ways to it are known, but for those from a loop's end. */
+  enter(block: Block): void {
+    this.f.blocks.push(block);
+    this.filling = block;
+  }
+
+  /** Goes on in the block where some way leads to it. */
+  enterIfReached(block: Block): void {
+    if (block.before.length > 0) this.enter(block);
+    else this.filling = undefined;
+  }
+
+  jump(to: Block): void {
+    if (this.filling === undefined) return;
+    this.filling.end = { kind: 'jump', to };
+    to.before.push(this.filling);
+    this.filling = undefined;
+  }
+
+  branch(test: Value, then: Block, otherwise: Block): void {
+    if (this.filling === undefined) return;
+    if (test.constant !== undefined || then === otherwise) {
+      this.jump(test.constant === false ? otherwise : then);
+      return;
+    }
+    if (test.op === 'not') {
+      this.branch(resolve(test.args[0]!), otherwise, then);
+      return;
+    }
+    this.filling.end = { kind: 'branch', test, then, otherwise };
+    then.before.push(this.filling);
+    otherwise.before.push(this.filling);
+    this.filling = undefined;
+  }
+
+  finish(): void {
+    if (this.filling === undefined) return;
+    this.filling.end = { kind: 'return' };
+    this.filling = undefined;
+  }
+
+  /** The operation, or what is simpler and gives the same. */
+  readonly make = (op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value => {
+    const shape: Shape = { op, type, args: args.map(resolve), detail, as };
+    const simpler = simplify(shape, this.make, this.f);
+    return simpler ?? this.effect(op, type, shape.args, detail, as);
+  };
+
+  /** The operation as it is. */
+  effect(op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value {
+    const value = this.f.value(op, type, args.map(resolve), detail, as);
+    const { block } = this;
+    value.block = block;
+    value.span = this.span;
+    block.values.push(value);
+    return value;
+  }
+
+  /** An operation that is the same everywhere: made once, where the kernel begins. */
+  once(op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value {
+    const key = `${op} ${detail} ${args.map((arg) => arg.id).join()}`;
+    let value = this.onceValues.get(key);
+    if (value === undefined) {
+      value = this.f.value(op, type, args, detail, as);
+      value.block = this.f.entry;
+      this.onceValues.set(key, value);
+    }
+    return value;
+  }
+
+  /** What belongs at the beginning. */
+  get firstValues(): readonly Value[] {
+    return [...this.onceValues.values()];
+  }
+
+  constant(type: RegisterType, constant: Constant): Value {
+    return this.f.constant(type, constant);
+  }
+
+  phi(block: Block, type: RegisterType): Value {
+    const phi = this.f.value('phi', type, []);
+    phi.block = block;
+    block.phis.push(phi);
+    return phi;
+  }
+
+  variableType(variable: number): RegisterType {
+    const local = this.tree.locals[variable];
+    if (local) return registerOf[local.type];
+    for (const [array, first] of this.registers) {
+      const { length, storage } = this.tree.arrays[array]!;
+      if (variable >= first && variable < first + length) return registerOf[readAs(storage)];
+    }
+    throw new RangeError(`no variable ${variable}`);
+  }
+
+  write(variable: number, value: Value): void {
+    this.held.get(this.block)!.set(variable, value);
+  }
+
+  read(variable: number): Value {
+    return resolve(this.readAt(variable, this.block));
+  }
+
+  /** The value at the block's end. */
+  readAt(variable: number, block: Block): Value {
+    const held = this.held.get(block)!;
+    const known = held.get(variable);
+    if (known !== undefined) return resolve(known);
+    const value = this.readBefore(variable, block);
+    held.set(variable, value);
+    return value;
+  }
+
+  private readBefore(variable: number, block: Block): Value {
+    const { before } = block;
+    if (before.length === 0) return this.f.undefinedOf(this.variableType(variable));
+    // A loop that assigns the variable has a phi for it already.
+    if (before.length === 1 || this.heads.has(block)) return this.readAt(variable, before[0]!);
+    const args = before.map((from) => this.readAt(variable, from));
+    const meant = args.filter((arg) => arg.op !== 'undefined');
+    const [first] = meant;
+    if (first === undefined) return args[0]!;
+    if (meant.every((arg) => arg === first) && (meant.length === args.length || first.constant !== undefined)) return first;
+    const phi = this.phi(block, first.type);
+    phi.args = args;
+    return phi;
+  }
+
+  /** First blocks of loops. */
+  readonly heads = new Set<Block>();
+
+  /** Forgets what was built into the block being filled since it had so many values. */
+  truncate(count: number): void {
+    this.block.values.length = count;
+  }
+
+  error(what: string, fix: string, span: Span | undefined = this.span): KernelSourceError {
+    return new KernelSourceError(what, fix, span, span === undefined ? this.tree.name : (this.tree.texts[span.text] ?? ''));
+  }
+}
+
+/** The type that elements of a storage are read as. */
+export function readAs(storage: KernelTree['arrays'][number]['storage']): ValueType {
+  switch (storage) {
+    case 'i8': case 'u8': case 'i16': case 'u16': return 'i32';
+    case 'f16': case 'bf16': case 'f8e4m3': case 'f8e5m2': return 'f32';
+    default: return storage;
+  }
+}

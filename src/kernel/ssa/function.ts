@@ -1,0 +1,200 @@
+/**
+ * A kernel in static single assignment form: values in blocks, blocks that end in one jump. Building it from the typed
+ * tree is in `build.ts`, what makes it faster in `../optimise`, and PTX from it in `../emit`.
+ */
+import type { AbiParam, Span, StorageType } from '../tree.js';
+
+/** Kinds of PTX registers. Signs are the operations'; `none` is of what gives no value. */
+export type RegisterType = 'pred' | 'b16' | 'b32' | 'b64' | 'f32' | 'f64' | 'none';
+
+/** How an operation reads its operands, where registers do not say it. */
+export type NumberType = 'pred' | 's32' | 'u32' | 'b32' | 's64' | 'u64' | 'b64' | 'f32' | 'f64';
+
+export type Scope = 'block' | 'device' | 'system';
+
+/** A 32-bit constant is signed, a 64-bit one too. */
+export type Constant = number | bigint | boolean;
+
+/** What `load`, `store` and `atomic` say of the memory that they reach. */
+export interface MemoryAccess {
+  readonly space: 'global' | 'shared' | 'local';
+  /** Bits in memory. `b16` is read into a 16-bit register, other narrow ones into 32 bits. */
+  readonly form: 's8' | 'u8' | 's16' | 'u16' | 'b16' | 'b32' | 'b64' | 'f32' | 'f64';
+  /** Bytes to add to the address. */
+  readonly offset: number;
+  /** Nobody writes it while the kernel runs. */
+  readonly readonly: boolean;
+  readonly cache?: 'streaming' | 'volatile' | undefined;
+  /** Accesses of different regions never meet. */
+  readonly region: string;
+}
+
+/** One operation and the value that it gives. `operations.ts` lists what `op` may be. */
+export class Value {
+  readonly id: number;
+  op: string;
+  readonly type: RegisterType;
+  args: Value[];
+  /** What distinguishes operations of one name: a comparison, the name of a special register, a mode. */
+  readonly detail: string;
+  /** How operands are read, where that matters. */
+  readonly as: NumberType | undefined;
+  constant: Constant | undefined;
+  memory: MemoryAccess | undefined;
+  block: Block | undefined;
+  span: Span | undefined;
+  /** The value that takes this one's place. */
+  replacement: Value | undefined;
+  /** What it is known to lie between, where its operation does not say it. */
+  range: readonly [number, number] | undefined;
+
+  constructor(id: number, op: string, type: RegisterType, args: Value[], detail: string, as: NumberType | undefined) {
+    this.id = id;
+    this.op = op;
+    this.type = type;
+    this.args = args;
+    this.detail = detail;
+    this.as = as;
+    this.constant = undefined;
+    this.memory = undefined;
+    this.block = undefined;
+    this.span = undefined;
+    this.replacement = undefined;
+    this.range = undefined;
+  }
+}
+
+/** How a block ends. */
+export type Ending =
+  | { readonly kind: 'jump'; readonly to: Block }
+  | { readonly kind: 'branch'; readonly test: Value; readonly then: Block; readonly otherwise: Block }
+  | { readonly kind: 'return' };
+
+export class Block {
+  readonly id: number;
+  /** Operands of a phi are in the order of `before`. */
+  phis: Value[] = [];
+  values: Value[] = [];
+  before: Block[] = [];
+  end: Ending | undefined;
+  /** Loops around it. */
+  readonly depth: number;
+  /** Unrolled already, or asked not to be: ptxas shall leave it. */
+  keepRolled = false;
+
+  constructor(id: number, depth: number) {
+    this.id = id;
+    this.depth = depth;
+  }
+}
+
+/** An array of the kernel that stays in memory. */
+export interface ArraySymbol {
+  readonly symbol: string;
+  readonly space: 'shared' | 'local' | 'dynamic';
+  readonly bytes: number;
+  readonly align: number;
+}
+
+/** Text in constant memory of the module: formats and messages. */
+export interface TextSymbol {
+  readonly symbol: string;
+  readonly text: string;
+}
+
+export class SsaFunction {
+  readonly entry: Block;
+  /** In the order of the source. */
+  blocks: Block[] = [];
+  abi: AbiParam[];
+  readonly arrays = new Map<number, ArraySymbol>();
+  readonly texts: TextSymbol[] = [];
+  /** Bytes on the stack for arguments of printf. */
+  printBytes = 0;
+  private nextValue = 0;
+  private nextBlock = 0;
+  private readonly constants = new Map<string, Value>();
+
+  constructor(abi: readonly AbiParam[]) {
+    this.abi = [...abi];
+    this.entry = this.block(0);
+    this.blocks.push(this.entry);
+  }
+
+  /** A block that is in no place yet. */
+  block(depth: number): Block {
+    return new Block(this.nextBlock++, depth);
+  }
+
+  value(op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value {
+    return new Value(this.nextValue++, op, type, args, detail, as);
+  }
+
+  get valueCount(): number {
+    return this.nextValue;
+  }
+
+  get blockCount(): number {
+    return this.nextBlock;
+  }
+
+  /** The one value of a constant. 32-bit integers are taken as signed. */
+  constant(type: RegisterType, constant: Constant): Value {
+    const held = type === 'b32' ? Number(constant) | 0 : type === 'b64' ? BigInt.asIntN(64, BigInt(constant)) : type === 'pred' ? Boolean(constant) : Number(constant);
+    const key = `${type} ${Object.is(held, -0) ? '-0' : String(held)}`;
+    let value = this.constants.get(key);
+    if (value === undefined) {
+      value = this.value('constant', type, []);
+      value.constant = held;
+      this.constants.set(key, value);
+    }
+    return value;
+  }
+
+  /** What is read on a path where nothing was assigned: never used by what runs. */
+  undefinedOf(type: RegisterType): Value {
+    return this.once(`undefined ${type}`, () => this.value('undefined', type, []));
+  }
+
+  text(text: string): string {
+    const known = this.texts.find((entry) => entry.text === text);
+    if (known) return known.symbol;
+    const symbol = this.texts.length === 0 ? '$str' : `$str$${this.texts.length}`;
+    this.texts.push({ symbol, text });
+    return symbol;
+  }
+
+  private once(key: string, make: () => Value): Value {
+    let value = this.constants.get(key);
+    if (value === undefined) {
+      value = make();
+      this.constants.set(key, value);
+    }
+    return value;
+  }
+}
+
+/** The value that stands for this one now. */
+export function resolve(value: Value): Value {
+  let last = value;
+  while (last.replacement !== undefined) last = last.replacement;
+  // The way is shortened, so that long chains are walked once.
+  while (value.replacement !== undefined && value.replacement !== last) {
+    const next: Value = value.replacement;
+    value.replacement = last;
+    value = next;
+  }
+  return last;
+}
+
+/** Blocks that control goes to from here. */
+export function successors(block: Block): readonly Block[] {
+  const { end } = block;
+  if (end === undefined || end.kind === 'return') return [];
+  return end.kind === 'jump' ? [end.to] : [end.then, end.otherwise];
+}
+
+/** Bytes of an element. */
+export const storageBytes: Readonly<Record<StorageType, number>> = {
+  bool: 1, i8: 1, u8: 1, f8e4m3: 1, f8e5m2: 1, i16: 2, u16: 2, f16: 2, bf16: 2, i32: 4, u32: 4, f32: 4, i64: 8, u64: 8, f64: 8,
+};

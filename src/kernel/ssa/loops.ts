@@ -1,0 +1,285 @@
+/**
+ * Loops: turned so that they test at their bottom, with a guard before them; put in a row whole where the number of turns is a
+ * small constant; and put in a row by fours where it is not known but a counter shows that four more are to come.
+ */
+import type { Expression, Statement } from '../tree.js';
+import type { Builder } from './builder.js';
+import { branchOn, buildValue } from './expressions.js';
+import type { Block, Value } from './function.js';
+import { rangeOf } from './ranges.js';
+import { buildStatements } from './statements.js';
+import { summaryOf } from './summary.js';
+import type { Summary } from './summary.js';
+
+type Loop = Extract<Statement, { kind: 'loop' }>;
+
+/** Nodes of the tree that a loop of constant turns may come to; more where an array can be kept in registers by it. */
+const WHOLE = 700;
+const WHOLE_FOR_ARRAYS = 6000;
+/** Nodes of a body that is put in a row by fours. */
+const BODY = 80;
+/** Turns in a row, where nothing says how many. NVVM takes four too. */
+const BY = 4;
+/** All that unrolling may add to a kernel, in nodes. */
+const BUDGET = 20_000;
+const MOST_TURNS = 1024;
+
+interface Whole {
+  readonly summary: Summary;
+  readonly variables: readonly number[];
+}
+
+function wholeOf(b: Builder, node: Loop): Whole {
+  const parts = [summaryOf(node.body), summaryOf(node.update), ...(node.test ? [summaryOf(node.test)] : [])];
+  const variables = new Set<number>();
+  const summary: Summary = { size: 0, locals: variables, arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), reads: new Set() };
+  for (const part of parts) {
+    summary.size += part.size;
+    summary.loops ||= part.loops;
+    summary.together ||= part.together;
+    summary.jumps ||= part.jumps;
+    for (const local of part.locals) variables.add(local);
+    for (const array of part.indexed) summary.indexed.add(array);
+    for (const array of part.arrays) {
+      summary.arrays.add(array);
+      const first = b.registers.get(array);
+      if (first !== undefined) for (let at = 0; at < b.tree.arrays[array]!.length; at++) variables.add(first + at);
+    }
+  }
+  return { summary, variables: [...variables] };
+}
+
+/** Turns of a loop whose counter starts at a constant and is compared with one; undefined where that is not so. */
+function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined {
+  if (node.test === undefined || node.testAfter) return undefined;
+  const updated = summaryOf(node.update);
+  const test = summaryOf(node.test);
+  const body = summaryOf(node.body);
+  // What decides must change in `update` alone, and neither may do anything else.
+  if (test.locals.size > 0 || test.together || updated.together || updated.loops || test.loops || updated.arrays.size > 0 || test.size > 12 || updated.size > 24) return undefined;
+  for (const local of [...test.reads, ...updated.reads]) {
+    if (whole.summary.locals.has(local) && (!updated.locals.has(local) || body.locals.has(local))) return undefined;
+  }
+  for (const local of test.reads) if (b.read(local).constant === undefined && (updated.locals.has(local) || whole.summary.locals.has(local))) return undefined;
+  if (!pureEnough(node.test) || !node.update.every((statement) => statement.kind === 'assign' && pureEnough(statement.value))) return undefined;
+  const saved = [...updated.locals].map((local) => [local, b.read(local)] as const);
+  const { block } = b;
+  const built = block.values.length;
+  let turns: number | undefined = 0;
+  const most = node.unroll !== undefined ? MOST_TURNS : Math.min(MOST_TURNS, Math.ceil(WHOLE_FOR_ARRAYS / whole.summary.size));
+  for (;;) {
+    const { constant } = buildValue(b, node.test);
+    if (constant === undefined || turns > most) {
+      turns = undefined;
+      break;
+    }
+    if (constant === false) break;
+    turns++;
+    buildStatements(b, node.update);
+  }
+  for (const [local, value] of saved) b.write(local, value);
+  b.truncate(built);
+  return turns;
+}
+
+/** Arithmetic only: building it leaves nothing but values behind. */
+function pureEnough(node: Expression): boolean {
+  switch (node.op) {
+    case 'constant': case 'local': case 'abi': return true;
+    case 'unary': case 'convert': case 'bitcast': return pureEnough(node.operand);
+    case 'binary': case 'compare': return pureEnough(node.left) && pureEnough(node.right);
+    default: return false;
+  }
+}
+
+export function buildLoop(b: Builder, node: Loop): void {
+  const whole = wholeOf(b, node);
+  if (b.options.optimise) {
+    const turns = constantTurns(b, node, whole);
+    if (turns !== undefined && mayUnroll(b, node, whole, turns)) {
+      unrollWhole(b, node, turns, whole);
+      return;
+    }
+    if (turns !== undefined && buildInGroups(b, node, whole, turns)) return;
+    if (buildByFours(b, node, whole)) return;
+  }
+  buildRolled(b, node, whole, node.unroll === 1);
+}
+
+function mayUnroll(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
+  if (node.unroll === 1) return turns <= 1;
+  const nodes = turns * whole.summary.size;
+  if (turns > 1 && b.unrolled + nodes > BUDGET) return false;
+  if (node.unroll !== undefined) return node.unroll <= 0 || node.unroll >= turns;
+  const forArrays = [...whole.summary.indexed].some((array) => b.registers.has(array));
+  return turns <= 1 || nodes <= (forArrays ? WHOLE_FOR_ARRAYS : WHOLE);
+}
+
+function unrollWhole(b: Builder, node: Loop, turns: number, whole: Whole): void {
+  b.unrolled += turns * whole.summary.size;
+  const leave = b.newBlock();
+  for (let turn = 0; turn < turns && b.reachable; turn++) buildTurn(b, node, leave);
+  b.jump(leave);
+  b.enterIfReached(leave);
+}
+
+/** The body and the update, once. */
+function buildTurn(b: Builder, node: Loop, leave: Block): void {
+  const again = b.newBlock();
+  b.exits.set(node.id, { leave, again });
+  buildStatements(b, node.body);
+  if (b.reachable && again.before.length === 0) {
+    // Nothing says `continue`: no block of its own.
+  } else {
+    b.jump(again);
+    b.enterIfReached(again);
+  }
+  buildStatements(b, node.update);
+}
+
+/** Opens the loop's first block, with a phi for each variable that the loop assigns. */
+function openHead(b: Builder, variables: readonly number[]): { head: Block; phis: readonly (readonly [number, Value])[] } {
+  const entry = b.block;
+  const head = b.newBlock();
+  const before = variables.map((variable) => [variable, b.readAt(variable, entry)] as const);
+  b.jump(head);
+  return { head, phis: enterHead(b, head, before) };
+}
+
+function enterHead(b: Builder, head: Block, before: readonly (readonly [number, Value])[]): readonly (readonly [number, Value])[] {
+  b.heads.add(head);
+  b.enter(head);
+  const phis: [number, Value][] = [];
+  for (const [variable, value] of before) {
+    if (value.op === 'undefined') continue;
+    const phi = b.phi(head, value.type);
+    phi.args = [value];
+    b.write(variable, phi);
+    phis.push([variable, phi]);
+  }
+  return phis;
+}
+
+/** The values that come round. */
+function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Value])[]): void {
+  for (const from of head.before.slice(1)) for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
+}
+
+/** The number of turns is a constant, but a large one: so many at once as divide it. */
+function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
+  const { summary } = whole;
+  if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY)) return false;
+  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 8 * BODY);
+  if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
+  b.unrolled += by * summary.size;
+  const leave = b.newBlock();
+  b.depth++;
+  const { head, phis } = openHead(b, whole.variables);
+  head.keepRolled = true;
+  for (let turn = 0; turn < by && b.reachable; turn++) buildTurn(b, node, leave);
+  if (b.reachable) branchOn(b, node.test!, head, leave);
+  closeHead(b, head, phis);
+  b.depth--;
+  b.enterIfReached(leave);
+  return true;
+}
+
+/** The value that an expression has before the loop and in it, where the loop does not assign what it reads. */
+function isInvariant(node: Expression, whole: Whole): boolean {
+  if (!pureEnough(node)) return node.op === 'special' && node.name !== 'clock' && node.name !== 'globaltimer';
+  for (const local of summaryOf(node).reads) if (whole.summary.locals.has(local)) return false;
+  return true;
+}
+
+interface Counter {
+  readonly local: number;
+  readonly limit: Expression;
+  readonly step: Expression;
+}
+
+/** `local < limit; local += step`, both invariant, the local assigned nowhere else; i32. */
+function counterOf(node: Loop, whole: Whole): Counter | undefined {
+  const { test, update } = node;
+  if (test?.op !== 'compare' || test.operator !== 'lt' || test.left.op !== 'local' || test.left.type !== 'i32' || node.testAfter) return undefined;
+  const { local } = test.left;
+  const [only] = update;
+  if (update.length !== 1 || only?.kind !== 'assign' || only.local !== local || summaryOf(node.body).locals.has(local)) return undefined;
+  const { value } = only;
+  if (value.op !== 'binary' || value.operator !== 'add') return undefined;
+  const step = value.left.op === 'local' && value.left.local === local ? value.right : value.right.op === 'local' && value.right.local === local ? value.left : undefined;
+  if (step === undefined || !isInvariant(step, whole) || !isInvariant(test.right, whole)) return undefined;
+  return { local, limit: test.right, step };
+}
+
+/** The number of turns is not known: four at once as long as four are left, then the rest one by one. */
+function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
+  const by = node.unroll ?? BY;
+  const counter = counterOf(node, whole);
+  const { summary } = whole;
+  if (counter === undefined || by <= 1 || by > 32) return false;
+  if (summary.loops || summary.together || summary.jumps) return false;
+  if (node.unroll === undefined && summary.size > BODY) return false;
+  if (b.unrolled + by * summary.size > BUDGET) return false;
+  b.unrolled += by * summary.size;
+  const step = buildValue(b, counter.step);
+  const limit = buildValue(b, counter.limit);
+  // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut to what i32 holds: as signed, below the least nothing is.
+  const wide = (value: Value): Value => b.make('extend', 'b64', [value], '', 's32');
+  const ahead = b.make('mul', 'b64', [wide(step), b.constant('b64', by - 1)]);
+  const least = b.make('max', 'b64', [b.make('sub', 'b64', [wide(limit), ahead]), b.constant('b64', -(2n ** 31n))], '', 's64');
+  const forward = b.make('compare', 'pred', [step, b.constant('b32', 0)], 'gt', 's32');
+  const small = rangeOf(limit)[0] >= 0 && step.constant !== undefined && (step.constant as number) > 0 && (step.constant as number) < 2 ** 20;
+  const bound = small ? b.make('sub', 'b32', [limit, b.make('mul', 'b32', [step, b.constant('b32', by - 1)])]) : b.make('truncate', 'b32', [least]);
+  const counted = (): Value => b.make('compare', 'pred', [b.read(counter.local), bound], 'lt', 's32');
+  const leave = b.newBlock();
+  const four = b.newBlock();
+  const rest = b.newBlock();
+  const before = whole.variables.map((variable) => [variable, b.read(variable)] as const);
+  b.branch(b.make('and', 'pred', [forward, counted()]), four, rest);
+  if (four.before.length > 0) {
+    b.depth++;
+    const phis = enterHead(b, four, before);
+    four.keepRolled = true;
+    for (let turn = 0; turn < by; turn++) buildTurn(b, node, leave);
+    b.branch(counted(), four, rest);
+    closeHead(b, four, phis);
+    b.depth--;
+  }
+  b.enterIfReached(rest);
+  if (b.reachable) buildRolled(b, node, whole, true);
+  b.jump(leave);
+  b.enterIfReached(leave);
+  return true;
+}
+
+function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean): void {
+  const { test } = node;
+  const leave = b.newBlock();
+  // Testing at the bottom takes the test twice; not where it is long, or where threads meet in it.
+  const turned = test !== undefined && (node.testAfter || (!summaryOf(test).together && !summaryOf(test).loops && summaryOf(test).size <= 40));
+  if (turned && !node.testAfter) {
+    const guarded = b.newBlock();
+    branchOn(b, test, guarded, leave);
+    b.enterIfReached(guarded);
+    if (!b.reachable) {
+      b.enterIfReached(leave);
+      return;
+    }
+  }
+  b.depth++;
+  const { head, phis } = openHead(b, whole.variables);
+  head.keepRolled = keepRolled;
+  if (test !== undefined && !turned) {
+    const inside = b.newBlock();
+    branchOn(b, test, inside, leave);
+    b.enterIfReached(inside);
+  }
+  buildTurn(b, node, leave);
+  if (b.reachable) {
+    if (turned) branchOn(b, test, head, leave);
+    else b.jump(head);
+  }
+  closeHead(b, head, phis);
+  b.depth--;
+  b.enterIfReached(leave);
+}

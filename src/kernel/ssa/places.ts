@@ -1,0 +1,256 @@
+/** Addresses of places, and what reads and writes them. */
+import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
+import { numberOf, readAs, registerOf } from './builder.js';
+import type { Builder } from './builder.js';
+import { buildValue } from './expressions.js';
+import { storageBytes } from './function.js';
+import type { MemoryAccess, NumberType, Value } from './function.js';
+import { rangeOf } from './ranges.js';
+import { constantAdded } from './simplify.js';
+import { formOf, fromMemory, registerOfForm, throughMemory, toMemory } from './storage.js';
+
+interface Address {
+  readonly base: Value;
+  readonly offset: number;
+  readonly space: MemoryAccess['space'];
+  readonly region: string;
+  readonly readonly: boolean;
+}
+
+/** Number of the parameter in the ABI; added at the end where it is not there yet. */
+function abiIndex(b: Builder, wanted: AbiParam): number {
+  const same = (param: AbiParam): boolean =>
+    param.kind === wanted.kind && param.param === wanted.param && (!('axis' in param) || !('axis' in wanted) || param.axis === wanted.axis);
+  const found = b.f.abi.findIndex(same);
+  if (found >= 0) return found;
+  b.f.abi.push(wanted);
+  return b.f.abi.length - 1;
+}
+
+/** The type of an ABI's entry in memory. */
+export function abiStorage(b: Builder, param: AbiParam): StorageType {
+  return param.kind === 'pointer' ? 'u64' : param.kind === 'scalar' ? param.storage : b.tree.indexType;
+}
+
+/** A scalar of the ABI, widened. */
+export function readParameter(b: Builder, index: number): Value {
+  const storage = abiStorage(b, b.f.abi[index]!);
+  const raw = b.once('parameter', registerOfForm[formOf[storage]], [], String(index));
+  const { kind } = b.f.abi[index]!;
+  if ((kind === 'length' || kind === 'extent') && b.tree.indexType === 'i32') raw.range = [0, 2 ** 31 - 1];
+  return fromMemory(b, storage, raw);
+}
+
+const alignTo = (value: number, align: number): number => Math.ceil(value / align) * align;
+
+/** Where the array begins, declared when it is first met. */
+function arrayBase(b: Builder, array: number): Value {
+  const declared = b.tree.arrays[array]!;
+  let symbol = b.f.arrays.get(array);
+  if (symbol === undefined) {
+    const bytes = declared.length * storageBytes[declared.storage];
+    symbol = {
+      symbol: declared.space === 'dynamic' ? '__dynamic_shared' : `__${declared.space}_${array}`, space: declared.space,
+      bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes, align: 16,
+    };
+    b.f.arrays.set(array, symbol);
+  }
+  return b.once('symbol', declared.space === 'local' ? 'b64' : 'b32', [], symbol.symbol);
+}
+
+/** Parts of an index: what is computed, and a constant number of elements. */
+function split(b: Builder, index: Value, type: Expression['type'], exact: boolean): [Value, number] {
+  const parts = constantAdded(index);
+  if (!parts) return [index, 0];
+  const [rest, by] = [parts[0], Number(parts[1].constant)];
+  if (Math.abs(by) >= 2 ** 24) return [index, 0];
+  // Sums of 64 bits wrap as addresses do.
+  if (exact || type === 'i64') return [rest, by];
+  // What is in bounds lies in 0 to 2^31 - 1, so that taking away a positive constant never wraps; taking away a negative one may.
+  if (type === 'i32' && by > 0) return [rest, by];
+  const [low, high] = rangeOf(rest);
+  return low + by >= (type === 'u32' ? 0 : -(2 ** 31)) && low >= (type === 'u32' ? 0 : -(2 ** 31)) && high + by <= 2 ** 31 - 1 ? [rest, by] : [index, 0];
+}
+
+/** Fails where the index is not in bounds. */
+function check(b: Builder, place: Place, index: Value): void {
+  if (place.memory.kind !== 'param') return;
+  const { param } = place.memory;
+  const tensor = b.tree.params[param]!;
+  if (tensor.kind !== 'tensor') return;
+  const i64 = (value: Value, type: Expression['type']): Value => (value.type === 'b64' ? value : b.make('extend', 'b64', [value], '', type === 'u32' ? 'u32' : 's32'));
+  const message = b.f.text(`an index of ${tensor.name} is out of bounds`);
+  const fail = (inside: Value): void => assertThat(b, inside, message);
+  if (tensor.rank <= 1) {
+    const length = readParameter(b, abiIndex(b, { kind: 'length', param }));
+    if (index.type === 'b32' && length.type === 'b32') fail(b.make('compare', 'pred', [index, length], 'lt', 'u32'));
+    else fail(b.make('compare', 'pred', [i64(index, place.index.type), i64(length, 'i32')], 'lt', 'u64'));
+    return;
+  }
+  // A view: from the smallest place that its axes reach to the largest.
+  let lowest = b.constant('b64', 0);
+  let highest = b.constant('b64', 0);
+  for (let axis = 0; axis < tensor.rank; axis++) {
+    const extent = i64(readParameter(b, abiIndex(b, { kind: 'extent', param, axis })), 'i32');
+    const stride = i64(readParameter(b, abiIndex(b, { kind: 'stride', param, axis })), 'i32');
+    const reach = b.make('mul', 'b64', [b.make('sub', 'b64', [extent, b.constant('b64', 1)]), stride]);
+    lowest = b.make('add', 'b64', [lowest, b.make('min', 'b64', [reach, b.constant('b64', 0)], '', 's64')]);
+    highest = b.make('add', 'b64', [highest, b.make('max', 'b64', [reach, b.constant('b64', 0)], '', 's64')]);
+  }
+  const wide = i64(index, place.index.type);
+  fail(b.make('and', 'pred', [b.make('compare', 'pred', [wide, lowest], 'ge', 's64'), b.make('compare', 'pred', [wide, highest], 'le', 's64')]));
+}
+
+/** Ends the grid with the message where the test is false. */
+export function assertThat(b: Builder, test: Value, message: string): void {
+  if (test.constant === true) return;
+  const { file, line } = b.span === undefined ? { file: b.tree.name, line: 0 } : b.options.where(b.span);
+  b.effect('assert', 'none', [test], `${message} ${b.f.text(file)} ${b.f.text(b.tree.name)} ${line}`);
+}
+
+function addressOf(b: Builder, place: Place): Address {
+  const index = buildValue(b, place.index);
+  if (b.options.checks) check(b, place, index);
+  const { memory } = place;
+  const fieldOffset = place.field?.offset ?? 0;
+  let space: Address['space'] = 'global';
+  let start: Value;
+  let bytes: number;
+  let readonly = false;
+  let region = 'global';
+  if (memory.kind === 'param') {
+    const tensor = b.tree.params[memory.param]!;
+    if (tensor.kind !== 'tensor') throw b.error(`'${tensor.name}' is no tensor`, 'Only tensors and arrays have elements.', place.span);
+    bytes = 'struct' in tensor.element ? tensor.element.struct.bytes : storageBytes[tensor.element.storage];
+    start = b.once('global', 'b64', [b.once('parameter', 'b64', [], String(abiIndex(b, { kind: 'pointer', param: memory.param })))]);
+    readonly = tensor.access === 'input';
+    if (readonly) region = `input ${memory.param}`;
+  } else {
+    const array = b.tree.arrays[memory.array]!;
+    bytes = storageBytes[array.storage];
+    start = arrayBase(b, memory.array);
+    space = array.space === 'local' ? 'local' : 'shared';
+    region = array.space === 'dynamic' ? 'dynamic' : `array ${memory.array}`;
+  }
+  const narrow = start.type === 'b32';
+  const [rest, by] = split(b, index, place.index.type, narrow);
+  let offset = by * bytes + fieldOffset;
+  let base = start;
+  if (rest.constant !== undefined) {
+    const whole = Number(rest.constant) * bytes;
+    if (Math.abs(whole) < 2 ** 30) offset += whole;
+    else base = b.make('add', 'b64', [start, b.constant('b64', BigInt(rest.constant) * BigInt(bytes))]);
+  } else if (narrow) {
+    const low = rest.type === 'b64' ? b.make('truncate', 'b32', [rest]) : rest;
+    base = b.make('add', 'b32', [b.make('mul', 'b32', [low, b.constant('b32', bytes)]), start]);
+    // The elements' size may have brought a constant out.
+    const parts = constantAdded(base);
+    if (parts && Math.abs(parts[1].constant as number) < 2 ** 24) {
+      base = parts[0];
+      offset += parts[1].constant as number;
+    }
+  } else {
+    const wide = rest.type === 'b64' ? rest : b.make('extend', 'b64', [rest], '', place.index.type === 'u32' ? 'u32' : 's32');
+    base = b.make('add', 'b64', [start, b.make('mul', 'b64', [wide, b.constant('b64', bytes)])]);
+  }
+  return { base, offset, space, region, readonly };
+}
+
+/** Number of the variable that holds the element, where the array is one of registers. */
+function registerAt(b: Builder, place: Place): number | undefined {
+  if (place.memory.kind !== 'array') return undefined;
+  const first = b.registers.get(place.memory.array);
+  if (first === undefined) return undefined;
+  const index = buildValue(b, place.index);
+  const at = Number(index.constant);
+  if (index.constant === undefined || at < 0 || at >= b.tree.arrays[place.memory.array]!.length) {
+    // Built again, with the array in memory.
+    b.indexed.add(place.memory.array);
+    return first;
+  }
+  return first + at;
+}
+
+function access(address: Address, storage: StorageType, cache: MemoryAccess['cache']): MemoryAccess {
+  return { space: address.space, form: formOf[storage], offset: address.offset, readonly: address.readonly && cache !== 'volatile', cache, region: address.region };
+}
+
+export function buildLoad(b: Builder, place: Place, cache: MemoryAccess['cache']): Value {
+  const register = registerAt(b, place);
+  if (register !== undefined) return b.read(register);
+  const address = addressOf(b, place);
+  const load = b.effect('load', registerOfForm[formOf[place.storage]], [address.base]);
+  load.memory = access(address, place.storage, cache);
+  return fromMemory(b, place.storage, load);
+}
+
+export function buildStore(b: Builder, place: Place, value: Expression, cache: MemoryAccess['cache']): void {
+  const register = registerAt(b, place);
+  if (register !== undefined) {
+    b.write(register, throughMemory(b, place.storage, buildValue(b, value)));
+    return;
+  }
+  const address = addressOf(b, place);
+  const stored = toMemory(b, place.storage, buildValue(b, value));
+  const store = b.effect('store', 'none', [address.base, stored]);
+  store.memory = access(address, place.storage, cache);
+}
+
+export function buildClear(b: Builder, array: number): void {
+  const { storage, length } = b.tree.arrays[array]!;
+  const first = b.registers.get(array);
+  if (first !== undefined) {
+    const zero = b.constant(registerOf[readAs(storage)], 0);
+    for (let at = 0; at < length; at++) b.write(first + at, zero);
+    return;
+  }
+  const base = arrayBase(b, array);
+  b.effect('clear', 'none', [base], String(b.f.arrays.get(array)!.bytes)).memory = {
+    space: 'local', form: 'b64', offset: 0, readonly: false, region: `array ${array}`,
+  };
+}
+
+type AtomicExpression = Extract<Expression, { op: 'atomic' }>;
+
+/** The type that the instruction takes, of each operator and storage; undefined where there is no instruction. */
+function atomicType(operator: AtomicExpression['operator'], storage: StorageType, capability: number): NumberType | 'f16' | 'bf16' | undefined {
+  const bits = storageBytes[storage] * 8;
+  if (storage === 'f16') return operator === 'add' ? 'f16' : undefined;
+  if (storage === 'bf16') return operator === 'add' && capability >= 90 ? 'bf16' : undefined;
+  if (bits < 32) return undefined;
+  const isFloat = storage === 'f32' || storage === 'f64';
+  switch (operator) {
+    case 'add': return isFloat ? storage : bits === 32 ? 'u32' : 'u64';
+    case 'min': case 'max': return isFloat ? undefined : numberOf[storage as 'i32'];
+    case 'and': case 'or': case 'xor': return isFloat ? undefined : bits === 32 ? 'b32' : 'b64';
+    default: return bits === 32 ? 'b32' : 'b64';
+  }
+}
+
+export function buildAtomic(b: Builder, node: AtomicExpression): Value {
+  const { place, operator } = node;
+  const { storage } = place;
+  const type = atomicType(operator, storage, b.options.capability);
+  const space = place.memory.kind === 'array' ? b.tree.arrays[place.memory.array]!.space : 'global';
+  if (type === undefined || space === 'local') {
+    throw b.error(
+      space === 'local' ? `There are no atomics on local arrays, which one thread alone sees` : `There is no atomic '${operator}' on elements of ${storage}${storage === 'bf16' ? ' below compute capability 9.0' : ''}`,
+      space === 'local' ? 'Read and write the element as any other.' : operator === 'min' || operator === 'max' ? 'Use elements of i32, u32, i64 or u64.' : 'Use elements of i32, u32, i64, u64, f32 or f64.', node.span,
+    );
+  }
+  const address = addressOf(b, place);
+  const half = type === 'f16' || type === 'bf16';
+  const held = registerOf[node.type];
+  const bits = (value: Value): Value => {
+    if (type === 'f16') return b.make('convert', 'b16', [value], 'f16.f32');
+    if (type === 'bf16') return b.make('convert', 'b16', [value], 'bf16.f32');
+    return (type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64') ? b.make('bits', type, [value]) : value;
+  };
+  const operand = bits(buildValue(b, node.operand));
+  const args = node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const result = b.effect('atomic', half ? 'b16' : operand.type, [address.base, ...args], `${operator} ${node.scope} ${half ? type : ''}`.trim(), half ? undefined : type);
+  result.memory = { ...access(address, storage, undefined), readonly: false };
+  if (type === 'f16') return fromMemory(b, 'f16', result);
+  if (type === 'bf16') return fromMemory(b, 'bf16', b.make('bits', 'b32', [result]));
+  return result.type === held ? result : b.make('bits', held, [result]);
+}

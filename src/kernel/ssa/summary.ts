@@ -1,0 +1,87 @@
+/** What a part of the tree does, as deciding about loops needs it. */
+import type { Expression, Statement } from '../tree.js';
+
+export interface Summary {
+  /** Expressions and statements. */
+  size: number;
+  readonly locals: Set<number>;
+  /** Arrays that are stored to. */
+  readonly arrays: Set<number>;
+  /** Has a loop in it. */
+  loops: boolean;
+  /** Has what threads do together: not to be duplicated where they may have parted. */
+  together: boolean;
+  /** Has a jump out: break, continue or return. */
+  jumps: boolean;
+  /** Has an array with an index: worth unrolling, if it can become registers. */
+  readonly indexed: Set<number>;
+  readonly reads: Set<number>;
+}
+
+const together = new Set(['shuffle', 'vote', 'match', 'activemask', 'barrierReduce', 'barrier']);
+const known = new WeakMap<object, Summary>();
+
+type Part = Expression | Statement;
+
+function empty(): Summary {
+  return { size: 0, locals: new Set(), arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), reads: new Set() };
+}
+
+function add(to: Summary, from: Summary): void {
+  to.size += from.size;
+  for (const local of from.locals) to.locals.add(local);
+  for (const array of from.arrays) to.arrays.add(array);
+  for (const array of from.indexed) to.indexed.add(array);
+  for (const local of from.reads) to.reads.add(local);
+  to.loops ||= from.loops;
+  to.together ||= from.together;
+  to.jumps ||= from.jumps;
+}
+
+function visit(to: Summary, node: unknown): void {
+  if (Array.isArray(node)) {
+    for (const one of node) visit(to, one);
+    return;
+  }
+  if (typeof node !== 'object' || node === null) return;
+  const part = node as Partial<Part> & Record<string, unknown>;
+  const name = (part.op ?? part.kind) as string | undefined;
+  if (name === undefined || name === 'param' || name === 'array') {
+    // A place, or what it is in.
+    if ('memory' in part) {
+      const { memory } = part as unknown as { memory: { kind: string; array: number } };
+      if (memory.kind === 'array') to.indexed.add(memory.array);
+      visit(to, part['index']);
+    }
+    return;
+  }
+  to.size++;
+  if (together.has(name)) to.together = true;
+  switch (name) {
+    case 'assign': to.locals.add(part['local'] as number); break;
+    case 'local': to.reads.add(part['local'] as number); break;
+    case 'store': {
+      const { memory } = part['place'] as { memory: { kind: string; array: number } };
+      if (memory.kind === 'array') to.arrays.add(memory.array);
+      break;
+    }
+    case 'clear': to.arrays.add(part['array'] as number); break;
+    case 'break': case 'continue': case 'return': to.jumps = true; break;
+    case 'loop': to.loops = true; break;
+    default: break;
+  }
+  for (const key in part) {
+    if (key !== 'span') visit(to, part[key]);
+  }
+}
+
+/** Of one part of a tree; computed once. */
+export function summaryOf(part: Part | readonly Part[]): Summary {
+  const found = known.get(part);
+  if (found) return found;
+  const summary = empty();
+  if (Array.isArray(part)) for (const one of part as readonly Part[]) add(summary, summaryOf(one));
+  else visit(summary, part);
+  known.set(part, summary);
+  return summary;
+}
