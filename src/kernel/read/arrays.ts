@@ -1,0 +1,42 @@
+/** Shared, local and dynamic shared memory that a body declares. */
+import type { DeclaredArray, StorageType } from '../tree.js';
+import { arity, known, type Call } from './calls.js';
+import { storageBytes } from './types.js';
+import type { Value } from './values.js';
+
+const storages = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64', 'bool'] as const satisfies readonly StorageType[];
+
+/** 48 KiB is what ptxas lets a module declare in shared memory; 512 KiB is a thread's local memory (CUDA C++ Programming Guide, table of compute capabilities). */
+const limits = { shared: { bytes: 48 << 10, fix: 'Use gpu.dynamicShared, whose bytes the launch gives.' }, local: { bytes: 512 << 10, fix: 'Use a tensor.' } } as const;
+
+function declare(space: 'shared' | 'local', storage: StorageType) {
+  return (call: Call): Value => {
+    const { pass, node, name } = call;
+    arity(call, 1, 3);
+    const dims = call.args.map((_, at) => known(call, at));
+    for (const [at, dim] of dims.entries()) {
+      if (dim < 1) pass.fail(call.argNodes[at] ?? node, `${name} takes lengths from 1, and got ${dim}`, 'Give it the number of elements.');
+    }
+    const length = dims.reduce((a, b) => a * b, 1);
+    const { bytes, fix } = limits[space];
+    if (length * storageBytes[storage] > bytes) {
+      pass.fail(node, `${name} of ${length} elements takes ${length * storageBytes[storage]} bytes, and ${space} memory has ${bytes} here`, fix);
+    }
+    const declared: DeclaredArray = { name: pass.uniqueName(space), space, storage, length };
+    // As in CUDA, one shared array for each place that declares it, however often the function around it is called.
+    const key = space === 'shared' ? `${pass.frame.text}:${node.start}:${storage}:${dims.join('x')}` : pass.freshKey(node, 'array');
+    const array = pass.array(key, declared);
+    if (space === 'local') pass.emit({ kind: 'clear', array, span: pass.span(node) });
+    return { kind: 'array', array, dims };
+  };
+}
+
+export function arrayFunctions(space: 'shared' | 'local'): Record<string, (call: Call) => Value> {
+  return Object.fromEntries(storages.map((storage) => [storage, declare(space, storage)]));
+}
+
+export const dynamicArrayFunctions: Readonly<Record<string, (call: Call) => Value>> = Object.fromEntries(storages.map((storage) => [storage, (call: Call): Value => {
+  arity(call, 0);
+  const array = call.pass.array(`dynamic:${storage}`, { name: call.pass.uniqueName('dynamic'), space: 'dynamic', storage, length: 0 });
+  return { kind: 'array', array, dims: [undefined] };
+}]));

@@ -1,0 +1,70 @@
+/** Atomics, and loads and stores that other threads' are seen through. */
+import type { Expression, Place, StorageType, ValueType } from '../tree.js';
+import { arity, happen, integer, number, statement, type Call } from './calls.js';
+import { placeIn } from './places.js';
+import { isFloat, isInteger, readAs, settled } from './types.js';
+import { describe, inType, type Value } from './values.js';
+
+type Operator = (Expression & { op: 'atomic' })['operator'];
+
+/** Storage types that each operator changes. */
+const whole: readonly StorageType[] = ['i32', 'u32', 'i64', 'u64'];
+const allowed: Readonly<Record<Operator, readonly StorageType[]>> = {
+  add: [...whole, 'f32', 'f64', 'f16', 'bf16'], min: whole, max: whole, and: whole, or: whole, xor: whole, exch: [...whole, 'f32', 'f64'], cas: [...whole, 'f32', 'f64'],
+};
+
+/** The element that the first two arguments name. */
+function target(call: Call, access: 'read' | 'write'): Place {
+  const { pass, node, argNodes, args, name } = call;
+  const value = args[0];
+  if (value?.kind !== 'tensor' && value?.kind !== 'array') {
+    return pass.fail(argNodes[0] ?? node, `${name} takes a tensor or an array, its index and a value, and got ${value === undefined ? 'nothing' : describe(value)}`, `Write ${name}(y, i, …), not ${name}(y[i], …).`);
+  }
+  return placeIn(pass, node, value, number(call, 1), argNodes[1] ?? node, access);
+}
+
+/** A value for that element. */
+function operand(call: Call, at: number, storage: StorageType): Expression {
+  const type: ValueType = readAs[storage];
+  const value = number(call, at);
+  if (isInteger(type) || type === 'bool') return integer(call, at, type);
+  if (settled(value.level) === 'f64' && type === 'f32') {
+    const node = call.argNodes[at] ?? call.node;
+    call.pass.fail(node, `${call.name} changes ${storage}, and the value is f64`, `Write gpu.f32(${call.pass.code(node)}).`);
+  }
+  return inType(value, type);
+}
+
+function atomic(operator: Operator) {
+  return (call: Call): Value => {
+    const values = operator === 'cas' ? 2 : 1;
+    arity(call, 2 + values);
+    const place = target(call, 'write');
+    const { pass, node, name } = call;
+    if (!allowed[operator].includes(place.storage)) {
+      const integersOnly = isFloat(readAs[place.storage]) ? 'For floats use gpu.atomicCompareExchange in a loop.' : 'Use i32, u32, i64 or u64 for what is changed together.';
+      pass.fail(node, `${name} cannot change ${place.storage}: it is for ${allowed[operator].join(', ')}`, integersOnly);
+    }
+    const compare = operator === 'cas' ? operand(call, 2, place.storage) : undefined;
+    return happen(call, {
+      op: 'atomic', operator, type: readAs[place.storage], place, operand: operand(call, operator === 'cas' ? 3 : 2, place.storage), scope: 'device',
+      span: pass.span(node), ...(compare !== undefined && { compare }),
+    }, 'before');
+  };
+}
+
+export const atomicFunctions: Readonly<Record<string, (call: Call) => Value>> = {
+  atomicAdd: atomic('add'), atomicMin: atomic('min'), atomicMax: atomic('max'), atomicAnd: atomic('and'), atomicOr: atomic('or'), atomicXor: atomic('xor'),
+  atomicExchange: atomic('exch'), atomicCompareExchange: atomic('cas'),
+  volatileLoad: (call) => {
+    arity(call, 2);
+    const place = target(call, 'read');
+    return happen(call, { op: 'load', type: readAs[place.storage], place, cache: 'volatile', span: call.pass.span(call.node) }, 'seen');
+  },
+  volatileStore: (call) => {
+    arity(call, 3);
+    const place = target(call, 'write');
+    const value = operand(call, 2, place.storage);
+    return statement(call, (span) => ({ kind: 'store', place, value, cache: 'volatile', span }));
+  },
+};

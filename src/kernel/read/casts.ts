@@ -1,0 +1,55 @@
+/** Casts: gpu.i32(x) and its kin, and the bits of floats. */
+import type { StorageType, ValueType } from '../tree.js';
+import { arity, number, type Call } from './calls.js';
+import { convert } from './nodes.js';
+import { truth } from './operators.js';
+import { isFloat, readAs, settled } from './types.js';
+import { inType, typed, type Value } from './values.js';
+
+const storages = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64'] as const satisfies readonly StorageType[];
+
+function cast(storage: StorageType) {
+  return (call: Call): Value => {
+    arity(call, 1);
+    const value = number(call, 0);
+    const type = readAs[storage];
+    const { content } = value;
+    // A literal's fraction is cut off as a conversion cuts it off; integers take the literal's bits.
+    const whole = content.is === 'literal' && value.level === 'fraction' && !isFloat(type) ? convert(inType(value, 'f64'), type) : undefined;
+    const expression = whole ?? (value.level === 'fraction' && !isFloat(type) ? convert(inType(value, 'f32'), type) : inType(value, type));
+    if (storage === type) return typed(expression);
+    return typed({ op: 'narrow', type, storage, operand: expression, span: call.pass.span(call.node) });
+  };
+}
+
+export const castFunctions: Readonly<Record<string, (call: Call) => Value>> = {
+  ...Object.fromEntries(storages.map((storage) => [storage, cast(storage)])),
+  bool: (call) => {
+    arity(call, 1);
+    return typed(truth(number(call, 0)));
+  },
+};
+
+const bitsOf: Partial<Record<ValueType, ValueType>> = { f32: 'u32', f64: 'u64' };
+const floatOf: Partial<Record<ValueType, ValueType>> = { i32: 'f32', u32: 'f32', i64: 'f64', u64: 'f64' };
+
+export function toBits(call: Call): Value {
+  arity(call, 1);
+  const value = number(call, 0);
+  const own = settled(value.level);
+  const literal = value.level === 'int' || value.level === 'int32u' || value.level === 'int64';
+  const type = literal ? 'f32' : own;
+  const bits = bitsOf[type];
+  if (bits === undefined) return call.pass.fail(call.argNodes[0]!, `${call.name} takes a float, and got ${own}`, `An integer's bits are its value; for the bits of its float write gpu.bits(gpu.f32(${call.pass.code(call.argNodes[0]!)})).`);
+  return typed({ op: 'bitcast', type: bits, operand: inType(value, type), span: call.pass.span(call.node) });
+}
+
+export function fromBits(call: Call): Value {
+  arity(call, 1);
+  const value = number(call, 0);
+  // 0xff800000 alone is an i64: here it is 32 bits.
+  const own = value.level === 'int32u' ? 'u32' : settled(value.level);
+  const float = floatOf[own];
+  if (float === undefined) return call.pass.fail(call.argNodes[0]!, `${call.name} takes an integer's bits, and got ${own}`, 'Give it an i32 or a u32 for f32, an i64 or a u64 for f64.');
+  return typed({ op: 'bitcast', type: float, operand: inType(value, own), span: call.pass.span(call.node) });
+}

@@ -1,0 +1,53 @@
+/** for, while and do. */
+import type { AnyNode } from 'acorn';
+import type { Expression, Statement } from '../tree.js';
+import { knownTest, perform, readTest } from './expressions.js';
+import { withoutLast } from './flow.js';
+import type { Pass } from './pass.js';
+import { readStatement } from './statements.js';
+
+interface Loop {
+  readonly test?: AnyNode | undefined;
+  readonly update?: AnyNode | undefined;
+  readonly body: AnyNode;
+  readonly testAfter: boolean;
+}
+
+export function readLoop(pass: Pass, node: AnyNode, { test, update, body, testAfter }: Loop, labels: readonly string[]): void {
+  const span = pass.span(node);
+  const id = pass.newGroup();
+  const { unroll } = pass.frame;
+  pass.frame.unroll = undefined;
+  const readIt = (): { before: Statement[]; value: Expression | undefined } => {
+    let value: Expression | undefined;
+    const before = pass.collect(() => {
+      if (test !== undefined) value = readTest(pass, test);
+    });
+    if (value !== undefined && knownTest(value) === true) value = undefined;
+    return { before, value };
+  };
+
+  // The order of reading is that of running, so that what a name stands for is known when it is used.
+  const first = testAfter ? undefined : readIt();
+  if (first?.value !== undefined && knownTest(first.value) === false) {
+    for (const statement of first.before) pass.emit(statement);
+    return;
+  }
+  pass.frame.targets.push({ labels, id, kind: 'loop' });
+  const inside = withoutLast(pass.collect(() => readStatement(pass, body)), id, 'continue');
+  pass.frame.targets.pop();
+  const after = update === undefined ? [] : pass.collect(() => perform(pass, update));
+  const tested = first ?? readIt();
+
+  // A test that takes statements is made inside the loop: before the body, or where each turn ends.
+  const inBody = !testAfter && tested.before.length > 0;
+  const leave: Statement[] = inBody && tested.value !== undefined ? [{ kind: 'if', test: tested.value, then: [], otherwise: [{ kind: 'break', id, span }], span }] : [];
+  const kept = inBody ? undefined : tested.value;
+  pass.emit({
+    kind: 'loop', id, testAfter, span,
+    body: inBody ? [...tested.before, ...leave, ...inside] : inside,
+    update: testAfter ? [...after, ...tested.before] : after,
+    ...(kept !== undefined && { test: kept }),
+    ...(unroll !== undefined && { unroll }),
+  });
+}

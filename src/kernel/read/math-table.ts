@@ -1,0 +1,155 @@
+/** Math: what becomes nodes of the tree directly, what is written in the kernel language, and its constants. */
+import type { AnyNode } from 'acorn';
+import { mathsTexts } from '../maths/index.js';
+import type { BinaryOperator, UnaryOperator } from '../tree.js';
+import { arity, floatType, integer, isFloatValue, number, type Call } from './calls.js';
+import { callText } from './device-functions.js';
+import { binary, convert, unary } from './nodes.js';
+import { commonType, literal } from './operators.js';
+import type { Pass } from './pass.js';
+import { settled } from './types.js';
+import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
+
+export const mathConstants: Readonly<Record<string, number>> = {
+  E: Math.E, LN10: Math.LN10, LN2: Math.LN2, LOG10E: Math.LOG10E, LOG2E: Math.LOG2E, PI: Math.PI, SQRT1_2: Math.SQRT1_2, SQRT2: Math.SQRT2,
+};
+
+/** These have one result whatever computes it, so literals are computed at once. */
+const exact = new Set(['abs', 'min', 'max', 'floor', 'ceil', 'trunc', 'round', 'sign', 'sqrt', 'imul', 'clz32']);
+
+/** Written in the kernel language. */
+const texts: Readonly<Record<string, string>> = {
+  // To the nearest, halves up; floor(x + 0.5) would round 0.49999997 up. The sign of x stays on zeros, as in JavaScript.
+  round: '(x, gpu) => { const r = Math.floor(x); return gpu.copysign(x - r >= 0.5 ? r + 1 : r, x); }',
+  sign: '(x) => x > 0 ? 1 : x < 0 ? -1 : x',
+};
+
+/** Square root of the sum of squares, scaled by the largest so that no square overflows or vanishes. */
+function hypotText(count: number): string {
+  const names = Array.from({ length: count }, (_, at) => `x${at}`);
+  const magnitudes = names.map((name) => `Math.abs(${name})`).join(', ');
+  const squares = names.map((name) => `const q${name} = ${name} / m; s = q${name} * q${name} + s;`).join(' ');
+  const infinite = names.map((name) => `Math.abs(${name}) === Infinity`).join(' || ');
+  return `(${names.join(', ')}) => { if (${infinite}) return Infinity; const m = Math.max(${magnitudes}); if (m === 0) return m; let s = 0.0; ${squares} return m * Math.sqrt(s); }`;
+}
+
+/** Floats as the instruction has it; whole numbers stay what they are. */
+const rounding = (operator: UnaryOperator) => (call: Call): Value => {
+  arity(call, 1);
+  const value = number(call, 0);
+  return isFloatValue(value) ? typed(unary(operator, concrete(value), call.pass.span(call.node))) : typed(inType(value, commonType(value)));
+};
+
+const extreme = (operator: BinaryOperator, ofNone: number) => (call: Call): Value => {
+  const span = call.pass.span(call.node);
+  if (call.args.length === 0) return literal(ofNone, span);
+  const values = call.args.map((_, at) => number(call, at));
+  const type = commonType(...values);
+  return typed(values.map((value) => inType(value, type)).reduce((a, b) => binary(operator, a, b, span)));
+};
+
+/** A function that is written in the kernel language, in the float type of its arguments. */
+const fromText = (name: string, count: number) => (call: Call): Value => {
+  arity(call, count);
+  return callNamed(call, name, call.args.map((_, at) => number(call, at)));
+};
+
+function callNamed({ pass, node, name: shown }: Pick<Call, 'pass' | 'node' | 'name'>, name: string, values: readonly NumberValue[]): Value {
+  const type = floatType(...values);
+  const text = Object.hasOwn(mathsTexts, name) ? mathsTexts[name]![type] : undefined;
+  if (text === undefined) {
+    return pass.fail(node, `${shown} is not known in a kernel for ${type}`, type === 'f64' ? 'Compute it in f32: gpu.f32(…).' : 'Write it as a device function and give it through uses.');
+  }
+  return callText(pass, node, `${shown} (${type})`, text, values.map((value) => typed(inType(value, type))));
+}
+
+const table: Readonly<Record<string, (call: Call) => Value>> = {
+  abs: (call) => {
+    arity(call, 1);
+    const value = number(call, 0);
+    const type = commonType(value);
+    return typed(type === 'u32' || type === 'u64' ? inType(value, type) : unary('abs', inType(value, type), call.pass.span(call.node)));
+  },
+  min: extreme('min', Infinity),
+  max: extreme('max', -Infinity),
+  floor: rounding('floor'),
+  ceil: rounding('ceil'),
+  trunc: rounding('trunc'),
+  round: (call) => {
+    arity(call, 1);
+    const value = number(call, 0);
+    return isFloatValue(value) ? callText(call.pass, call.node, call.name, texts.round!, [typed(concrete(value))]) : typed(inType(value, commonType(value)));
+  },
+  sign: (call) => {
+    arity(call, 1);
+    const value = number(call, 0);
+    return callText(call.pass, call.node, call.name, texts.sign!, [typed(inType(value, commonType(value)))]);
+  },
+  sqrt: (call) => {
+    arity(call, 1);
+    const value = number(call, 0);
+    return typed(unary('sqrt', inType(value, floatType(value)), call.pass.span(call.node)));
+  },
+  fround: (call) => {
+    arity(call, 1);
+    return typed(convert(inType(number(call, 0), floatType(number(call, 0))), 'f32'));
+  },
+  imul: (call) => {
+    arity(call, 2);
+    // 0x9e3779b9 stands for its bits here, and decides no sign.
+    const type = [0, 1].some((at) => number(call, at).content.is !== 'literal' && settled(number(call, at).level) === 'u32') ? 'u32' : 'i32';
+    return typed(binary('mul', integer(call, 0, type), integer(call, 1, type), call.pass.span(call.node)));
+  },
+  clz32: (call) => {
+    arity(call, 1);
+    return typed(unary('clz', integer(call, 0, 'i32'), call.pass.span(call.node)));
+  },
+  hypot: (call) => {
+    if (call.args.length === 0) arity(call, 1, 16);
+    const values = call.args.map((_, at) => number(call, at));
+    const type = floatType(...values);
+    return callText(call.pass, call.node, call.name, hypotText(values.length), values.map((value) => typed(inType(value, type))));
+  },
+  pow: (call) => {
+    arity(call, 2);
+    const [base, exponent] = [number(call, 0), number(call, 1)];
+    const type = floatType(base, exponent);
+    // A square, rounded once, is what pow gives too.
+    if (constantOf(exponent) === 2) {
+      const factor = call.pass.reusable(inType(base, type), 'base');
+      return typed(binary('mul', factor, factor, call.pass.span(call.node)));
+    }
+    return callNamed(call, 'pow', [base, exponent]);
+  },
+  ...Object.fromEntries((['atan2'] as const).map((name) => [name, fromText(name, 2)])),
+  ...Object.fromEntries(([
+    'acos', 'acosh', 'asin', 'asinh', 'atan', 'atanh', 'cbrt', 'cos', 'cosh', 'exp', 'expm1', 'log', 'log10', 'log1p', 'log2', 'sin', 'sinh', 'tan', 'tanh',
+  ] as const).map((name) => [name, fromText(name, 1)])),
+};
+
+/** The function of this name, or undefined where Math has none that a kernel can use. */
+export function mathFunction(name: string): ((call: Call) => Value) | undefined {
+  if (!Object.hasOwn(table, name)) return undefined;
+  return (call) => foldMath(call, name) ?? table[name]!(call);
+}
+
+function foldMath(call: Call, name: string): Value | undefined {
+  if (!exact.has(name) || call.args.length === 0) return undefined;
+  const values: number[] = [];
+  for (const arg of call.args) {
+    if (arg.kind !== 'number' || arg.content.is !== 'literal' || typeof arg.content.value === 'bigint') return undefined;
+    values.push(Number(arg.content.value));
+  }
+  const compute = (Math as unknown as Record<string, (...values: number[]) => number>)[name]!;
+  return literal(compute(...values), call.pass.span(call.node));
+}
+
+/** Math's function on numbers that were read already. */
+export function callMath(pass: Pass, node: AnyNode, name: string, values: readonly NumberValue[]): NumberValue {
+  const call: Call = { pass, node, name: `Math.${name}`, args: values, argNodes: values.map(() => node) };
+  const value = mathFunction(name)!(call);
+  return value.kind === 'number' ? value : pass.fail(node, `Math.${name} gives no number`, 'Write something else.');
+}
+
+/** A function that kernels have beside Math's, from the same texts. */
+export const textFunction = fromText;

@@ -1,0 +1,151 @@
+/** object.name and object[index]. */
+import type { AnyNode, MemberExpression } from 'acorn';
+import { consoleFunctions } from './console.js';
+import { asNumber, read, readNumber } from './expressions.js';
+import { gpuName, gpuNamesIn } from './gpu-names.js';
+import { mathConstants, mathFunction } from './math-table.js';
+import { literal } from './operators.js';
+import type { Pass } from './pass.js';
+import { indexInto, load } from './places.js';
+import { fieldsOf, structField } from './slots.js';
+import { constantOf, describe, typed, type NumberValue, type Value } from './values.js';
+import { readAs } from './types.js';
+
+/** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
+export function propertyName(node: MemberExpression): string | undefined {
+  if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined;
+  return node.property.type === 'Literal' && typeof node.property.value === 'string' ? node.property.value : undefined;
+}
+
+export function member(pass: Pass, node: MemberExpression): Value {
+  if (node.optional) return pass.fail(node, 'Optional access has no use in a kernel: nothing is null or undefined', 'Write it without ?.');
+  const { object } = node;
+  if (object.type === 'Super') return pass.fail(node, 'There is no super in a kernel', 'Use the arguments and gpu.');
+  const name = propertyName(node);
+  if (name !== undefined) return property(pass, node, read(pass, object), name);
+  const { property: index } = node;
+  if (index.type === 'PrivateIdentifier') return pass.fail(node, 'There are no private names in a kernel', 'Use the arguments and gpu.');
+  const [base, at] = pass.inOrder([() => read(pass, object), () => readNumber(pass, index)] as const);
+  return element(pass, node, base, asNumber(pass, index, at), index);
+}
+
+/** base[index] as a value. */
+export function element(pass: Pass, node: AnyNode, base: Value, index: NumberValue, indexNode: AnyNode): Value {
+  switch (base.kind) {
+    case 'tensor':
+    case 'array': {
+      const found = indexInto(pass, node, base, index, indexNode);
+      return found.kind === 'place' ? load(found.place) : found;
+    }
+    case 'shape': {
+      const param = pass.params[base.param]!;
+      const axis = constantOf(index);
+      const rank = param.kind === 'tensor' ? param.rank - base.from : 0;
+      if (axis === undefined) return pass.fail(indexNode, `The axis of a shape has to be known when the kernel is compiled: ${pass.code(indexNode)}`, 'Write a literal: y.shape[0].');
+      if (Number(axis) < 0 || Number(axis) >= rank || !Number.isInteger(Number(axis))) {
+        return pass.fail(indexNode, `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this asks for axis ${String(axis)}`, `Use 0 to ${rank - 1}.`);
+      }
+      return extent(pass, node, base.param, base.from + Number(axis));
+    }
+    case 'list': {
+      const at = constantOf(index);
+      if (at === undefined) return pass.fail(indexNode, `The index of the list ${base.name} has to be known when the kernel is compiled: ${pass.code(indexNode)}`, 'Pass the list as a tensor to index it with what the kernel computes.');
+      const item = Number.isInteger(Number(at)) ? base.items[Number(at)] : undefined;
+      if (item === undefined) return pass.fail(indexNode, `Index ${String(at)} is beyond the list ${base.name}, which has ${base.items.length} items`, `Use 0 to ${base.items.length - 1}.`);
+      return literal(item, pass.span(node));
+    }
+    case 'args':
+    case 'namespace': return pass.fail(node, `What is taken of ${describe(base)} has to be named in the source: ${pass.code(node)}`, 'Write its name after a dot.');
+    default: return pass.fail(node, `${describe(base)} cannot be indexed: ${pass.code(node)}`, 'Index tensors and arrays.');
+  }
+}
+
+/** The length of one axis; with one axis, the number of elements. */
+function extent(pass: Pass, node: AnyNode, param: number, axis: number): Value {
+  const declared = pass.params[param]!;
+  const one = declared.kind === 'tensor' && declared.rank === 1;
+  return typed(pass.abi(one ? { kind: 'length', param } : { kind: 'extent', param, axis }, pass.span(node), pass.source.indexType));
+}
+
+/** value.name */
+export function property(pass: Pass, node: AnyNode, value: Value, name: string): Value {
+  const span = pass.span(node);
+  switch (value.kind) {
+    case 'args': return argument(pass, node, name);
+    case 'namespace': return namespaced(pass, node, value.path, name);
+    case 'tensor': {
+      const whole = value.indices.length === 0;
+      if (name === 'shape') return { kind: 'shape', param: value.param, from: value.indices.length };
+      if (name === 'length') return whole ? typed(pass.abi({ kind: 'length', param: value.param }, span, pass.source.indexType)) : extent(pass, node, value.param, value.indices.length);
+      return pass.fail(node, `A tensor has no ${name} in a kernel`, 'It has length, shape[axis] and its elements.');
+    }
+    case 'shape': {
+      const declared = pass.params[value.param]!;
+      if (name === 'length') return literal(declared.kind === 'tensor' ? declared.rank - value.from : 0, span);
+      if (/^\d+$/.test(name)) return element(pass, node, value, literal(Number(name), span), node);
+      return pass.fail(node, `A shape has no ${name}`, 'It has length and its axes: y.shape[0].');
+    }
+    case 'array': {
+      const [length] = value.dims;
+      if (name !== 'length') return pass.fail(node, `An array has no ${name} in a kernel`, 'It has length and its elements.');
+      if (length === undefined) return pass.fail(node, 'The length of dynamic shared memory is not known to the kernel: the launch gives it', 'Pass it as a parameter.');
+      return literal(length, span);
+    }
+    case 'list':
+      if (name === 'length') return literal(value.items.length, span);
+      return pass.fail(node, `The list ${value.name} has no ${name} in a kernel`, 'It has length and its items.');
+    case 'struct': {
+      const field = value.slot === undefined ? value.fields.get(name) : fieldsOf(pass, node, value)!.get(name);
+      return field ?? pass.fail(node, `This structure has no field ${name}: it has ${[...value.fields.keys()].join(', ')}`, 'Use one of these.');
+    }
+    case 'element':
+    case 'structParam': {
+      const at = value.struct.fields.findIndex((field) => field.name === name);
+      const field = value.struct.fields[at];
+      if (field === undefined) return pass.fail(node, `This structure has no field ${name}: it has ${value.struct.fields.map((each) => each.name).join(', ')}`, 'Use one of these.');
+      return value.kind === 'structParam' ? structField(pass, node, value.param, at) : load(pass.paramPlace(value.param, value.index, field.storage, span, field));
+    }
+    default: return pass.fail(node, `${describe(value)} has no ${name}: ${pass.code(node)}`, 'Structures, tensors, arrays, gpu and Math have properties.');
+  }
+}
+
+function argument(pass: Pass, node: AnyNode, name: string): Value {
+  const param = pass.params.findIndex((each) => each.name === name);
+  const declared = pass.params[param];
+  if (declared === undefined) {
+    const names = pass.params.map((each) => each.name).join(', ');
+    return pass.fail(node, `\`${name}\` is not in the kernel's signature, which has ${names === '' ? 'no parameters' : names}`, `Add it to the signature: { ${name}: f32 }.`);
+  }
+  switch (declared.kind) {
+    case 'tensor': return { kind: 'tensor', param, indices: [] };
+    case 'struct': return { kind: 'structParam', param, struct: declared.struct };
+    case 'scalar': return typed(pass.abi({ kind: 'scalar', param, storage: declared.storage }, pass.span(node), readAs[declared.storage]));
+  }
+}
+
+function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Value {
+  const span = pass.span(node);
+  if (path === 'Math') {
+    if (Object.hasOwn(mathConstants, name)) return literal(mathConstants[name]!, span);
+    const call = mathFunction(name);
+    if (call !== undefined) return { kind: 'function', name: `Math.${name}`, call };
+    return pass.fail(node, `Math.${name} is not known in a kernel`, name === 'random' ? 'Use a generator that counts, such as Philox: its numbers are the same on every device.' : 'Write it as a device function and give it through uses.');
+  }
+  if (path === 'console') {
+    if (Object.hasOwn(consoleFunctions, name)) return { kind: 'function', name: `console.${name}`, call: consoleFunctions[name]! };
+    return pass.fail(node, `console.${name} is not known in a kernel`, 'Use console.log and console.assert.');
+  }
+  const { uses } = pass.frame;
+  if (path === '' && Object.hasOwn(uses, name)) {
+    const used = uses[name]!;
+    if (typeof used === 'object' && !Array.isArray(used)) return { kind: 'device', name: `gpu.${name}`, fn: used as Exclude<typeof used, readonly unknown[]> };
+    if (typeof used === 'object') return { kind: 'list', name: `gpu.${name}`, items: used as readonly (number | bigint | boolean)[] };
+    return literal(used, span);
+  }
+  const found = gpuName(pass, node, path === '' ? name : `${path}.${name}`);
+  if (found !== undefined) return found;
+  const within = path === '' ? 'gpu' : `gpu.${path}`;
+  if (path !== '') return pass.fail(node, `${within} has no ${name}`, `It has ${gpuNamesIn(path).join(', ')}.`);
+  return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`, `Give it through uses: { ${name} }.`);
+}
+

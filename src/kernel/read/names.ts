@@ -1,0 +1,273 @@
+/** Which declaration each name of a function means, and how often each is written. */
+import type { AnyNode, Identifier } from 'acorn';
+import { childrenOf, type FunctionNode } from './parse.js';
+import { isPresent } from './present.js';
+
+/** A declared name. */
+export interface Declaration {
+  readonly name: string;
+  readonly kind: 'param' | 'var' | 'let' | 'const' | 'other';
+  /** Where it is declared, for keys that stay the same each time the function is read. */
+  readonly at: number;
+  /** Assignments, its initialiser included. */
+  writes: number;
+  /** It has an initialiser, and is not visible where that has not run. */
+  initialised: boolean;
+  /** Assignments to its properties. */
+  fieldWrites: number;
+}
+
+/** The declaration of every identifier that has one; those without are free. */
+export type Names = ReadonlyMap<AnyNode, Declaration>;
+
+interface Scope {
+  readonly parent: Scope | undefined;
+  readonly declared: Map<string, Declaration>;
+}
+
+export function resolveNames(fn: FunctionNode): Names {
+  return new Resolver().function(fn);
+}
+
+/** A place where a name occurs. */
+interface Occurrence {
+  readonly node: Identifier;
+  readonly as: 'init' | 'declare' | 'write' | 'fieldWrite' | 'read';
+  readonly scope: Scope;
+}
+
+class Resolver {
+  readonly #names = new Map<AnyNode, Declaration>();
+  readonly #occurrences = new Map<Declaration, Occurrence[]>();
+
+  function(fn: FunctionNode): Names {
+    const scope: Scope = { parent: undefined, declared: new Map() };
+    for (const param of fn.params) this.#declarePattern(param, 'param', scope, 'init');
+    if (fn.body.type === 'BlockStatement') {
+      this.#hoist(fn.body, scope);
+      this.#declareBlock(fn.body.body, scope);
+      for (const statement of fn.body.body) this.#visit(statement, scope);
+    } else {
+      this.#visit(fn.body, scope);
+    }
+    for (const [declaration, occurrences] of this.#occurrences) this.#conclude(declaration, occurrences);
+    return this.#names;
+  }
+
+  /**
+   * Counts. A `var` that stands for several variables of several blocks becomes several again: tools that write ES5 turn
+   * `let` into `var`, and blocks side by side then share the name though not the value, nor its type.
+   */
+  #conclude(declaration: Declaration, occurrences: readonly Occurrence[]): void {
+    const groups = declaration.kind === 'var' ? apart(occurrences) : [occurrences];
+    for (const group of groups) {
+      const [first] = group;
+      if (first === undefined) continue;
+      const of: Declaration = groups.length === 1 ? declaration : { ...declaration, at: first.node.start };
+      const count = (...kinds: Occurrence['as'][]) => group.filter(({ as }) => kinds.includes(as)).length;
+      of.writes = count('init', 'write');
+      of.fieldWrites = count('fieldWrite');
+      of.initialised = group.some(({ as, scope }) => as === 'init' && group.every((other) => isWithin(other.scope, scope)));
+      for (const { node } of group) this.#names.set(node, of);
+    }
+  }
+
+  #declare(name: Identifier, kind: Declaration['kind'], scope: Scope): Declaration {
+    let declaration = scope.declared.get(name.name);
+    if (declaration === undefined) {
+      declaration = { name: name.name, kind, at: name.start, writes: 0, initialised: false, fieldWrites: 0 };
+      scope.declared.set(name.name, declaration);
+      this.#occurrences.set(declaration, []);
+    }
+    return declaration;
+  }
+
+  /** Declares the names of a pattern in `scope`; `as`: what happens to them there, seen from `from`. */
+  #declarePattern(pattern: AnyNode, kind: Declaration['kind'], scope: Scope, as: Occurrence['as'] | undefined, from = scope): void {
+    switch (pattern.type) {
+      case 'Identifier': {
+        const declaration = this.#declare(pattern, kind, scope);
+        if (as !== undefined) this.#occurrences.get(declaration)!.push({ node: pattern, as, scope: from });
+        return;
+      }
+      case 'ObjectPattern':
+        for (const property of pattern.properties) {
+          if (property.type === 'Property') {
+            if (property.computed && as !== undefined) this.#visit(property.key, from);
+            this.#declarePattern(property.value, kind, scope, as, from);
+          } else {
+            this.#declarePattern(property.argument, kind, scope, as, from);
+          }
+        }
+        return;
+      case 'ArrayPattern':
+        for (const element of pattern.elements) if (element !== null) this.#declarePattern(element, kind, scope, as, from);
+        return;
+      case 'AssignmentPattern':
+        this.#declarePattern(pattern.left, kind, scope, as, from);
+        return;
+      case 'RestElement':
+        this.#declarePattern(pattern.argument, kind, scope, as, from);
+    }
+  }
+
+  /** `var` belongs to the whole function. */
+  #hoist(node: AnyNode, scope: Scope): void {
+    if (isFunction(node)) return;
+    if (node.type === 'VariableDeclaration' && node.kind === 'var') {
+      for (const { id } of node.declarations) this.#declarePattern(id, 'var', scope, undefined);
+    }
+    for (const child of childrenOf(node)) this.#hoist(child, scope);
+  }
+
+  #declareBlock(statements: readonly AnyNode[], scope: Scope): void {
+    for (const statement of statements) {
+      if (statement.type === 'VariableDeclaration' && statement.kind !== 'var') {
+        for (const { id } of statement.declarations) this.#declarePattern(id, statement.kind === 'const' ? 'const' : 'let', scope, undefined);
+      } else if ((statement.type === 'FunctionDeclaration' || statement.type === 'ClassDeclaration') && statement.id !== null) {
+        this.#declarePattern(statement.id, 'other', scope, 'init');
+      }
+    }
+  }
+
+  #refer(name: Identifier, as: Occurrence['as'], scope: Scope): void {
+    for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
+      const declaration = at.declared.get(name.name);
+      if (declaration === undefined) continue;
+      this.#occurrences.get(declaration)!.push({ node: name, as, scope });
+      return;
+    }
+  }
+
+  /** What an assignment writes. */
+  #write(target: AnyNode, scope: Scope): void {
+    switch (target.type) {
+      case 'Identifier':
+        this.#refer(target, 'write', scope);
+        return;
+      case 'MemberExpression': {
+        this.#visit(target, scope);
+        let root: AnyNode = target;
+        while (root.type === 'MemberExpression') root = root.object;
+        if (root.type === 'Identifier') this.#refer(root, 'fieldWrite', scope);
+        return;
+      }
+      case 'ObjectPattern':
+        for (const property of target.properties) this.#write(property.type === 'Property' ? property.value : property.argument, scope);
+        return;
+      case 'ArrayPattern':
+        for (const element of target.elements) if (element !== null) this.#write(element, scope);
+        return;
+      case 'AssignmentPattern':
+        this.#write(target.left, scope);
+        return;
+      default: this.#visit(target, scope);
+    }
+  }
+
+  #visit(node: AnyNode, scope: Scope): void {
+    switch (node.type) {
+      case 'Identifier':
+        this.#refer(node, 'read', scope);
+        return;
+      case 'VariableDeclaration':
+        for (const { id, init } of node.declarations) {
+          if (isPresent(init)) this.#visit(init, scope);
+          const owner = node.kind === 'var' ? functionScope(scope) : scope;
+          this.#declarePattern(id, node.kind === 'var' ? 'var' : node.kind === 'const' ? 'const' : 'let', owner, !isPresent(init) ? 'declare' : 'init', scope);
+        }
+        return;
+      case 'AssignmentExpression':
+        this.#write(node.left, scope);
+        this.#visit(node.right, scope);
+        return;
+      case 'UpdateExpression':
+        this.#write(node.argument, scope);
+        return;
+      case 'MemberExpression':
+        this.#visit(node.object, scope);
+        if (node.computed) this.#visit(node.property, scope);
+        return;
+      case 'Property':
+        if (node.computed) this.#visit(node.key, scope);
+        this.#visit(node.value, scope);
+        return;
+      case 'LabeledStatement':
+        this.#visit(node.body, scope);
+        return;
+      case 'BreakStatement':
+      case 'ContinueStatement':
+        return;
+      case 'BlockStatement': {
+        const inner: Scope = { parent: scope, declared: new Map() };
+        this.#declareBlock(node.body, inner);
+        for (const statement of node.body) this.#visit(statement, inner);
+        return;
+      }
+      case 'ForInStatement':
+      case 'ForOfStatement': {
+        const inner: Scope = { parent: scope, declared: new Map() };
+        this.#declareBlock([node.left], inner);
+        for (const part of [node.right, node.left, node.body]) this.#visit(part, inner);
+        return;
+      }
+      case 'SwitchStatement': {
+        this.#visit(node.discriminant, scope);
+        const inner: Scope = { parent: scope, declared: new Map() };
+        for (const { consequent } of node.cases) this.#declareBlock(consequent, inner);
+        for (const { test, consequent } of node.cases) {
+          if (isPresent(test)) this.#visit(test, inner);
+          for (const statement of consequent) this.#visit(statement, inner);
+        }
+        return;
+      }
+      case 'ForStatement': {
+        const inner: Scope = { parent: scope, declared: new Map() };
+        if (isPresent(node.init)) {
+          this.#declareBlock([node.init], inner);
+          this.#visit(node.init, inner);
+        }
+        for (const part of [node.test, node.update, node.body]) if (isPresent(part)) this.#visit(part, inner);
+        return;
+      }
+      case 'IfStatement': {
+        this.#visit(node.test, scope);
+        // A statement without braces is a block too: `if (a) var b = 1;`.
+        for (const branch of [node.consequent, node.alternate]) if (isPresent(branch)) this.#visit(branch, { parent: scope, declared: new Map() });
+        return;
+      }
+      default:
+        if (isFunction(node) || node.type === 'ClassDeclaration' || node.type === 'ClassExpression') return;
+        for (const child of childrenOf(node)) this.#visit(child, scope);
+    }
+  }
+}
+
+function isFunction(node: AnyNode): boolean {
+  return node.type === 'FunctionDeclaration' || node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
+}
+
+function functionScope(scope: Scope): Scope {
+  let at = scope;
+  while (at.parent !== undefined) at = at.parent;
+  return at;
+}
+
+function isWithin(scope: Scope, outer: Scope): boolean {
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) if (at === outer) return true;
+  return false;
+}
+
+/** Occurrences by the blocks that declare the name, where each is in one of them and comes after its declaration; else all together. */
+function apart(occurrences: readonly Occurrence[]): (readonly Occurrence[])[] {
+  const together = [occurrences];
+  const scopes = [...new Set(occurrences.filter(({ as }) => as === 'init' || as === 'declare').map(({ scope }) => scope))];
+  if (scopes.length < 2 || scopes.some((a) => scopes.some((b) => a !== b && isWithin(a, b)))) return together;
+  const groups = scopes.map((scope) => occurrences.filter((occurrence) => isWithin(occurrence.scope, scope)));
+  const all = groups.reduce((sum, group) => sum + group.length, 0) === occurrences.length;
+  const declaredFirst = groups.every((group) => {
+    const first = group.reduce((a, b) => (b.node.start < a.node.start ? b : a));
+    return first.as === 'init' || first.as === 'declare';
+  });
+  return all && declaredFirst ? groups : together;
+}

@@ -1,0 +1,37 @@
+/** Makes nodes of the tree, in the form that every reader of it gets: no conversion to the same type, constants in their type. */
+import type { BinaryOperator, CompareOperator, Expression, Span, UnaryOperator, ValueType } from '../tree.js';
+import { constantOfType, isFloat } from './types.js';
+
+export function constant(value: number | bigint | boolean, type: ValueType, span: Span): Expression {
+  return { op: 'constant', type, value: constantOfType(value, type), span };
+}
+
+export function convert(operand: Expression, type: ValueType): Expression {
+  if (operand.type === type) return operand;
+  // A constant integer is the same number in every type that it is converted to by the source's rules.
+  if (operand.op === 'constant' && !isFloat(operand.type) && operand.type !== 'bool' && type !== 'bool') return constant(operand.value, type, operand.span);
+  return { op: 'convert', type, operand, span: operand.span };
+}
+
+export function unary(operator: UnaryOperator, operand: Expression, span: Span, type: ValueType = operand.type): Expression {
+  return { op: 'unary', operator, type, operand, span };
+}
+
+export function binary(operator: BinaryOperator, left: Expression, right: Expression, span: Span): Expression {
+  return { op: 'binary', operator, type: left.type, left, right, span };
+}
+
+export function compare(operator: CompareOperator, left: Expression, right: Expression, span: Span): Expression {
+  return { op: 'compare', operator, type: 'bool', left, right, span };
+}
+
+export function logical(operator: 'and' | 'or', left: Expression, right: Expression, span: Span): Expression {
+  return { op: 'logical', operator, type: 'bool', left, right, span };
+}
+
+/** `not`, without two in a row, and without one before (in)equality, which minifiers turn around too. */
+export function not(operand: Expression, span: Span): Expression {
+  if (operand.op === 'unary' && operand.operator === 'not' && operand.type === 'bool') return operand.operand;
+  if (operand.op === 'compare' && (operand.operator === 'eq' || operand.operator === 'ne')) return { ...operand, operator: operand.operator === 'eq' ? 'ne' : 'eq' };
+  return unary('not', operand, span);
+}

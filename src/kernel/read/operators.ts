@@ -1,0 +1,182 @@
+/** The types of operators: what operands are converted to, and what comes out. */
+import type { AnyNode, BinaryOperator as SourceOperator } from 'acorn';
+import type { BinaryOperator, CompareOperator, Expression, Span, ValueType } from '../tree.js';
+import { contract } from './contract.js';
+import { foldBinary } from './literals.js';
+import { callMath } from './math-table.js';
+import { binary, compare, constant, convert, logical, not, unary } from './nodes.js';
+import type { Pass } from './pass.js';
+import { isFloat, isInteger, isSigned, isWide, join, literalLevel, settled, unsigned } from './types.js';
+import { concrete, constantOf, inType, typed, type Constant, type NumberValue } from './values.js';
+
+/** A number that becomes what it meets. */
+export function literal(value: Constant, span: Span): NumberValue {
+  return { kind: 'number', level: literalLevel(value), content: { is: 'literal', value, span } };
+}
+
+/** Whether it is not zero; NaN is not, as in JavaScript. */
+export function truth(value: NumberValue): Expression {
+  const known = value.content.is === 'literal' ? value.content.value : undefined;
+  if (known !== undefined) return constant(Boolean(known), 'bool', (value.content as { span: Span }).span);
+  const expression = concrete(value);
+  const { type, span } = expression;
+  if (type === 'bool') return expression;
+  if (isFloat(type)) return compare('gt', unary('abs', expression, span), constant(0, type, span), span);
+  return compare('ne', expression, constant(0, type, span), span);
+}
+
+/** The type in which two operands meet. Booleans count as i32. */
+export function commonType(...values: readonly NumberValue[]): ValueType {
+  const type = settled(values.map(({ level }) => level).reduce(join));
+  return type === 'bool' ? 'i32' : type;
+}
+
+interface Operands {
+  readonly pass: Pass;
+  readonly node: AnyNode;
+  readonly operator: SourceOperator;
+  readonly left: NumberValue;
+  readonly right: NumberValue;
+  /** The syntax of both sides, where it is that of one expression. */
+  readonly syntax: { readonly left: AnyNode; readonly right: AnyNode };
+}
+
+const spanOf = ({ pass, node }: Operands): Span => pass.span(node);
+
+function arithmetic(operator: BinaryOperator) {
+  return (operands: Operands): NumberValue => {
+    const { left, right, syntax } = operands;
+    const type = commonType(left, right);
+    const span = spanOf(operands);
+    const whole = binary(operator, inType(left, type), inType(right, type), span);
+    return typed(contract(whole, operands.pass.span(syntax.left), operands.pass.span(syntax.right)));
+  };
+}
+
+/** Division, by anything but zero. */
+function division(operator: 'div' | 'rem') {
+  return (operands: Operands): NumberValue => {
+    const { pass, node, left, right } = operands;
+    const divisor = constantOf(right);
+    if (divisor !== undefined && Number(divisor) === 0) {
+      pass.fail(node, `This divides by zero: ${pass.code(node)}`, 'Divide by something else; for infinity write Infinity.');
+    }
+    const type = commonType(left, right);
+    return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
+  };
+}
+
+/** Refuses floats, and says how to make an integer of them. */
+export function wholeOperand(pass: Pass, node: AnyNode, value: NumberValue, what: string): void {
+  if (!isFloat(settled(value.level))) return;
+  const code = pass.code(node);
+  pass.fail(node, `${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`);
+}
+
+function bits(operator: 'and' | 'or' | 'xor') {
+  return (operands: Operands): NumberValue => {
+    const { pass, left, right, syntax } = operands;
+    // x | 0: what JavaScript writes for an integer of a float.
+    if (operator === 'or' && isFloat(settled(left.level)) && constantOf(right) === 0) return typed(convert(concrete(left), 'i32'));
+    wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
+    wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
+    // 0x9e3779b9 with an i32 is its bits, as in JavaScript.
+    const level = join(left.level, right.level);
+    const other = left.level === 'int32u' ? right.level : left.level;
+    const type = level === 'int32u' && (other === 'i32' || other === 'bool') ? 'i32' : commonType(left, right);
+    return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
+  };
+}
+
+function shift(operator: 'shl' | 'shr' | 'shru') {
+  return (operands: Operands): NumberValue => {
+    const { pass, left, right, syntax } = operands;
+    const span = spanOf(operands);
+    if (operator === 'shru' && isFloat(settled(left.level)) && constantOf(right) === 0) return typed(convert(concrete(left), 'u32'));
+    wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
+    wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
+    const type = left.level === 'int32u' ? 'u32' : commonType(left);
+    const shifted = inType(left, operator === 'shru' && isInteger(type) ? unsigned[type] : type);
+    const count = inType(right, 'u32');
+    if (operator === 'shru' && constantOf(right) === 0) return typed(shifted);
+    return typed(binary(operator === 'shl' ? 'shl' : 'shr', shifted, count, span));
+  };
+}
+
+const mirrored: Readonly<Record<CompareOperator, CompareOperator>> = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le', eq: 'eq', ne: 'ne' };
+
+/** What a negative number gives when it stands on the left of one without a sign. */
+const negativeOnLeft: Readonly<Record<CompareOperator, boolean>> = { lt: true, le: true, gt: false, ge: false, eq: false, ne: true };
+
+/** Compares numbers by value, whatever their types. */
+function comparison(operator: CompareOperator) {
+  return (operands: Operands): NumberValue => {
+    const { pass, left, right } = operands;
+    const span = spanOf(operands);
+    const lowest = commonType(left, right);
+    if (isFloat(lowest)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
+    const [a, b] = [ownType(left, lowest), ownType(right, lowest)];
+    if (isSigned(a) === isSigned(b)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
+    if (lowest !== 'u64') return typed(compare(operator, inType(left, 'i64'), inType(right, 'i64'), span));
+    // No type holds both: a negative number is less than every other.
+    const flipped = !isSigned(a);
+    const by = flipped ? mirrored[operator] : operator;
+    const signed = pass.reusable(inType(flipped ? right : left, 'i64'));
+    const other = inType(flipped ? left : right, 'u64');
+    const inRange = compare(by, convert(signed, 'u64'), other, span);
+    const zero = constant(0, 'i64', span);
+    return typed(negativeOnLeft[by]
+      ? logical('or', compare('lt', signed, zero, span), inRange, span)
+      : logical('and', compare('ge', signed, zero, span), inRange, span));
+  };
+}
+
+/** The type of one side of a comparison: a literal has the other's where that holds it. */
+function ownType(value: NumberValue, common: ValueType): ValueType {
+  const known = value.content.is === 'literal' ? value.content.value : undefined;
+  if (known === undefined) return commonType(value);
+  if (Number(known) < 0) return isWide(common) ? 'i64' : 'i32';
+  return common;
+}
+
+function power(operands: Operands): NumberValue {
+  const { pass, node, left, right } = operands;
+  return callMath(pass, node, 'pow', [left, right]);
+}
+
+const rules: Partial<Record<SourceOperator, (operands: Operands) => NumberValue>> = {
+  '+': arithmetic('add'), '-': arithmetic('sub'), '*': arithmetic('mul'), '/': division('div'), '%': division('rem'), '**': power,
+  '&': bits('and'), '|': bits('or'), '^': bits('xor'), '<<': shift('shl'), '>>': shift('shr'), '>>>': shift('shru'),
+  '<': comparison('lt'), '<=': comparison('le'), '>': comparison('gt'), '>=': comparison('ge'),
+  '==': comparison('eq'), '===': comparison('eq'), '!=': comparison('ne'), '!==': comparison('ne'),
+};
+
+/** One binary operator on two numbers. */
+export function operate(operands: Operands): NumberValue {
+  const { pass, node, operator, left, right } = operands;
+  const rule = rules[operator];
+  if (rule === undefined) return pass.fail(node, `The operator ${operator} is not known in a kernel`, 'Kernels have arithmetic, bitwise and comparison operators.');
+  const known = foldBinary(operator, left.content.is === 'literal' ? left.content.value : undefined, right.content.is === 'literal' ? right.content.value : undefined);
+  return known === undefined ? rule(operands) : literal(known, spanOf(operands));
+}
+
+export function operateUnary(pass: Pass, node: AnyNode, operator: '-' | '+' | '!' | '~', operand: NumberValue, syntax: AnyNode): NumberValue {
+  const span = pass.span(node);
+  const { content } = operand;
+  if (content.is === 'literal') {
+    const { value } = content;
+    if (operator === '!') return literal(!value, span);
+    if (operator === '+') return literal(typeof value === 'bigint' ? value : Number(value), span);
+    if (operator === '-') return literal(typeof value === 'bigint' ? -value : -Number(value), span);
+    return literal(typeof value === 'bigint' ? ~value : ~Number(value), span);
+  }
+  if (operator === '!') return typed(not(truth(operand), span));
+  if (operator === '-' && content.is === 'choice') {
+    return { ...operand, content: { ...content, then: operateUnary(pass, node, '-', content.then, syntax), otherwise: operateUnary(pass, node, '-', content.otherwise, syntax) } };
+  }
+  const expression = inType(operand, commonType(operand));
+  if (operator === '+') return typed(expression);
+  if (operator === '-') return typed(unary('neg', expression, span));
+  wholeOperand(pass, syntax, operand, 'The operand of ~');
+  return typed(unary('not', expression, span));
+}

@@ -1,0 +1,282 @@
+/**
+ * One reading of a kernel's syntax, from top to bottom, with the types of variables as far as they are known. Reading is
+ * repeated until no variable's type changes any more; the last pass is the tree.
+ */
+import type { AnyNode } from 'acorn';
+import type { DeviceFunctionText, KernelSource, SignatureEntry, Used } from '../signature.js';
+import { KernelSourceError } from '../source-error.js';
+import type { AbiParam, DeclaredArray, Expression, LocalVariable, Place, Span, Statement, StorageType, StructType, ValueType } from '../tree.js';
+import { abiOrder } from './abi.js';
+import { parseFunction, type ParsedFunction } from './parse.js';
+import { effectsOf, mapValue, stabilise } from './stable.js';
+import { join, settled, soFar, type Level } from './types.js';
+import { inType, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
+
+/** A function whose statements are being read: the kernel's body, or a device function at one of its calls. */
+export interface Frame {
+  readonly parsed: ParsedFunction;
+  /** Its text's number in the tree. */
+  readonly text: number;
+  readonly key: string;
+  readonly name: string;
+  readonly uses: Readonly<Record<string, Used>>;
+  /** What its names stand for. */
+  readonly bindings: Map<object, Value | Slot>;
+  readonly caller: Frame | undefined;
+  readonly fn: DeviceFunctionText | undefined;
+  /** Where `return` goes to: undefined for the kernel itself. */
+  readonly result: { readonly group: number; slot: Slot | undefined; returnsNothing: boolean } | undefined;
+  /** Loops, switches and labelled statements around, innermost last. */
+  readonly targets: Target[];
+  /** From `gpu.unroll`, for the loop that follows. */
+  unroll: number | undefined;
+}
+
+/** What `break` and `continue` may leave. */
+export interface Target {
+  readonly labels: readonly string[];
+  readonly id: number;
+  readonly kind: 'loop' | 'switch' | 'block';
+}
+
+/** What passes learn from those before them. */
+export class Knowledge {
+  readonly levels = new Map<string, Level>();
+  readonly parsed = new Map<string, ParsedFunction>();
+  readonly texts: string[] = [];
+  readonly #textNumbers = new Map<string, number>();
+
+  textNumber(text: string): number {
+    let number = this.#textNumbers.get(text);
+    if (number === undefined) {
+      number = this.texts.push(text) - 1;
+      this.#textNumbers.set(text, number);
+    }
+    return number;
+  }
+
+  parse(text: string): { parsed: ParsedFunction; number: number } {
+    const number = this.textNumber(text);
+    let parsed = this.parsed.get(text);
+    if (parsed === undefined) {
+      parsed = parseFunction(text, number);
+      this.parsed.set(text, parsed);
+    }
+    return { parsed, number };
+  }
+
+  /** Variables that hold nothing but numbers that 32 bits hold only without a sign become i64; whether there are any. */
+  settle(): boolean {
+    let changed = false;
+    for (const [key, level] of this.levels) {
+      if (level !== 'int32u') continue;
+      this.levels.set(key, 'i64');
+      changed = true;
+    }
+    return changed;
+  }
+}
+
+export class Pass {
+  readonly source: KernelSource;
+  readonly knowledge: Knowledge;
+  readonly params: readonly (SignatureEntry & { readonly name: string })[];
+  readonly arrays: DeclaredArray[] = [];
+  cooperative = false;
+  /** A variable's type changed after it had been used. */
+  changed = false;
+  frame!: Frame;
+
+  readonly #locals: { name: string; type: ValueType | undefined; key: string | undefined; constant: boolean; named: boolean }[] = [];
+  readonly #variables = new Map<string, Variable>();
+  readonly #touched = new Set<string>();
+  readonly #abi = new Map<string, { param: AbiParam; nodes: { abi: number }[] }>();
+  readonly #arrayKeys = new Map<string, number>();
+  #out: Statement[] = [];
+  #groups = 0;
+  #names = 0;
+  /** Nodes read so far: inlining can multiply them without bound. */
+  #nodes = 0;
+
+  constructor(source: KernelSource, knowledge: Knowledge) {
+    this.source = source;
+    this.knowledge = knowledge;
+    this.params = Object.entries(source.signature).map(([name, entry]) => ({ ...entry, name }));
+  }
+
+  // Where we are
+
+  span(node: AnyNode): Span {
+    return { text: this.frame.text, start: node.start, end: node.end };
+  }
+
+  fail(node: AnyNode | Span, what: string, fix: string): never {
+    const span = 'text' in node ? node : this.span(node);
+    throw new KernelSourceError(what, fix, span, this.knowledge.texts[span.text] ?? this.source.text);
+  }
+
+  /** The code that a node came from, for messages. */
+  code(node: AnyNode): string {
+    const text = (this.knowledge.texts[this.frame.text] ?? '').slice(node.start, node.end).replace(/\s+/g, ' ');
+    return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+  }
+
+  /** Counts what is read. */
+  count(node: AnyNode): void {
+    if (++this.#nodes > 400_000) this.fail(node, 'This kernel is too large: inlining its device functions gives more than 400,000 expressions', 'Call them in a loop, or from fewer places.');
+  }
+
+  // Statements
+
+  get out(): readonly Statement[] {
+    return this.#out;
+  }
+
+  emit(statement: Statement): void {
+    this.#out.push(statement);
+  }
+
+  /** What `read` emits, instead of emitting it. */
+  collect(read: () => void): Statement[] {
+    const before = this.#out;
+    this.#out = [];
+    try {
+      read();
+      return this.#out;
+    } finally {
+      this.#out = before;
+    }
+  }
+
+  newGroup(): number {
+    return this.#groups++;
+  }
+
+  /** Reads operands in order; what statements of later ones could change of earlier ones is saved before them. */
+  inOrder<T extends readonly (() => Value)[]>(reads: T): { [K in keyof T]: Value } {
+    const values: Value[] = [];
+    for (const read of reads) {
+      const mark = this.#out.length;
+      const value = read();
+      if (this.#out.length > mark && values.length > 0) {
+        const after = this.#out.splice(mark);
+        const effects = effectsOf(after);
+        for (const [at, earlier] of values.entries()) values[at] = mapValue(earlier, (expression) => stabilise(expression, effects, (part) => this.save(part, 'before')));
+        this.#out.push(...after);
+      }
+      values.push(value);
+    }
+    return values as { [K in keyof T]: Value };
+  }
+
+  // Locals
+
+  /** Names are made identifiers: `p.x` is `p_x`. */
+  #newLocal(name: string, type: ValueType | undefined, key: string | undefined, constant: boolean): number {
+    return this.#locals.push({ name: name.replace(/[^\w$]+/g, '_'), type, key, constant, named: key !== undefined }) - 1;
+  }
+
+  /** Gives a temporary the name of the constant that it becomes; false where the value is no temporary, or has a name. */
+  rename(value: Expression, name: string): boolean {
+    const local = value.op === 'local' ? this.#locals[value.local]! : undefined;
+    if (local === undefined || local.named) return false;
+    local.name = name;
+    local.named = true;
+    return true;
+  }
+
+  /** Puts the value into a local of its own, and gives that. */
+  save(value: Expression, name: string): Expression {
+    const local = this.#newLocal(name, value.type, undefined, true);
+    this.emit({ kind: 'assign', local, value, span: value.span });
+    return { op: 'local', type: value.type, local, span: value.span };
+  }
+
+  /** The value in a form that may be used more than once, and later. */
+  reusable(value: Expression, name = 'value'): Expression {
+    if (value.op === 'constant' || value.op === 'abi' || (value.op === 'special' && value.name !== 'clock' && value.name !== 'globaltimer')) return value;
+    if (value.op === 'local' && this.#locals[value.local]!.constant) return value;
+    return this.save(value, name);
+  }
+
+  /** The variable of this key, made where it is new. */
+  variable(key: string, name: string, constant = false): Variable {
+    let variable = this.#variables.get(key);
+    if (variable === undefined) {
+      variable = { key, name, local: this.#newLocal(name, undefined, key, constant), constant };
+      this.#variables.set(key, variable);
+    }
+    return variable;
+  }
+
+  freshKey(node: AnyNode, of: string): string {
+    return `${this.frame.key}/${node.start}:${node.end}#${of}`;
+  }
+
+  readVariable(variable: Variable, span: Span): NumberValue {
+    this.#touched.add(variable.key);
+    const level = this.knowledge.levels.get(variable.key) ?? 'bool';
+    return typed({ op: 'local', type: soFar(level), local: variable.local, span });
+  }
+
+  assignVariable(variable: Variable, value: NumberValue, span: Span): void {
+    const before = this.knowledge.levels.get(variable.key);
+    const level = before === undefined ? value.level : join(before, value.level);
+    if (level !== before) {
+      this.knowledge.levels.set(variable.key, level);
+      if (this.#touched.has(variable.key) && (before === undefined || soFar(before) !== soFar(level))) this.changed = true;
+    }
+    this.#touched.add(variable.key);
+    this.emit({ kind: 'assign', local: variable.local, value: inType(value, soFar(level)), span });
+  }
+
+  locals(): LocalVariable[] {
+    return this.#locals.map(({ name, type, key, constant }) => ({
+      name, constant, type: type ?? settled(this.knowledge.levels.get(key ?? '') ?? 'int'),
+    }));
+  }
+
+  // Memory and arguments
+
+  /** The index of an argument in the list of PTX parameters, in the node that is given: known at the end. */
+  abi(param: AbiParam, span: Span, type: ValueType): Expression {
+    const node = { op: 'abi' as const, type, abi: -1, span };
+    this.#useAbi(param).push(node);
+    return node;
+  }
+
+  #useAbi(param: AbiParam): { abi: number }[] {
+    const key = JSON.stringify(param);
+    let used = this.#abi.get(key);
+    if (used === undefined) {
+      used = { param, nodes: [] };
+      this.#abi.set(key, used);
+    }
+    return used.nodes;
+  }
+
+  /** Numbers the arguments that were used. */
+  finishAbi(): AbiParam[] {
+    const used = [...this.#abi.values()].sort((a, b) => abiOrder(a.param, b.param));
+    for (const [at, { nodes }] of used.entries()) for (const node of nodes) node.abi = at;
+    return used.map(({ param }) => param);
+  }
+
+  paramPlace(param: number, index: Expression, storage: StorageType, span: Span, field?: StructType['fields'][number]): Place {
+    this.#useAbi({ kind: 'pointer', param });
+    return { memory: { kind: 'param', param }, index, storage, span, ...(field !== undefined && { field }) };
+  }
+
+  /** The array of this key, declared where it is new; several calls may share one. */
+  array(key: string, declared: DeclaredArray): number {
+    const known = this.#arrayKeys.get(key);
+    if (known !== undefined) return known;
+    const array = this.arrays.push(declared) - 1;
+    this.#arrayKeys.set(key, array);
+    return array;
+  }
+
+  uniqueName(name: string): string {
+    return `${name}${this.#names++}`;
+  }
+}

@@ -1,0 +1,70 @@
+/** Reads a kernel: from the text of its function, and what it is given, to the typed tree. */
+import type { KernelSource } from '../signature.js';
+import { KernelSourceError } from '../source-error.js';
+import type { KernelTree, Statement } from '../tree.js';
+import { bindPattern } from './bindings.js';
+import { checkAssigned } from './definite-assignment.js';
+import { Knowledge, Pass } from './pass.js';
+import { performLast, readStatements } from './statements.js';
+import { checkBarriers } from './uniform-barriers.js';
+import type { Value } from './values.js';
+
+/** Types only rise, through 12 levels at most for each variable; what takes more passes than this does not end by itself. */
+const mostPasses = 64;
+
+/**
+ * The typed tree of a kernel.
+ * @throws KernelSourceError where the text is not a kernel: with the place, what is wrong and what to write instead
+ */
+export function readKernel(source: KernelSource): KernelTree {
+  try {
+    const knowledge = new Knowledge();
+    const { parsed } = knowledge.parse(source.text);
+    for (let passes = 0; passes < mostPasses; passes++) {
+      const pass = new Pass(source, knowledge);
+      pass.frame = {
+        parsed, text: 0, key: '', name: source.name, uses: source.uses, bindings: new Map(), caller: undefined, fn: undefined, result: undefined, targets: [], unroll: undefined,
+      };
+      const body = readBody(pass);
+      if (pass.changed || knowledge.settle()) continue;
+      return finish(pass, body);
+    }
+    throw new KernelSourceError('The types of this kernel\'s variables depend on each other without end', 'Give them types with casts: let x = gpu.f32(0).', undefined, source.text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // Reading follows the nesting of the source with its own calls.
+    throw new KernelSourceError('This kernel is nested too deeply to be read', 'Write it in smaller expressions, or with fewer functions inside each other.', undefined, source.text);
+  }
+}
+
+function readBody(pass: Pass): Statement[] {
+  const { node } = pass.frame.parsed;
+  const given: readonly Value[] = [{ kind: 'args' }, { kind: 'namespace', path: '' }];
+  const statements = pass.collect(() => {
+    for (const [at, param] of node.params.entries()) {
+      const value = given[at];
+      if (value === undefined) return pass.fail(param, 'A kernel has two parameters, its arguments and gpu', 'Take every argument out of the first: ({ y, x }, gpu) => { … }.');
+      bindPattern(pass, param, value);
+    }
+    if (node.body.type === 'BlockStatement') readStatements(pass, node.body.body);
+    else performLast(pass, node.body);
+  });
+  return statements.at(-1)?.kind === 'return' ? statements.slice(0, -1) : statements;
+}
+
+function finish(pass: Pass, body: readonly Statement[]): KernelTree {
+  const locals = pass.locals();
+  checkAssigned(body, (local, span) => pass.fail(span, `\`${locals[local]!.name}\` is read where it may have no value yet`, 'Give it one where it is declared, or on every path.'));
+  checkBarriers(body, locals, (span) => pass.fail(span, 'Not all threads of the block come to this barrier: the condition around it depends on the thread', 'Take it out of the condition.'));
+  return {
+    name: pass.source.name,
+    params: pass.params.map((param) => param),
+    abi: pass.finishAbi(),
+    locals,
+    arrays: pass.arrays,
+    body,
+    indexType: pass.source.indexType,
+    cooperative: pass.cooperative,
+    texts: pass.knowledge.texts,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Takes out what tools put into a function's text, by its structure and not by its names, which differ between versions:
+ *
+ * - name wrappers, `__name(function, "name")` (esbuild's keepNames, tsx): a call of a free function with a function and a string;
+ * - coverage counters, `cov_1ab2().s[3]++` (istanbul), alone, in comma expressions and in branches.
+ */
+import type { AnyNode, Expression } from 'acorn';
+
+const counters = new Set(['s', 'f', 'b', 'bT']);
+
+/** `NAME().s[3]`, `NAME.b[0][1]`: a counter of statements, functions or branches. */
+function isCounter(node: AnyNode): boolean {
+  if (node.type !== 'UpdateExpression' || node.operator !== '++') return false;
+  let at: AnyNode = node.argument;
+  let indices = 0;
+  while (at.type === 'MemberExpression' && at.computed && at.property.type === 'Literal' && typeof at.property.value === 'number') {
+    at = at.object;
+    indices++;
+  }
+  if (indices === 0 || indices > 2 || at.type !== 'MemberExpression' || at.computed || at.property.type !== 'Identifier' || !counters.has(at.property.name)) return false;
+  const root: AnyNode = at.object;
+  return root.type === 'CallExpression' && root.arguments.length === 0 && root.callee.type === 'Identifier';
+}
+
+const isFunction = (node: AnyNode | undefined): boolean => node?.type === 'ArrowFunctionExpression' || node?.type === 'FunctionExpression' || node?.type === 'ClassExpression';
+const isText = (node: AnyNode | undefined): boolean => node?.type === 'Literal' && typeof node.value === 'string';
+
+/** What stands in the node's place. */
+function unwrapped(node: AnyNode): AnyNode {
+  switch (node.type) {
+    case 'CallExpression': {
+      const [wrapped, name] = node.arguments;
+      if (node.callee.type === 'Identifier' && node.arguments.length === 2 && isFunction(wrapped) && isText(name)) return wrapped!;
+      return node;
+    }
+    case 'SequenceExpression': {
+      const kept = node.expressions.filter((expression) => !isCounter(expression));
+      if (kept.length === node.expressions.length || kept.length === 0) return node;
+      return kept.length === 1 ? kept[0]! : { ...node, expressions: kept };
+    }
+    case 'ExpressionStatement': {
+      const { expression } = node;
+      const empty = isCounter(expression) || (expression.type === 'SequenceExpression' && expression.expressions.every(isCounter)) || isNaming(expression);
+      return empty ? { type: 'EmptyStatement', start: node.start, end: node.end } : node;
+    }
+    default: return node;
+  }
+}
+
+/** `__name(declared, "declared");` after a function's declaration. */
+function isNaming(node: Expression): boolean {
+  const [named, name] = node.type === 'CallExpression' && node.callee.type === 'Identifier' && node.arguments.length === 2 ? node.arguments : [];
+  return named?.type === 'Identifier' && name?.type === 'Literal' && name.value === named.name;
+}
+
+/** The syntax without what tools added; changes the nodes it is given. */
+export function unwrapTools(node: AnyNode): AnyNode {
+  const fields = node as unknown as Record<string, unknown>;
+  for (const [key, value] of Object.entries(fields)) {
+    if (Array.isArray(value)) {
+      fields[key] = value.map((child: unknown) => (isNode(child) ? unwrapTools(child) : child));
+    } else if (isNode(value)) {
+      fields[key] = unwrapTools(value);
+    }
+  }
+  return unwrapped(node);
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === 'object' && value !== null && typeof (value as AnyNode).type === 'string';
+}

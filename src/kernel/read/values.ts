@@ -1,0 +1,105 @@
+/** What an expression of the source stands for while it is read: numbers, and all that exists at compile time only. */
+import type { DeviceFunctionText } from '../signature.js';
+import type { Expression, Span, StructType, ValueType } from '../tree.js';
+import type { Call } from './calls.js';
+import { constant, convert } from './nodes.js';
+import { settled, type Level } from './types.js';
+
+export type Constant = number | bigint | boolean;
+
+/** A number or a boolean. One whose level is a literal's becomes what it meets. */
+export interface NumberValue {
+  readonly kind: 'number';
+  readonly level: Level;
+  readonly content:
+    | { readonly is: 'expression'; readonly expression: Expression }
+    | { readonly is: 'literal'; readonly value: Constant; readonly span: Span }
+    /** One of two literals. */
+    | { readonly is: 'choice'; readonly test: Expression; readonly then: NumberValue; readonly otherwise: NumberValue; readonly span: Span };
+}
+
+/** A variable of the source that holds a number. Its level is that of all that was assigned to it, so far. */
+export interface Variable {
+  readonly key: string;
+  readonly name: string;
+  readonly local: number;
+  readonly constant: boolean;
+}
+
+/** Where a variable's value is kept: one local, or one for each field of a structure. */
+export type Slot =
+  | { readonly kind: 'scalar'; readonly variable: Variable }
+  | { readonly kind: 'fields'; readonly fields: ReadonlyMap<string, Slot> };
+
+export interface StructValue {
+  readonly kind: 'struct';
+  readonly fields: ReadonlyMap<string, Value>;
+  /** Where the fields live, if they can be assigned. */
+  readonly slot?: Slot & { readonly kind: 'fields' };
+}
+
+export type Value =
+  | NumberValue
+  | StructValue
+  /** A tensor, or part of one where fewer indices than axes were given. */
+  | { readonly kind: 'tensor'; readonly param: number; readonly indices: readonly Expression[] }
+  /** An element that is a structure. */
+  | { readonly kind: 'element'; readonly param: number; readonly index: Expression; readonly struct: StructType }
+  | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructType }
+  /** Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`. Dynamic arrays have one axis without a length. */
+  | { readonly kind: 'array'; readonly array: number; readonly dims: readonly (number | undefined)[]; readonly index?: Expression }
+  | { readonly kind: 'shape'; readonly param: number; readonly from: number }
+  | { readonly kind: 'list'; readonly name: string; readonly items: readonly Constant[] }
+  | { readonly kind: 'args' }
+  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. */
+  | { readonly kind: 'namespace'; readonly path: string }
+  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value }
+  | { readonly kind: 'device'; readonly name: string; readonly fn: DeviceFunctionText }
+  | { readonly kind: 'string'; readonly value: string }
+  | { readonly kind: 'nothing' };
+
+export const nothing: Value = { kind: 'nothing' };
+
+export function typed(expression: Expression): NumberValue {
+  return { kind: 'number', level: expression.type, content: { is: 'expression', expression } };
+}
+
+/** The number in this type. Whether it may be converted is for the caller to know. */
+export function inType(value: NumberValue, type: ValueType): Expression {
+  const { content } = value;
+  switch (content.is) {
+    case 'expression': return convert(content.expression, type);
+    case 'literal': return constant(content.value, type, content.span);
+    case 'choice': return { op: 'conditional', type, test: content.test, then: inType(content.then, type), otherwise: inType(content.otherwise, type), span: content.span };
+  }
+}
+
+/** The number in the type that it has by itself. */
+export function concrete(value: NumberValue): Expression {
+  return inType(value, settled(value.level));
+}
+
+/** The value that is known at compile time. */
+export function constantOf(value: Value): Constant | undefined {
+  if (value.kind !== 'number') return undefined;
+  if (value.content.is === 'literal') return value.content.value;
+  if (value.content.is === 'expression' && value.content.expression.op === 'constant') return value.content.expression.value;
+  return undefined;
+}
+
+/** What a value is, for messages. */
+export function describe(value: Value): string {
+  switch (value.kind) {
+    case 'number': return value.content.is === 'literal' ? `the number ${String(value.content.value)}` : `a number (${settled(value.level)})`;
+    case 'struct': case 'element': case 'structParam': return 'a structure';
+    case 'tensor': return value.indices.length === 0 ? 'a tensor' : 'a row of a tensor';
+    case 'array': return 'an array';
+    case 'shape': return 'a shape';
+    case 'list': return `the list ${value.name}`;
+    case 'args': return 'the arguments as a whole';
+    case 'namespace': return value.path === '' ? 'gpu itself' : value.path.startsWith('Math') || value.path === 'console' ? value.path : `gpu.${value.path}`;
+    case 'function': case 'device': return `the function ${value.name}`;
+    case 'string': return 'a string';
+    case 'nothing': return 'no value';
+  }
+}
