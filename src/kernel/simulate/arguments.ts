@@ -1,0 +1,146 @@
+/** What the caller gives to a simulated kernel, made into memories and scalars. */
+import type { KernelTree, StorageType, StructType, TreeParam } from '../tree.js';
+import { narrowBits, narrowed, wideValues, isNarrow } from './narrow-formats.js';
+import { READ_AS, STORAGE_BYTES, StructMemory, memoryOf } from './memory.js';
+import type { Memory, Value } from './memory.js';
+
+/** Values of one scalar; i64 and u64 also take a number that is an integer. */
+export type HostScalar = number | bigint | boolean;
+
+/**
+ * Elements of a tensor: a typed array of the tensor's own dtype, which the kernel works on in place.
+ *
+ * | dtype | array |
+ * |---|---|
+ * | i8 u8 i16 u16 i32 u32 f32 f64 | the typed array of that name |
+ * | i64 u64 | BigInt64Array, BigUint64Array |
+ * | bool | Uint8Array of 0 and 1 |
+ * | f16 bf16 | Uint16Array of bits (f16: Float16Array, too), or Float32Array of values |
+ * | f8e4m3 f8e5m2 | Uint8Array of bits, or Float32Array of values |
+ * | structure | any array or ArrayBuffer of its bytes, laid out as its StructType says |
+ *
+ * A Float32Array for a narrower float is rounded before the kernel runs, and an output's is what would be read afterwards.
+ */
+export type HostArray = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
+
+/** A tensor with more than one axis. `strides` are in elements; without them the last axis is dense. `offset`: element of the array where the tensor begins. */
+export interface HostTensor {
+  readonly data: HostArray;
+  readonly shape: readonly number[];
+  readonly strides?: readonly number[];
+  readonly offset?: number;
+}
+
+/** Arguments by the names of the parameters. */
+export type HostArguments = Readonly<Record<string, HostArray | HostTensor | HostScalar | Readonly<Record<string, HostScalar>>>>;
+
+/** What the generated function takes for each parameter, and what has to be done after the run. */
+export interface BoundArguments {
+  readonly values: readonly (Memory | StructMemory | Value | Readonly<Record<string, Value>>)[];
+  /** Brings results into arrays that hold them in another form. */
+  readonly finish: () => void;
+}
+
+const ARRAY_NAMES: Readonly<Record<StorageType, readonly string[]>> = {
+  bool: ['Uint8Array'], i8: ['Int8Array'], u8: ['Uint8Array', 'Uint8ClampedArray'], i16: ['Int16Array'], u16: ['Uint16Array'], i32: ['Int32Array'], u32: ['Uint32Array'],
+  i64: ['BigInt64Array'], u64: ['BigUint64Array'], f16: ['Uint16Array', 'Float16Array', 'Float32Array'], bf16: ['Uint16Array', 'Float32Array'],
+  f8e4m3: ['Uint8Array', 'Float32Array'], f8e5m2: ['Uint8Array', 'Float32Array'], f32: ['Float32Array'], f64: ['Float64Array'],
+};
+
+/** Node's Buffer is a Uint8Array, and named differently. */
+const arrayName = (value: object): string => value instanceof Uint8Array ? 'Uint8Array' : value.constructor?.name ?? 'object';
+
+function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (typeof value === 'object') return `a ${arrayName(value)}`;
+  return typeof value === 'string' ? `'${value}'` : `${value as number} (${typeof value})`;
+}
+
+function scalarOf(name: string, storage: StorageType, value: unknown): Value {
+  const type = READ_AS[storage];
+  if (type === 'bool') {
+    if (typeof value === 'boolean') return value;
+    throw new TypeError(`simulate: '${name}' is a bool, but got ${describe(value)}. Pass true or false.`);
+  }
+  if (type === 'f32' || type === 'f64') {
+    if (typeof value !== 'number') throw new TypeError(`simulate: '${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
+    if (isNarrow(storage)) return narrowed(storage, Math.fround(value));
+    return type === 'f32' ? Math.fround(value) : value;
+  }
+  const bits = STORAGE_BYTES[storage] * 8;
+  if (typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value))) {
+    const whole = BigInt(value);
+    const fits = whole === (storage.startsWith('u') ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole));
+    if (fits) return type === 'i64' || type === 'u64' ? whole : Number(whole);
+  }
+  throw new RangeError(`simulate: '${name}' is a ${storage}, but got ${describe(value)}. Pass an integer that ${bits} bits hold${storage.startsWith('u') ? ', from 0' : ''}.`);
+}
+
+function structOf(name: string, struct: StructType, value: unknown): Readonly<Record<string, Value>> {
+  if (typeof value !== 'object' || value === null) {
+    throw new TypeError(`simulate: '${name}' is a structure, but got ${describe(value)}. Pass an object with ${struct.fields.map(field => field.name).join(', ')}.`);
+  }
+  return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(`${name}.${field.name}`, field.storage, (value as Record<string, unknown>)[field.name])]));
+}
+
+function isTensor(value: object): value is HostTensor {
+  return 'data' in value && 'shape' in value;
+}
+
+function bytesOf(array: HostArray): Uint8Array {
+  return ArrayBuffer.isView(array) ? new Uint8Array(array.buffer, array.byteOffset, array.byteLength) : new Uint8Array(array);
+}
+
+function tensorOf(param: TreeParam & { kind: 'tensor' }, value: unknown, after: (() => void)[]): Memory | StructMemory {
+  const { name, element, rank, access } = param;
+  const isArray = (candidate: unknown): candidate is HostArray =>
+    ArrayBuffer.isView(candidate) || candidate instanceof ArrayBuffer || (typeof SharedArrayBuffer !== 'undefined' && candidate instanceof SharedArrayBuffer);
+  const expected = 'struct' in element ? 'an ArrayBuffer of its structures' : `a ${ARRAY_NAMES[element.storage].join(' or a ')}`;
+  const given = typeof value === 'object' && value !== null && !isArray(value) && isTensor(value) ? value : undefined;
+  const data = given === undefined ? value : given.data;
+  const fits = isArray(data) && ('struct' in element || ARRAY_NAMES[element.storage].includes(arrayName(data)));
+  if (!fits) throw new TypeError(`simulate: '${name}' is a tensor of ${'struct' in element ? 'structures' : element.storage}, but got ${describe(data)}. Pass ${expected}${rank > 1 ? ' as { data, shape }' : ''}.`);
+  if (rank > 1 && given?.shape.length !== rank) {
+    throw new RangeError(`simulate: '${name}' has ${rank} axes, but got ${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. Pass { data, shape: [${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`);
+  }
+  const memory = memoryFor(param, data, access, after, given);
+  const shape = given?.shape ?? [memory.length];
+  memory.shape = shape;
+  memory.strides = given?.strides ?? shape.map((_, axis) => shape.slice(axis + 1).reduce((product, extent) => product * extent, 1));
+  const last = shape.some(extent => extent === 0) ? -1 : shape.reduce((sum, extent, axis) => sum + (extent - 1) * memory.strides[axis]!, 0);
+  if (last >= memory.length) throw new RangeError(`simulate: '${name}' has the shape [${shape.join(', ')}], which needs ${last + 1} elements, but its array has ${memory.length}. Pass a longer array or a smaller shape.`);
+  return memory;
+}
+
+function memoryFor({ name, element }: TreeParam & { kind: 'tensor' }, data: HostArray, access: 'input' | 'output' | 'inout', after: (() => void)[], given: HostTensor | undefined): Memory | StructMemory {
+  const skipped = given?.offset ?? 0;
+  let bytes = bytesOf(data);
+  if ('struct' in element) return new StructMemory(name, element.struct, bytes.subarray(skipped * element.struct.bytes));
+  const { storage } = element;
+  if (isNarrow(storage) && data instanceof Float32Array) {
+    const words = STORAGE_BYTES[storage] === 1 ? new Uint8Array(data.length) : new Uint16Array(data.length);
+    data.forEach((number, index) => { words[index] = narrowBits(storage, number); });
+    if (access !== 'input') after.push(() => { words.forEach((word, index) => { data[index] = wideValues(storage)[word]!; }); });
+    bytes = new Uint8Array(words.buffer);
+  }
+  const from = skipped * STORAGE_BYTES[storage];
+  const dense = given !== undefined && given.strides === undefined && given.shape.length === 1 ? given.shape[0]! * STORAGE_BYTES[storage] : bytes.length - from;
+  return memoryOf(name, 'global', storage, { buffer: bytes.buffer, offset: bytes.byteOffset + from, bytes: Math.max(0, Math.min(bytes.length - from, dense)) });
+}
+
+/** Arguments in the order of the tree's parameters. Throws a TypeError or RangeError that names the one that does not fit. */
+export function bindArguments(tree: KernelTree, given: HostArguments): BoundArguments {
+  const names = tree.params.map(param => param.name);
+  for (const name of Object.keys(given)) {
+    if (!names.includes(name)) throw new TypeError(`simulate: '${tree.name}' has no parameter '${name}'. It takes ${names.join(', ') || 'none'}.`);
+  }
+  const after: (() => void)[] = [];
+  const values = tree.params.map(param => {
+    const value: unknown = given[param.name];
+    if (value === undefined) throw new TypeError(`simulate: '${tree.name}' needs '${param.name}', a ${param.kind}, but got nothing. Pass { ${names.join(', ')} }.`);
+    if (param.kind === 'scalar') return scalarOf(param.name, param.storage, value);
+    return param.kind === 'struct' ? structOf(param.name, param.struct, value) : tensorOf(param, value, after);
+  });
+  return { values, finish: () => { for (const each of after) each(); } };
+}

@@ -1,0 +1,65 @@
+/** What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the user with it. */
+import type { Span } from '../tree.js';
+import { codeFrame } from '../code-frame.js';
+
+export type FailureKind = 'bounds' | 'uninitialized' | 'assert' | 'trap' | 'deadlock' | 'mask';
+
+/** Raised by generated code and what it calls; whoever runs the thread turns it into a {@link SimulationError}. */
+export class Failure extends Error {
+  readonly kind: FailureKind;
+  readonly what: string;
+  /** What to write instead, as a sentence. */
+  readonly fix: string;
+  /** Number of the place in the source. */
+  readonly site: number;
+
+  constructor(kind: FailureKind, what: string, fix: string, site: number) {
+    super(what);
+    this.kind = kind;
+    this.what = what;
+    this.fix = fix;
+    this.site = site;
+  }
+}
+
+/** A place in a file of the user's; lines and columns count from 1. */
+export interface SourcePosition {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** The whole line of code. */
+  readonly codeLine?: string;
+}
+
+export type Locate = (span: Span) => SourcePosition | undefined;
+
+export type Index3 = readonly [x: number, y: number, z: number];
+
+/** Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The message names thread, block and source line. */
+export class SimulationError extends Error {
+  override readonly name = 'SimulationError';
+  readonly kind: FailureKind;
+  /** The thread's index in its block; undefined where many threads take part. */
+  readonly thread: Index3 | undefined;
+  readonly block: Index3 | undefined;
+  readonly span: Span | undefined;
+  /** Where in the user's file, if that is known. */
+  readonly position: SourcePosition | undefined;
+
+  constructor(
+    kernel: string, { kind, what, fix }: Pick<Failure, 'kind' | 'what' | 'fix'>,
+    where: { thread?: Index3; block?: Index3; span: Span | undefined; position: SourcePosition | undefined },
+  ) {
+    const { thread, block, span, position } = where;
+    const who = thread === undefined || block === undefined ? '' : ` Thread (${thread.join(', ')}) of block (${block.join(', ')})`;
+    const place = position === undefined ? '' : `${who === '' ? ' At' : ', at'} ${position.file}:${position.line}:${position.column}`;
+    const tail = `${who}${place}`;
+    const frame = position?.codeLine === undefined ? '' : `\n\n${codeFrame(position.codeLine, position.line, position.column, span === undefined ? 1 : span.end - span.start)}`;
+    super(`kernel '${kernel}': ${what}. ${fix}${tail === '' ? '' : `${tail}.`}${frame}`);
+    this.kind = kind;
+    this.thread = thread;
+    this.block = block;
+    this.span = span;
+    this.position = position;
+  }
+}

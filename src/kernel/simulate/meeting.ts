@@ -1,0 +1,108 @@
+/** What a thread waits for: the values that a generated generator yields, and what each waiting thread gets once all have come. */
+import { Failure } from './failure.js';
+import type { Value } from './memory.js';
+
+/** Where a thread meets others. `turn` waits for nothing: it lets others run. */
+export type MeetingKind = 'block' | 'grid' | 'warp' | 'activeMask' | 'turn';
+
+export interface Meeting {
+  readonly kind: MeetingKind;
+  /** Only those that wait for the same operation meet. */
+  readonly operation: string;
+  readonly site: number;
+  /** Lanes that take part, of `warp`. */
+  readonly mask: number;
+  readonly value: Value | undefined;
+  /** Lane operand of shuffles. */
+  readonly lane: number;
+  readonly width: number;
+}
+
+export const TURN: Meeting = { kind: 'turn', operation: 'turn', site: 0, mask: 0, value: undefined, lane: 0, width: 32 };
+
+function at(kind: MeetingKind, operation: string, site: number, mask = 0, value?: Value, lane = 0, width = 32): Meeting {
+  return { kind, operation, site, mask: mask >>> 0, value, lane, width };
+}
+
+/** `gpu.block` of the generated code. */
+export const BLOCK = {
+  sync: (site: number): Meeting => at('block', 'gpu.block.sync', site),
+  and: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.all', site, 0, predicate),
+  or: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.any', site, 0, predicate),
+  count: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.count', site, 0, predicate),
+};
+
+export const GRID = { sync: (site: number): Meeting => at('grid', 'gpu.grid.sync', site) };
+
+const SHUFFLES = { idx: 'gpu.warp.shuffle', up: 'gpu.warp.shuffleUp', down: 'gpu.warp.shuffleDown', bfly: 'gpu.warp.shuffleXor' } as const;
+
+/** `gpu.warp` of the generated code. */
+export const WARP = {
+  sync: (mask: number, site: number): Meeting => at('warp', 'gpu.warp.sync', site, mask),
+  shuffle: (mode: keyof typeof SHUFFLES, value: Value, lane: number, width: number, mask: number, site: number): Meeting => at('warp', SHUFFLES[mode], site, mask, value, lane, width),
+  any: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.any', site, mask, predicate),
+  all: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.all', site, mask, predicate),
+  uni: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.uni', site, mask, predicate),
+  ballot: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.ballot', site, mask, predicate),
+  match: (value: Value, mask: number, site: number): Meeting => at('warp', 'gpu.warp.match', site, mask, value),
+  activeMask: (site: number): Meeting => at('activeMask', 'gpu.warp.activeMask', site),
+};
+
+/** One that waits, and the lane that it is. */
+export interface Waiting {
+  readonly lane: number;
+  readonly meeting: Meeting;
+}
+
+/** The lane that `shfl` reads from, as the PTX ISA describes it; the own one beyond the bounds. */
+function sourceLane({ lane, meeting }: Waiting): number {
+  const segments = 32 - meeting.width;
+  const operand = meeting.lane & 31;
+  const first = lane & segments;
+  const last = first | (31 & ~segments);
+  switch (meeting.operation) {
+    case SHUFFLES.up: return lane - operand >= first ? lane - operand : lane;
+    case SHUFFLES.down: return lane + operand <= last ? lane + operand : lane;
+    case SHUFFLES.bfly: return (lane ^ operand) <= last ? lane ^ operand : lane;
+    default: return first | (operand & ~segments);
+  }
+}
+
+const shuffled = (all: readonly Waiting[]): (Value | undefined)[] => all.map(each => {
+  const source = sourceLane(each);
+  // Of a lane that takes no part the result is undefined in PTX.
+  return (all.find(other => other.lane === source) ?? each).meeting.value;
+});
+
+const bits = (all: readonly Waiting[], which: (each: Waiting) => boolean): number => all.reduce((mask, each) => which(each) ? (mask | (1 << each.lane)) >>> 0 : mask, 0);
+const isTrue = ({ meeting }: Waiting): boolean => meeting.value === true;
+/** The same for all. */
+const shared = (compute: (all: readonly Waiting[]) => Value) => (all: readonly Waiting[]): Value[] => new Array<Value>(all.length).fill(compute(all));
+
+const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | undefined)[]>> = {
+  'gpu.block.all': shared(all => all.every(isTrue)),
+  'gpu.block.any': shared(all => all.some(isTrue)),
+  'gpu.block.count': shared(all => all.filter(isTrue).length),
+  'gpu.warp.any': shared(all => all.some(isTrue)),
+  'gpu.warp.all': shared(all => all.every(isTrue)),
+  'gpu.warp.uni': shared(all => all.every(each => each.meeting.value === all[0]!.meeting.value)),
+  'gpu.warp.ballot': shared(all => bits(all, isTrue)),
+  'gpu.warp.activeMask': shared(all => bits(all, () => true)),
+  // Floats are compared by their bits.
+  'gpu.warp.match': all => all.map(one => bits(all, each => Object.is(each.meeting.value, one.meeting.value))),
+  [SHUFFLES.idx]: shuffled,
+  [SHUFFLES.up]: shuffled,
+  [SHUFFLES.down]: shuffled,
+  [SHUFFLES.bfly]: shuffled,
+};
+
+/** What each gets, all of one operation; in their order. */
+export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)[] {
+  return RESULTS[all[0]!.meeting.operation]?.(all) ?? all.map(() => undefined);
+}
+
+/** A mask that names the thread's own lane, or an error. */
+export function checkMask(lane: number, { operation, mask, site }: Meeting): void {
+  if ((mask >>> lane) & 1) return;
+  throw new Failure('mask', `lane ${lane} calls ${operation} with the mask 0x${mask.toString(16)}, which does not name it`, 'A mask names every lane that takes part: leave it out for all 32, or call only from the lanes that it names.', site);
+}

@@ -1,0 +1,18 @@
+/** What generated code takes from the runtime by name. */
+import * as exact from './exact-arithmetic.js';
+import { narrowed } from './narrow-formats.js';
+
+/** The runtime: functions of the language, not of the thread. */
+export const RUNTIME = {
+  ...exact,
+  narrowed,
+  fround: Math.fround,
+  imul: Math.imul,
+  asI64: (value: bigint): bigint => BigInt.asIntN(64, value),
+  asU64: (value: bigint): bigint => BigInt.asUintN(64, value),
+  /** The lower 32 bits, signed. */
+  asI32Bits: (value: bigint): bigint => BigInt.asIntN(32, value),
+  absI64: (value: bigint): bigint => BigInt.asIntN(64, value < 0n ? -value : value),
+};
+
+export const RUNTIME_NAMES: ReadonlySet<string> = new Set(Object.keys(RUNTIME));
