@@ -1,0 +1,141 @@
+/**
+ * Where a kernel's function stands in the user's own file. What is known is the function's text and the call of
+ * `kernel()`: the text is looked for in the script of that call, and a source map leads from there to the file that the
+ * user wrote.
+ */
+import { parseStack } from './call-stack.js';
+import type { StackFrame } from './call-stack.js';
+import { runningScripts } from './running-scripts.js';
+import { mapUrlIn, pathOf, readText, sourceMapOf } from './source-map-of.js';
+import type { TextMap } from './source-map-of.js';
+
+export interface SourceLocation {
+  /** Path of the file, or what stands for it where there is none. */
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1. */
+  readonly column: number;
+  /** The whole line of code. */
+  readonly codeLine: string;
+  /** The place is in a file that has this line. Otherwise line and column count within the function's own text, as it runs. */
+  readonly original: boolean;
+}
+
+export interface Locator {
+  /** The function's text. */
+  readonly text: string;
+  /** The place of a character of the text. Files are read at the first call. */
+  at(offset: number): SourceLocation;
+}
+
+/** A text that runs, and where in it the function begins. */
+interface Found {
+  readonly file: string;
+  readonly text: string;
+  readonly offset: number;
+  readonly mapUrl: string;
+  readonly startLine: number;
+  readonly startColumn: number;
+  /** The text is what the file holds. */
+  readonly onDisk: boolean;
+}
+
+/** Offsets where lines begin. */
+function lineStarts(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+/** Line and column of an offset, from 0. */
+function placeOf(starts: readonly number[], offset: number): { line: number; column: number } {
+  let [low, high] = [0, starts.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (starts[middle]! <= offset) low = middle;
+    else high = middle;
+  }
+  return { line: low, column: offset - starts[low]! };
+}
+
+const lineOf = (text: string, line: number): string | undefined => text.split('\n')[line]?.replace(/\r$/, '');
+
+function occurrences(text: string, wanted: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) found.push(at);
+  return found;
+}
+
+/** Of several, the first after the call; a function that was written before it, the last one before. */
+function nearest(offsets: readonly number[], call: number): number {
+  return offsets.find(offset => offset >= call) ?? offsets.at(-1)!;
+}
+
+function offsetOf(text: string, { line, column }: StackFrame, startLine: number, startColumn: number): number {
+  const within = line - 1 - startLine;
+  const start = lineStarts(text)[within] ?? 0;
+  return start + column - 1 - (within === 0 ? startColumn : 0);
+}
+
+function find(text: string, frames: readonly StackFrame[]): Found | undefined {
+  for (const frame of frames) {
+    const { file } = frame;
+    const path = pathOf(file);
+    const disk = path === undefined ? undefined : readText(path);
+    const offsets = disk === undefined ? [] : occurrences(disk, text);
+    const inFile = (): Found => ({ file: path!, text: disk!, offset: nearest(offsets, offsetOf(disk!, frame, 0, 0)), mapUrl: mapUrlIn(disk!), startLine: 0, startColumn: 0, onDisk: true });
+    if (offsets.length === 1) return inFile();
+    // Of several the call's position decides, which counts in the text that runs.
+    for (const script of runningScripts(file)) {
+      const candidates = occurrences(script.text, text);
+      if (candidates.length === 0) continue;
+      const { startLine, startColumn } = script;
+      return { file, text: script.text, offset: nearest(candidates, offsetOf(script.text, frame, startLine, startColumn)), mapUrl: script.mapUrl, startLine, startColumn, onDisk: script.text === disk };
+    }
+    if (offsets.length > 0) return inFile();
+  }
+  return undefined;
+}
+
+/**
+ * Where the function whose text is `text` stands. `stack`: the calls at `kernel()`, from `captureStack`, or an `Error.stack`.
+ * Where no file can be found (a bundle without maps that is gone, a function from `eval`) places are within `text`
+ * itself, and say so (`original: false`).
+ */
+export function locateText(text: string, stack: string | readonly StackFrame[]): Locator {
+  let located: ((offset: number) => SourceLocation) | undefined;
+  return {
+    text,
+    at(offset) {
+      located ??= locate(text, typeof stack === 'string' ? parseStack(stack) : stack);
+      return located(offset);
+    },
+  };
+}
+
+function locate(text: string, frames: readonly StackFrame[]): (offset: number) => SourceLocation {
+  const found = find(text, frames);
+  const own = lineStarts(text);
+  const within = (offset: number): SourceLocation => {
+    const { line, column } = placeOf(own, offset);
+    return { file: '<kernel>', line: line + 1, column: column + 1, codeLine: lineOf(text, line)!, original: false };
+  };
+  if (found === undefined) return within;
+  const starts = lineStarts(found.text);
+  const map: TextMap | undefined = sourceMapOf(found.file, found.mapUrl);
+  return offset => {
+    const { line, column } = placeOf(starts, found.offset + offset);
+    const place = map?.at(line + found.startLine, column + (line === 0 ? found.startColumn : 0));
+    if (place !== undefined) {
+      const codeLine = place.content === undefined ? undefined : lineOf(place.content, place.line);
+      const running = lineOf(found.text, line)!;
+      // A map may tell no more than where a line or statement begins: what follows there in both texts alike is mapped, too.
+      const same = codeLine?.startsWith(running.slice(column - place.behind, column), place.column) === true;
+      // A map of a file that is gone still names it; the code is then the running one.
+      return { file: place.file, line: place.line + 1, column: place.column + 1 + (same ? place.behind : 0), codeLine: codeLine ?? running, original: codeLine !== undefined };
+    }
+    if (!found.onDisk) return within(offset);
+    return { file: pathOf(found.file) ?? found.file, line: line + 1, column: column + 1, codeLine: lineOf(found.text, line)!, original: true };
+  };
+}
