@@ -1,8 +1,5 @@
 // Test only: trees of kernels written by hand, with names instead of numbers.
 
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import type {
   AbiParam, ApproximateName, BinaryOperator, CompareOperator, DeclaredArray, Expression, KernelTree, LocalVariable, Place, SpecialName, Span, Statement, StorageType, TreeParam, UnaryOperator, ValueType,
 } from '../tree.js';
@@ -218,16 +215,4 @@ export class TreeBuilder {
   sync(of: 'block' | 'grid' = 'block'): void {
     this.push({ kind: 'barrier', span, of });
   }
-}
-
-/** Where ptxas is: ASYNC_CUDA_PTXAS names it, else it is looked for on the path. */
-export function findPtxas(): string | undefined {
-  const named = process.env['ASYNC_CUDA_PTXAS'];
-  if (named !== undefined) return named;
-  return (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'ptxas')).find((path) => existsSync(path));
-}
-
-/** Throws what ptxas says against the text. */
-export function assemble(ptxas: string, ptx: string, target: string): string {
-  return execFileSync(ptxas, [`-arch=${target}`, '-v', '-o', '/dev/null', '-'], { input: ptx, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }

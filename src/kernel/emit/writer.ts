@@ -64,7 +64,7 @@ export class Writer {
   /** The address of an access. */
   address(base: Value, offset: number): string {
     const from = base.op === 'symbol' ? base.detail : this.operand(base);
-    return offset === 0 ? `[${from}]` : `[${from}${offset < 0 ? '' : '+'}${offset}]`;
+    return offset === 0 ? `[${from}]` : `[${from}+${offset}]`;
   }
 
   declarations(): string[] {

@@ -5,8 +5,8 @@
  */
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Span, ValueType } from '../tree.js';
-import { Block, SsaFunction, resolve } from './function.js';
-import type { Constant, NumberType, RegisterType, Value } from './function.js';
+import { SsaFunction, resolve } from './function.js';
+import type { Constant, NumberType, RegisterType, Value , Block} from './function.js';
 import type { Shape } from './simplify.js';
 import { simplify } from './simplify.js';
 

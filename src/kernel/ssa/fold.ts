@@ -205,7 +205,7 @@ function foldUnary(op: string, type: RegisterType, detail: string, as: NumberTyp
     case 'abs': return typeof a === 'bigint' ? (a < 0n ? -a : a) : Math.abs(a as number) | 0;
     case 'clz': return typeof a === 'number' ? Math.clz32(a) : undefined;
     case 'popc': return typeof a === 'number' ? bitCount(a) : bitCount(low32(a as bigint)) + bitCount(low32((a as bigint) >> 32n));
-    case 'extend': return as === 'u32' ? BigInt((a as number) >>> 0) : BigInt(a as number);
+    case 'extend': return as === 'u32' ? BigInt((a as number) >>> 0) : BigInt(a);
     case 'truncate':
     case 'low': return low32(a as bigint);
     case 'high': return low32((a as bigint) >> 32n);
@@ -232,7 +232,7 @@ export function foldConstants(op: string, type: RegisterType, detail: string, as
   if (op === 'select') return a ? b : c;
   if (op === 'fma') return foldFma(type, a as number, b as number, c as number);
   if (args.length !== 2) return undefined;
-  if (op === 'wide') return as === 'u32' ? BigInt((a as number) >>> 0) * BigInt((b as number) >>> 0) : BigInt(a as number) * BigInt(b as number);
+  if (op === 'wide') return as === 'u32' ? BigInt((a as number) >>> 0) * BigInt((b as number) >>> 0) : BigInt(a) * BigInt(b);
   if (op === 'shl' && type === 'b64') return (a as bigint) << BigInt((b as number) & 63);
   if (op === 'shr' && type === 'b64') return (as === 'u64' ? BigInt.asUintN(64, a as bigint) : (a as bigint)) >> BigInt((b as number) & 63);
   switch (type) {

@@ -139,7 +139,7 @@ function addressOf(b: Builder, place: Place): Address {
   if (rest.constant !== undefined) {
     const whole = Number(rest.constant) * bytes;
     if (Math.abs(whole) < 2 ** 30) offset += whole;
-    else base = b.make('add', 'b64', [start, b.constant('b64', BigInt(rest.constant as number) * BigInt(bytes))]);
+    else base = b.make('add', 'b64', [start, b.constant('b64', BigInt(rest.constant) * BigInt(bytes))]);
   } else if (narrow) {
     const low = rest.type === 'b64' ? b.make('truncate', 'b32', [rest]) : rest;
     base = b.make('add', 'b32', [b.make('mul', 'b32', [low, b.constant('b32', bytes)]), start]);
