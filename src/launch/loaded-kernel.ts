@@ -63,7 +63,7 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
 
 async function load(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Promise<LoadedKernel> {
   const compiled = await compiledKernel(variant, form, targetOf(device));
-  const module = await device.loadModule(compiled.ptx);
+  const module = await device.loadModule(compiled.ptx, form.lines ? { lineInfo: true } : {});
   const kernel = module.kernel(compiled.entry, compiled.abi.map((param) => declarationOf(param, parameters, form.index)));
   // Two views of one memory may lie between each other's elements: that is looked at with their strides.
   kernel.checksOverlap = false;

@@ -3,15 +3,15 @@ import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
-import type { DefinitionSite } from './compile-error.js';
+import type { StackFrame } from './call-stack.js';
 
 /** What `kernel(…)` was given, read. */
 export interface Definition {
   readonly name: string;
   readonly text: string;
   readonly signature: Signature;
-  /** Where it was written. */
-  readonly site: DefinitionSite;
+  /** The calls that led to its definition. */
+  readonly site: readonly StackFrame[];
 }
 
 export type IndexType = KernelSource['indexType'];
@@ -25,6 +25,8 @@ export interface CodeForm {
   readonly checks: boolean;
   /** Threads of a block, where the kernel's definition says them and not the launch. */
   readonly block: readonly [number, number, number] | undefined;
+  /** Whether it says which line of the user's file each instruction comes from. */
+  readonly lines: boolean;
 }
 
 /** Bytes: what the widest access of one thread takes. */
@@ -57,6 +59,6 @@ export class Variant {
 }
 
 /** Different for forms whose code differs. */
-export function keyOfForm({ index, aligned, checks, block }: CodeForm): string {
-  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}`;
+export function keyOfForm({ index, aligned, checks, block, lines }: CodeForm): string {
+  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}${lines ? ' lines' : ''}`;
 }

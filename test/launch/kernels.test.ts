@@ -1,5 +1,5 @@
 /** Kernels in TypeScript on the device: compiled from their text, launched, compared with JavaScript. */
-import { CudaCompileError, Device, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
+import { CudaArgumentError, CudaCompileError, Device, SimulationError, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
 import type { Gpu, GpuWith } from 'async-cuda';
 import { beforeAll, expect, test } from 'vitest';
 
@@ -148,11 +148,12 @@ onDevice('Kernels in TypeScript', (host) => {
       y[gpu.globalId.x] = outside;
     });
     using y = await device.zeros(f32, [4]);
-    const error = await failure(() => wrong({ y }));
+    const error = await failure(() => wrong({ y })) as unknown as CudaCompileError;
     expect(error).toBeInstanceOf(CudaCompileError);
-    expect(error.message).toContain("kernel 'wrong'");
+    expect(error.message).toMatch(/^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not known in a kernel/);
     expect(error.message).toContain('y[gpu.globalId.x] = outside;');
     expect(error.message).toContain('^^^^^^^');
+    expect(error.place).toMatchObject({ file: expect.stringMatching(/test\/launch\/kernels\.test\.ts$/) as string, column: 27 });
     await expect(wrong.prepare(device)).rejects.toThrow(CudaCompileError);
     await expect(wrong.ptx({ capability: [9, 0] })).rejects.toThrow('outside');
   });
@@ -166,11 +167,40 @@ onDevice('Kernels in TypeScript', (host) => {
 
   test('tune chooses among constants', async () => {
     using x = await device.ones(f32, [100_000]);
-    using out = await device.zeros(f32, [8]);
-    const { kernel: tuned, candidates } = await sums.tune({ out, x }, { candidates: [{}, { uses: { THREADS: 64 }, block: 64 }, { uses: { THREADS: 256 }, block: 256 }], launch: { grid: 8 }, rounds: 2, anew: true });
+    using out = await device.zeros(f32, [1]);
+    const { kernel: tuned, candidates } = await sums.tune({ out, x }, { candidates: [{}, { uses: { THREADS: 64 }, block: 64 }, { uses: { THREADS: 256 }, block: 256 }], launch: { grid: 1 }, rounds: 2, anew: true });
     expect(candidates.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
-    await tuned({ out, x }, { grid: 8 });
-    expect((await out.read()).reduce((a, b) => a + b)).toBe(100_000);
+    await tuned({ out, x }, { grid: 1 });
+    expect([...await out.read()]).toEqual([100_000]);
+  });
+
+  test('simulation gives the same', async () => {
+    const x = Float32Array.from(range(300), (i) => i / 7);
+    const y = Float32Array.from(range(300), (i) => 1 / (i + 1));
+    const launched = await saxpy({ y: device.tensor(f32, y), a: 0.1, x: device.tensor(f32, x) }).andThen((given) => given.y.read());
+    const simulated = await saxpy.simulate({ y, a: 0.1, x });
+    expect(simulated.y).toEqual(launched);
+    const out = new Float32Array(35);
+    await transpose.simulate({ out: { data: out, shape: [7, 5] }, x: { data: Float32Array.from(range(35)), shape: [5, 7] } });
+    expect([...out]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
+    const squares = new Int32Array(100);
+    await reversed.simulate({ out: squares }, { block: 100, sharedBytes: 400 });
+    expect([...squares]).toEqual(range(100).map((t) => (99 - t) ** 2));
+    const all = Body.pack([{ x: 1, id: 5, alive: true }]);
+    await bodies.simulate({ all, offset: { x: 0.5, id: 1n, alive: false }, factor: 10, half: 0.25, small: 3, on: true, count: 100 });
+    expect(Body.unpack(all)).toEqual([{ x: 113.75, id: 6n, alive: false }]);
+  });
+
+  test('simulation says what goes wrong, and where', async () => {
+    const beyond = kernel('beyond', { y: output(f32) }, ({ y }, gpu) => {
+      y[gpu.globalId.x + 1] = 1;
+    });
+    const error = await beyond.simulate({ y: new Float32Array(4) }, { grid: 1, block: 4 }).catch((each: unknown) => each) as SimulationError;
+    expect(error).toBeInstanceOf(SimulationError);
+    expect(error.message).toContain('y[gpu.globalId.x + 1] = 1;');
+    expect(error.position?.file).toMatch(/kernels\.test\.ts$/);
+    expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(CudaArgumentError);
+    expect((await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message).toContain('options.grid');
   });
 
   test.runIf(onCpu)('the CPU device has no machine code', async () => {
