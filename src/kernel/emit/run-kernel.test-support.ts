@@ -18,8 +18,8 @@ export interface Run {
   readonly dynamicShared?: number;
   readonly interleave?: boolean;
   readonly target?: Partial<EmitTarget>;
-  /** Bytes to take another tensor of for a parameter's length. */
-  readonly lengths?: Readonly<Record<string, number>>;
+  /** False: not shown to ptxas. */
+  readonly shown?: boolean;
 }
 
 export interface Ran {
@@ -33,7 +33,7 @@ export interface Ran {
 /** Runs the kernel; each emitted text is shown to ptxas too, where there is one. */
 export function runKernel(tree: KernelTree, run: Run): Ran {
   const emitted = emitKernel(tree, { capability: '8.0', ...run.target });
-  offer(emitted);
+  if (run.shown !== false) offer(emitted);
   let grid: Grid;
   try {
     grid = new Grid(emitted.ptx);
@@ -51,7 +51,7 @@ export function runKernel(tree: KernelTree, run: Run): Ran {
       return { i64: put.address };
     }
     if (param.kind === 'length') {
-      const length = run.lengths?.[name] ?? (value as HostArray).length;
+      const length = (value as HostArray).length;
       return tree.indexType === 'i64' ? { i64: length } : { i32: length };
     }
     if (param.kind !== 'scalar') throw new Error('views are not run here');
@@ -88,9 +88,4 @@ export function offer(emitted: EmittedKernel): void {
   } catch (error) {
     throw new Error(`ptxas: ${String((error as { stderr?: string }).stderr)}\n${emitted.ptx}`, { cause: error });
   }
-}
-
-/** Largest difference of NaN's bits is none: any NaN is as good as another. */
-export function sameValue(a: number | bigint, b: number | bigint): boolean {
-  return Object.is(a, b);
 }

@@ -100,6 +100,7 @@ export function buildLoop(b: Builder, node: Loop): void {
       unrollWhole(b, node, turns, whole);
       return;
     }
+    if (turns !== undefined && buildInGroups(b, node, whole, turns)) return;
     if (buildByFours(b, node, whole)) return;
   }
   buildRolled(b, node, whole, node.unroll === 1);
@@ -162,6 +163,25 @@ function enterHead(b: Builder, head: Block, before: readonly (readonly [number, 
 /** The values that come round. */
 function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Value])[]): void {
   for (const from of head.before.slice(1)) for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
+}
+
+/** The number of turns is a constant, but a large one: so many at once as divide it. */
+function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
+  const { summary } = whole;
+  if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY)) return false;
+  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 8 * BODY);
+  if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
+  b.unrolled += by * summary.size;
+  const leave = b.newBlock();
+  b.depth++;
+  const { head, phis } = openHead(b, whole.variables);
+  head.keepRolled = true;
+  for (let turn = 0; turn < by && b.reachable; turn++) buildTurn(b, node, leave);
+  if (b.reachable) branchOn(b, node.test!, head, leave);
+  closeHead(b, head, phis);
+  b.depth--;
+  b.enterIfReached(leave);
+  return true;
 }
 
 /** The value that an expression has before the loop and in it, where the loop does not assign what it reads. */

@@ -85,6 +85,9 @@ const rules: Readonly<Record<string, Rule>> = {
     if (b.constant !== undefined && a.op === 'mul' && resolve(a.args[1]!).constant !== undefined) {
       return make('mul', type, [resolve(a.args[0]!), f.constant(type, product(resolve(a.args[1]!).constant!, b.constant))]);
     }
+    // A constant factor of a sum with a constant: the constant goes outwards.
+    const added = b.constant === undefined ? undefined : constantAdded(a);
+    if (added) return make('add', type, [make('mul', type, [added[0], b]), f.constant(type, product(added[1].constant!, b.constant!))]);
     const by = powerOfTwo(b);
     if (by !== undefined && type === 'b32') return make('shl', type, [a, f.constant('b32', by)]);
     if (type === 'b64' && a.op === 'extend') {
