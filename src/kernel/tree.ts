@@ -114,6 +114,7 @@ export interface Place extends Node {
   readonly storage: StorageType;
 }
 
+/** Operand and result have one type, but for `popc` and `clz`, which give i32 whatever integer they count in. */
 export type UnaryOperator = 'neg' | 'not' | 'abs' | 'floor' | 'ceil' | 'trunc' | 'rint' | 'sqrt' | 'popc' | 'clz' | 'brev';
 /**
  * Both operands and the result have one type; shifts take a u32 on the right, of which 5 bits (6 for 64-bit) count, as in
@@ -185,7 +186,7 @@ export type Statement = Node & (
   | { readonly kind: 'if'; readonly test: Expression; readonly then: readonly Statement[]; readonly otherwise: readonly Statement[] }
   /**
    * Repeats while `test` (before each turn; after each where `testAfter`; for ever where there is none), then `update`. `continue` goes to
-   * `update`, and from there to the test. `unroll`: turns to be put in a row, from the source.
+   * `update`, and from there to the test. `unroll`: turns to be put in a row, from the source; 0 for all that it has.
    */
   | {
     readonly kind: 'loop'; readonly id: number; readonly test?: Expression; readonly testAfter: boolean; readonly body: readonly Statement[];

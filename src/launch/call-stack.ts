@@ -16,7 +16,9 @@ const FRAMES = 24;
  * `--enable-source-maps` the text in `Error.stack` is of the original files already, which says nothing about the text that runs.
  */
 export function captureStack(below: (...args: never[]) => unknown): readonly StackFrame[] {
-  const { prepareStackTrace, stackTraceLimit } = Error;
+  const { stackTraceLimit } = Error;
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- put back as it was
+  const { prepareStackTrace } = Error;
   const holder: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = FRAMES;

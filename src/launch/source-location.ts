@@ -37,8 +37,8 @@ interface Found {
   readonly mapUrl: string;
   readonly startLine: number;
   readonly startColumn: number;
-  /** The text is what the file holds. */
-  readonly onDisk: boolean;
+  /** What the file holds, where its places are those of the text. */
+  readonly disk: string | undefined;
 }
 
 /** Offsets where lines begin. */
@@ -78,20 +78,31 @@ function offsetOf(text: string, { line, column }: StackFrame, startLine: number,
   return start + column - 1 - (within === 0 ? startColumn : 0);
 }
 
+/** Whether `running` is the beginning of the file but for types, which Node strips by writing spaces, or a semicolon, over them: then every place is the file's. */
+function isStripped(running: string, disk: string): boolean {
+  for (let at = 0; at < running.length; at++) {
+    const character = running[at];
+    if (character !== disk[at] && character !== ' ' && character !== ';') return false;
+  }
+  return true;
+}
+
 function find(text: string, frames: readonly StackFrame[]): Found | undefined {
   for (const frame of frames) {
     const { file } = frame;
     const path = pathOf(file);
     const disk = path === undefined ? undefined : readText(path);
     const offsets = disk === undefined ? [] : occurrences(disk, text);
-    const inFile = (): Found => ({ file: path!, text: disk!, offset: nearest(offsets, offsetOf(disk!, frame, 0, 0)), mapUrl: mapUrlIn(disk!), startLine: 0, startColumn: 0, onDisk: true });
+    const inFile = (): Found => ({ file: path!, text: disk!, offset: nearest(offsets, offsetOf(disk!, frame, 0, 0)), mapUrl: mapUrlIn(disk!), startLine: 0, startColumn: 0, disk });
     if (offsets.length === 1) return inFile();
     // Of several the call's position decides, which counts in the text that runs.
     for (const script of runningScripts(file)) {
       const candidates = occurrences(script.text, text);
       if (candidates.length === 0) continue;
       const { startLine, startColumn } = script;
-      return { file, text: script.text, offset: nearest(candidates, offsetOf(script.text, frame, startLine, startColumn)), mapUrl: script.mapUrl, startLine, startColumn, onDisk: script.text === disk };
+      const offset = nearest(candidates, offsetOf(script.text, frame, startLine, startColumn));
+      const same = disk !== undefined && isStripped(script.text.slice(0, offset + text.length), disk);
+      return { file, text: script.text, offset, mapUrl: script.mapUrl, startLine, startColumn, disk: same ? disk : undefined };
     }
     if (offsets.length > 0) return inFile();
   }
@@ -135,7 +146,7 @@ function locate(text: string, frames: readonly StackFrame[]): (offset: number) =
       // A map of a file that is gone still names it; the code is then the running one.
       return { file: place.file, line: place.line + 1, column: place.column + 1 + (same ? place.behind : 0), codeLine: codeLine ?? running, original: codeLine !== undefined };
     }
-    if (!found.onDisk) return within(offset);
-    return { file: pathOf(found.file) ?? found.file, line: line + 1, column: column + 1, codeLine: lineOf(found.text, line)!, original: true };
+    if (found.disk === undefined) return within(offset);
+    return { file: pathOf(found.file) ?? found.file, line: line + 1, column: column + 1, codeLine: lineOf(found.disk, line)!, original: true };
   };
 }
