@@ -14,11 +14,35 @@ export function sameTree(tree: KernelTree): string {
     if (expression.op === 'local' && once.has(expression.local)) return inline(once.get(expression.local)!);
     if (expression.op === 'atomic') return { ...expression, place: { ...expression.place, index: inline(expression.place.index) }, operand: inline(expression.operand) };
     if (expression.op === 'shuffle') return { ...expression, value: inline(expression.value) };
-    return mapOperands(expression, inline);
+    return constantsLast(mapOperands(expression, inline));
   };
   const effects = (expression: Expression): boolean => expression.op === 'atomic' || expression.op === 'shuffle';
   const body = tail(normal(tree.body.slice(), { inline, drop: (local) => once.has(local) && !effects(once.get(local)!) }));
   return printTree({ ...tree, body, locals: tree.locals.map((local) => ({ ...local, name: 'v' })) });
+}
+
+const turned = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le', eq: 'eq', ne: 'ne' } as const;
+
+/** Minifiers put constants first: 2 * x, 12 === v. The results are the same. */
+function constantsLast(expression: Expression): Expression {
+  // c ? 1 : 0 is +c.
+  if (expression.op === 'conditional' && isConstant(expression.then, 1) && isConstant(expression.otherwise, 0)) return { op: 'convert', type: expression.type, operand: expression.test, span: expression.span };
+  if (expression.op === 'fma' && expression.a.op === 'constant') return { ...expression, a: expression.b, b: expression.a };
+  if (expression.op !== 'binary' && expression.op !== 'compare') return expression;
+  const { left, right } = expression;
+  if (left.op !== 'constant' || right.op === 'constant') return expression;
+  if (expression.op === 'compare') return { ...expression, operator: turned[expression.operator], left: right, right: left };
+  return ['add', 'mul', 'and', 'or', 'xor'].includes(expression.operator) ? { ...expression, left: right, right: left } : expression;
+}
+
+const isConstant = (expression: Expression, value: number): boolean => expression.op === 'constant' && expression.value === value;
+
+/** The opposite, with `not` as far inside as it goes. */
+function opposite(test: Expression): Expression {
+  if (test.op === 'unary' && test.operator === 'not') return test.operand;
+  if (test.op === 'compare' && (test.operator === 'eq' || test.operator === 'ne')) return { ...test, operator: test.operator === 'eq' ? 'ne' : 'eq' };
+  if (test.op === 'logical') return { ...test, operator: test.operator === 'and' ? 'or' : 'and', left: opposite(test.left), right: opposite(test.right) };
+  return { op: 'unary', operator: 'not', type: 'bool', operand: test, span: test.span };
 }
 
 function collect(statements: readonly Statement[], found: Map<number, Expression[]>): void {
@@ -81,8 +105,8 @@ function normal(statements: readonly Statement[], rules: Rules): Statement[] {
 function branch(statement: Statement & { kind: 'if' }, rules: Rules): Statement[] {
   let test = rules.inline(statement.test);
   let [then, otherwise] = [normal(statement.then, rules), normal(statement.otherwise, rules)];
-  if (test.op === 'compare' && test.operator === 'ne' && otherwise.length > 0) {
-    test = { ...test, operator: 'eq' };
+  if (then.length === 0 || (test.op === 'compare' && test.operator === 'ne' && otherwise.length > 0)) {
+    test = opposite(test);
     [then, otherwise] = [otherwise, then];
   }
   const [a, b] = [then[0], otherwise[0]];
@@ -106,10 +130,8 @@ function tail(statements: Statement[], loop?: number): Statement[] {
   if (last?.kind === 'continue' && last.id === loop) return statements.slice(0, -1);
   if (last?.kind === 'if') {
     const [then, otherwise] = [tail([...last.then], loop), tail([...last.otherwise], loop)];
-    let { test } = last;
-    if (then.length === 0 && test.op === 'compare' && test.operator === 'eq') test = { ...test, operator: 'ne' };
-    else return [...statements.slice(0, -1), { ...last, then, otherwise }];
-    return [...statements.slice(0, -1), { ...last, test, then: otherwise, otherwise: [] }];
+    const turnedAround = then.length === 0 ? { ...last, test: opposite(last.test), then: otherwise, otherwise: [] } : { ...last, then, otherwise };
+    return [...statements.slice(0, -1), turnedAround];
   }
   return statements;
 }

@@ -11,6 +11,7 @@ import type { Pass } from './pass.js';
 import { assignSlot, readSlot, slotFor } from './slots.js';
 import { isFloat, join, settled } from './types.js';
 import { unsupported } from './unsupported.js';
+import { isCounter } from './unwrap-tools.js';
 import { concrete, describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
 type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
@@ -87,7 +88,8 @@ export function perform(pass: Pass, node: AnyNode): void {
       assignment(pass, node, false);
       return;
     case 'UpdateExpression':
-      update(pass, node, false);
+      // Minifiers make counters of coverage into sides of expressions.
+      if (!isCounter(node)) update(pass, node, false);
       return;
     default:
   }

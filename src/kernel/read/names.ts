@@ -32,7 +32,8 @@ export function resolveNames(fn: FunctionNode): Names {
 /** A place where a name occurs. */
 interface Occurrence {
   readonly node: Identifier;
-  readonly as: 'init' | 'declare' | 'write' | 'fieldWrite' | 'read';
+  /** `write` gives a value that does not depend on the one before, as `init` does; `change` does: `+=`, `++`. */
+  readonly as: 'init' | 'declare' | 'write' | 'change' | 'fieldWrite' | 'read';
   readonly scope: Scope;
 }
 
@@ -65,7 +66,7 @@ class Resolver {
       if (first === undefined) continue;
       const of: Declaration = groups.length === 1 ? declaration : { ...declaration, at: first.node.start };
       const count = (...kinds: Occurrence['as'][]) => group.filter(({ as }) => kinds.includes(as)).length;
-      of.writes = count('init', 'write');
+      of.writes = count('init', 'write', 'change');
       of.fieldWrites = count('fieldWrite');
       of.initialised = group.some(({ as, scope }) => as === 'init' && group.every((other) => isWithin(other.scope, scope)));
       for (const { node } of group) this.#names.set(node, of);
@@ -140,10 +141,10 @@ class Resolver {
   }
 
   /** What an assignment writes. */
-  #write(target: AnyNode, scope: Scope): void {
+  #write(target: AnyNode, scope: Scope, as: 'write' | 'change' = 'write'): void {
     switch (target.type) {
       case 'Identifier':
-        this.#refer(target, 'write', scope);
+        this.#refer(target, as, scope);
         return;
       case 'MemberExpression': {
         this.#visit(target, scope);
@@ -178,11 +179,13 @@ class Resolver {
         }
         return;
       case 'AssignmentExpression':
-        this.#write(node.left, scope);
+        // The indices of the target come before the value; a name is written after it.
+        if (node.left.type === 'MemberExpression') this.#write(node.left, scope);
         this.#visit(node.right, scope);
+        if (node.left.type !== 'MemberExpression') this.#write(node.left, scope, node.operator === '=' ? 'write' : 'change');
         return;
       case 'UpdateExpression':
-        this.#write(node.argument, scope);
+        this.#write(node.argument, scope, 'change');
         return;
       case 'MemberExpression':
         this.#visit(node.object, scope);
@@ -230,6 +233,15 @@ class Resolver {
         for (const part of [node.test, node.update, node.body]) if (isPresent(part)) this.#visit(part, inner);
         return;
       }
+      // What may be left out is a block of its own: minifiers write if (a) { … } as a && (…).
+      case 'LogicalExpression':
+        this.#visit(node.left, scope);
+        this.#visit(node.right, { parent: scope, declared: new Map() });
+        return;
+      case 'ConditionalExpression':
+        this.#visit(node.test, scope);
+        for (const side of [node.consequent, node.alternate]) this.#visit(side, { parent: scope, declared: new Map() });
+        return;
       case 'IfStatement': {
         this.#visit(node.test, scope);
         // A statement without braces is a block too: `if (a) var b = 1;`.
@@ -258,16 +270,16 @@ function isWithin(scope: Scope, outer: Scope): boolean {
   return false;
 }
 
-/** Occurrences by the blocks that declare the name, where each is in one of them and comes after its declaration; else all together. */
+/** Occurrences by the blocks that give the name a value, where each is in one of them and comes after that; else all together. */
 function apart(occurrences: readonly Occurrence[]): (readonly Occurrence[])[] {
-  const together = [occurrences];
-  const scopes = [...new Set(occurrences.filter(({ as }) => as === 'init' || as === 'declare').map(({ scope }) => scope))];
-  if (scopes.length < 2 || scopes.some((a) => scopes.some((b) => a !== b && isWithin(a, b)))) return together;
+  return apartBy(occurrences, ['init', 'declare']) ?? apartBy(occurrences.filter(({ as }) => as !== 'declare'), ['init', 'write']) ?? [occurrences];
+}
+
+function apartBy(occurrences: readonly Occurrence[], starts: readonly Occurrence['as'][]): (readonly Occurrence[])[] | undefined {
+  const scopes = [...new Set(occurrences.filter(({ as }) => starts.includes(as)).map(({ scope }) => scope))];
+  if (scopes.length < 2 || scopes.some((a) => scopes.some((b) => a !== b && isWithin(a, b)))) return undefined;
   const groups = scopes.map((scope) => occurrences.filter((occurrence) => isWithin(occurrence.scope, scope)));
-  const all = groups.reduce((sum, group) => sum + group.length, 0) === occurrences.length;
-  const declaredFirst = groups.every((group) => {
-    const first = group.reduce((a, b) => (b.node.start < a.node.start ? b : a));
-    return first.as === 'init' || first.as === 'declare';
-  });
-  return all && declaredFirst ? groups : together;
+  if (groups.reduce((sum, group) => sum + group.length, 0) !== occurrences.length) return undefined;
+  // Occurrences are listed in the order in which they happen.
+  return groups.every(([first]) => starts.includes(first!.as)) ? groups : undefined;
 }

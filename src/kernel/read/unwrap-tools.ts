@@ -9,7 +9,7 @@ import type { AnyNode, Expression } from 'acorn';
 const counters = new Set(['s', 'f', 'b', 'bT']);
 
 /** `NAME().s[3]`, `NAME.b[0][1]`: a counter of statements, functions or branches. */
-function isCounter(node: AnyNode): boolean {
+export function isCounter(node: AnyNode): boolean {
   if (node.type !== 'UpdateExpression' || node.operator !== '++') return false;
   let at: AnyNode = node.argument;
   let indices = 0;
