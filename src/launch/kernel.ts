@@ -9,9 +9,10 @@ import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/argum
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
-import type { Submitted } from '../ops/node.js';
+import { Later } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
+import type { AnyTensor, Partitioned } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
 import { captureStack } from './call-stack.js';
 import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
@@ -25,6 +26,7 @@ import type { LaunchShape } from './grid.js';
 import { loadKernel, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
 import { checkName, unknownName } from './names.js';
+import { PlannedLaunch } from './planned-launch.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { KernelParams, Parameter } from './parameters.js';
 import { reportOf } from './report.js';
@@ -177,11 +179,14 @@ export class Defined {
   readonly parameters: readonly Parameter[];
   readonly variant: Variant;
   readonly defaults: LaunchDefaults;
+  /** Of launches that give none. */
+  private readonly block: Dimensions;
 
   constructor(parameters: readonly Parameter[], variant: Variant, defaults: LaunchDefaults) {
     this.parameters = parameters;
     this.variant = variant;
     this.defaults = defaults;
+    this.block = defaults.block ?? usualBlock(parameters);
   }
 
   get name(): string {
@@ -198,26 +203,42 @@ export class Defined {
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
     if (device !== undefined) checkTogether(name, parameters, known, device);
     const inputs = new Collected(given.map((value) => nodeOf(value)), name);
-    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => this.launch(run, values, options)));
+    // Awaited again, it most often has the same arguments.
+    let last: PlannedLaunch | undefined;
+    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
+      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options);
+      if (plan instanceof Later) return plan;
+      last = plan;
+      return plan.queue(run);
+    }));
   }
 
-  /** Queues a launch, once the kernel is there. */
-  private launch(run: Run, args: readonly unknown[], options: CallOptions): Submitted<unknown> {
+  /** What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once. */
+  private plan(run: Run, args: readonly unknown[], options: CallOptions): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
+    const { device } = run;
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    checkTogether(name, parameters, values, run.device);
+    checkTogether(name, parameters, values, device);
     const result = Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]]));
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
-    const shape = launchShape(name, parameters, args, values, given, run.device.properties);
-    if (shape === undefined) return result;
+    const shape = launchShape(name, parameters, args, values, given, device.properties);
+    if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
     const index = this.indexType(values, shape, options.index ?? defaults.index);
-    const form = this.form(run.device, { ...options, index }, { aligned: alignedTensors(values), anyBlock: options.block !== undefined });
-    const { loaded, done } = loadKernel(run.device, parameters, this.variant, form);
-    const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
-    return whenLoaded(run, loaded, done, named, (there) => {
-      this.queue(run, there, values, shape, options);
-      return result;
+    const form = this.form(device, { ...options, index }, { aligned: alignedTensors(values), anyBlock: options.block !== undefined });
+    const { loaded, done } = loadKernel(device, parameters, this.variant, form);
+    const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
+      kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
     });
+    if (loaded !== undefined) return planned(loaded);
+    const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
+    return whenLoaded(run, undefined, done, named, (there) => planned(there).queue(run)) as Later<unknown>;
+  }
+
+  /** Tensors and partitions that it writes: whether they may be is looked at again in each run. */
+  private written(args: readonly unknown[]): { name: string; value: AnyTensor | Partitioned }[] {
+    return this.parameters.flatMap(({ name, entry }, index) => (
+      entry.kind === 'tensor' && entry.access !== 'input' ? [{ name: `args.${name} of kernel '${this.name}' is written`, value: args[index] as AnyTensor | Partitioned }] : []
+    ));
   }
 
   private indexType(values: readonly PassedValue[], shape: LaunchShape, given: IndexType | undefined): IndexType {
@@ -226,20 +247,19 @@ export class Defined {
     return given ?? (threadsOf(shape) >= MOST_THREADS ? 'i64' : needed);
   }
 
-  private queue(run: Run, loaded: LoadedKernel, values: readonly PassedValue[], { grid, block }: LaunchShape, options: CallOptions): void {
-    const { compiled } = loaded;
+  private launchOptions({ compiled }: LoadedKernel, { grid, block }: LaunchShape, options: CallOptions): LaunchOptions {
     const { cluster, programmatic, priority, sharedBytes = this.defaults.sharedBytes } = options;
     if (compiled.dynamicShared && sharedBytes === undefined) {
       throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${this.name}' has gpu.dynamicShared, whose bytes the launch gives. Write ${this.name}(args, { sharedBytes }).`);
     }
-    loaded.kernel.launch(run.stream, {
+    return {
       grid, block,
       ...(sharedBytes === undefined ? {} : { shared: sharedBytes }),
       ...(compiled.cooperative ? { cooperative: true } : {}),
       ...(cluster === undefined ? {} : { cluster }),
       ...(programmatic === undefined ? {} : { programmatic }),
       ...(priority === undefined ? {} : { priority }),
-    }, ...loaded.argumentsOf(values));
+    };
   }
 
   with(changes: KernelChanges): Defined {
@@ -254,11 +274,6 @@ export class Defined {
       other = new Variant(variant.definition, { ...variant.uses, ...usedOf('changes.uses', given) });
     }
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
-  }
-
-  /** The block of launches that give none. */
-  private get block(): Dimensions {
-    return this.defaults.block ?? usualBlock(this.parameters);
   }
 
   /** The code of a launch: by default of the usual one. `anyBlock`: of whichever block. */

@@ -3,6 +3,8 @@ import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
+import type { Device } from '../core/index.js';
+import type { Loading } from './loaded-kernel.js';
 import type { StackFrame } from './call-stack.js';
 
 /** What `kernel(…)` was given, read. */
@@ -36,6 +38,8 @@ export const ALIGNMENT = 16;
 export class Variant {
   readonly definition: Definition;
   readonly uses: UsedByName;
+  /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
+  readonly loaded = new WeakMap<Device, Map<string, Loading>>();
   private ownKey: string | undefined;
 
   constructor(definition: Definition, uses: UsedByName) {
