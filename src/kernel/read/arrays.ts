@@ -26,6 +26,8 @@ function declare(space: 'shared' | 'local', storage: StorageType) {
     // As in CUDA, one shared array for each place that declares it, however often the function around it is called.
     const key = space === 'shared' ? `${pass.frame.text}:${node.start}:${storage}:${dims.join('x')}` : pass.freshKey(node, 'array');
     const array = pass.array(key, declared);
+    const all = pass.arrays.reduce((sum, each) => sum + (each.space === space ? each.length * storageBytes[each.storage] : 0), 0);
+    if (all > bytes) pass.fail(node, `With this ${name} the kernel's ${space} arrays take ${all} bytes, and ${space} memory has ${bytes} here`, fix);
     if (space === 'local') pass.emit({ kind: 'clear', array, span: pass.span(node) });
     return { kind: 'array', array, dims };
   };

@@ -1,22 +1,34 @@
 /** Casts: gpu.i32(x) and its kin, and the bits of floats. */
-import type { StorageType, ValueType } from '../tree.js';
+import type { Expression, StorageType, ValueType } from '../tree.js';
 import { arity, number, type Call } from './calls.js';
-import { convert } from './nodes.js';
+import { constant, convert } from './nodes.js';
 import { truth } from './operators.js';
 import { isFloat, readAs, settled } from './types.js';
-import { inType, typed, type Value } from './values.js';
+import { inType, typed, type NumberValue, type Value } from './values.js';
 
 const storages = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64'] as const satisfies readonly StorageType[];
+
+/** Bounds of integers, for what saturates. */
+const bounds: Partial<Record<ValueType, readonly [bigint, bigint]>> = {
+  i32: [-(2n ** 31n), 2n ** 31n - 1n], u32: [0n, 2n ** 32n - 1n], i64: [-(2n ** 63n), 2n ** 63n - 1n], u64: [0n, 2n ** 64n - 1n],
+};
+
+/** A literal with a fraction as an integer: cut off, saturated, 0 for NaN, as the conversion of any float is. */
+function whole(value: NumberValue, type: ValueType): Expression {
+  const { content } = value;
+  if (content.is !== 'literal') return convert(inType(value, 'f32'), type);
+  const [least, most] = bounds[type]!;
+  const number = Number(content.value);
+  const cut = Number.isNaN(number) ? 0n : number >= Number(most) ? most : number <= Number(least) ? least : BigInt(Math.trunc(number));
+  return constant(cut, type, content.span);
+}
 
 function cast(storage: StorageType) {
   return (call: Call): Value => {
     arity(call, 1);
     const value = number(call, 0);
     const type = readAs[storage];
-    const { content } = value;
-    // A literal's fraction is cut off as a conversion cuts it off; integers take the literal's bits.
-    const whole = content.is === 'literal' && value.level === 'fraction' && !isFloat(type) ? convert(inType(value, 'f64'), type) : undefined;
-    const expression = whole ?? (value.level === 'fraction' && !isFloat(type) ? convert(inType(value, 'f32'), type) : inType(value, type));
+    const expression = value.level === 'fraction' && !isFloat(type) ? whole(value, type) : inType(value, type);
     if (storage === type) return typed(expression);
     return typed({ op: 'narrow', type, storage, operand: expression, span: call.pass.span(call.node) });
   };
@@ -38,9 +50,10 @@ export function toBits(call: Call): Value {
   const value = number(call, 0);
   const own = settled(value.level);
   const literal = value.level === 'int' || value.level === 'int32u' || value.level === 'int64';
-  const type = literal ? 'f32' : own;
-  const bits = bitsOf[type];
-  if (bits === undefined) return call.pass.fail(call.argNodes[0]!, `${call.name} takes a float, and got ${own}`, `An integer's bits are its value; for the bits of its float write gpu.bits(gpu.f32(${call.pass.code(call.argNodes[0]!)})).`);
+  const type = literal || bitsOf[own] === undefined ? 'f32' : own;
+  const bits = bitsOf[type]!;
+  // let m = 0; … gpu.bits(m); … m = x[i]: what looks like an integer may become a float.
+  if (!literal && bitsOf[own] === undefined) call.pass.failUnlessTypesChange(call.argNodes[0]!, `${call.name} takes a float, and got ${own}`, `An integer's bits are its value; for the bits of its float write gpu.bits(gpu.f32(${call.pass.code(call.argNodes[0]!)})).`);
   return typed({ op: 'bitcast', type: bits, operand: inType(value, type), span: call.pass.span(call.node) });
 }
 

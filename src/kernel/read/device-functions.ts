@@ -8,12 +8,13 @@ import type { Frame, Pass } from './pass.js';
 import { childrenOf, type FunctionNode } from './parse.js';
 import { readSlot } from './slots.js';
 import { readStatements } from './statements.js';
+import type { Span } from '../tree.js';
 import { nothing, type Value } from './values.js';
 import { isPresent } from './present.js';
 
 /** A function of the language's own. */
 export function callText(pass: Pass, node: AnyNode, name: string, text: string, args: readonly Value[]): Value {
-  return callDevice(pass, node, name, { text, uses: {} }, args, []);
+  return callDevice(pass, node, name, { text, uses: {} }, args, [], pass.frame.shownAs ?? pass.span(node));
 }
 
 const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText): boolean => a === b || (a !== undefined && a.text === b.text && a.uses === b.uses);
@@ -24,7 +25,7 @@ function callers(frame: Frame): string[] {
 }
 
 /** Reads the function's statements in place of the call, with the types of these arguments. */
-export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFunctionText, args: readonly Value[], argNodes: readonly AnyNode[]): Value {
+export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFunctionText, args: readonly Value[], argNodes: readonly AnyNode[], shownAs?: Span): Value {
   const caller = pass.frame;
   for (let at: Frame | undefined = caller; at !== undefined; at = at.caller) {
     if (!sameFunction(at.fn, fn)) continue;
@@ -32,7 +33,7 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
     const cycle = all.slice(all.indexOf(at.name)).join(' → ');
     return pass.fail(node, `A device function cannot call itself: ${cycle}`, 'Functions are put in place of their calls: write a loop.');
   }
-  const { parsed, number } = pass.knowledge.parse(fn.text);
+  const { parsed, number } = pass.knowledge.parse(fn.text, shownAs !== undefined || caller.shownAs !== undefined);
   const { params } = parsed.node;
   if (args.length > params.length) {
     return pass.fail(argNodes[params.length] ?? node, `${name} takes ${params.length} argument${params.length === 1 ? '' : 's'}, and got ${args.length}`, 'Leave out the others.');
@@ -48,7 +49,7 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
   // One return at the end needs no place for the result.
   const direct = body.type !== 'BlockStatement' || returns.length === 0 || (returns.length === 1 && returns[0] === last);
   const frame: Frame = {
-    parsed, text: number, key: pass.freshKey(node, name), name, uses: fn.uses, bindings: new Map(), caller, fn, targets: [], unroll: undefined,
+    parsed, text: number, key: pass.freshKey(node, name), name, uses: fn.uses, bindings: new Map(), caller, fn, targets: [], shownAs: shownAs ?? caller.shownAs, unroll: undefined,
     result: { group: pass.newGroup(), slot: undefined, returnsNothing: false },
   };
   pass.frame = frame;
@@ -70,7 +71,7 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
       pass.fail(last ?? body, `${name} gives a value on some paths only`, 'Return a value at its end too.');
     }
     const kept = withoutLast(statements, result.group);
-    if (leaves(kept, result.group)) pass.emit({ kind: 'group', id: result.group, body: kept, span: { text: number, start: body.start, end: body.end } });
+    if (leaves(kept, result.group)) pass.emit({ kind: 'group', id: result.group, body: kept, span: pass.span(body) });
     else for (const statement of kept) pass.emit(statement);
     pass.frame = caller;
     return result.slot === undefined ? nothing : readSlot(pass, result.slot, node);

@@ -18,7 +18,7 @@ type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
 type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>) => Value };
 
 /** Names that are there without being declared. */
-const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
+export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
   undefined: () => nothing,
   NaN: (pass, node) => literal(NaN, pass.span(node)),
   Infinity: (pass, node) => literal(Infinity, pass.span(node)),

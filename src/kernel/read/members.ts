@@ -1,7 +1,7 @@
 /** object.name and object[index]. */
-import type { AnyNode, MemberExpression } from 'acorn';
+import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { consoleFunctions } from './console.js';
-import { asNumber, read, readNumber } from './expressions.js';
+import { asNumber, freeNames, read, readNumber } from './expressions.js';
 import { gpuName, gpuNamesIn } from './gpu-names.js';
 import { mathConstants, mathFunction } from './math-table.js';
 import { literal } from './operators.js';
@@ -22,11 +22,20 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const { object } = node;
   if (object.type === 'Super') return pass.fail(node, 'There is no super in a kernel', 'Use the arguments and gpu.');
   const name = propertyName(node);
+  if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
+    return pass.fail(node, `\`${name}\` is not known in a kernel: its text is compiled without what is around it, and what it imports is ${pass.code(node)} there`,
+      `Give it through uses: { ${name} } and write gpu.${name}.`);
+  }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
   const { property: index } = node;
   if (index.type === 'PrivateIdentifier') return pass.fail(node, 'There are no private names in a kernel', 'Use the arguments and gpu.');
   const [base, at] = pass.inOrder([() => read(pass, object), () => readNumber(pass, index)] as const);
   return element(pass, node, base, asNumber(pass, index, at), index);
+}
+
+/** A free name: what tools make of an import is a property of one, `module_1.name`, `__vite_ssr_import_0__.name`. */
+function isForeign(pass: Pass, node: Identifier): boolean {
+  return pass.frame.parsed.names.get(node) === undefined && !Object.hasOwn(freeNames, node.name);
 }
 
 /** base[index] as a value. */

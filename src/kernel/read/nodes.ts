@@ -14,6 +14,7 @@ export function convert(operand: Expression, type: ValueType): Expression {
 }
 
 export function unary(operator: UnaryOperator, operand: Expression, span: Span, type: ValueType = operand.type): Expression {
+  if (operator === 'neg' && operand.op === 'constant' && isFloat(type)) return constant(-Number(operand.value), type, span);
   return { op: 'unary', operator, type, operand, span };
 }
 

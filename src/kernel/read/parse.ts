@@ -31,8 +31,15 @@ function expressionOf(program: Program): AnyNode | undefined {
 /** A node is an object with a type; whatever else hangs on nodes (regular expressions, raw text) is not. */
 export function childrenOf(node: AnyNode): AnyNode[] {
   const children: AnyNode[] = [];
-  for (const value of Object.values(node) as unknown[]) {
-    for (const child of Array.isArray(value) ? value as unknown[] : [value]) {
+  const fields = node as unknown as Record<string, unknown>;
+  for (const key in fields) {
+    const value = fields[key];
+    if (typeof value !== 'object' || value === null) continue;
+    if (!Array.isArray(value)) {
+      if (typeof (value as AnyNode).type === 'string') children.push(value as AnyNode);
+      continue;
+    }
+    for (const child of value as unknown[]) {
       if (typeof child === 'object' && child !== null && typeof (child as AnyNode).type === 'string') children.push(child as AnyNode);
     }
   }

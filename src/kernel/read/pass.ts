@@ -28,6 +28,8 @@ export interface Frame {
   readonly result: { readonly group: number; slot: Slot | undefined; returnsNothing: boolean } | undefined;
   /** Loops, switches and labelled statements around, innermost last. */
   readonly targets: Target[];
+  /** What its nodes are shown as: the call, for functions of the language's own, whose text is not the user's. */
+  readonly shownAs: Span | undefined;
   /** From `gpu.unroll`, for the loop that follows. */
   unroll: number | undefined;
 }
@@ -38,6 +40,9 @@ export interface Target {
   readonly id: number;
   readonly kind: 'loop' | 'switch' | 'block';
 }
+
+/** The language's own functions, parsed. There are as many as it has names, times types. */
+const ownTexts = new Map<string, ParsedFunction>();
 
 /** What passes learn from those before them. */
 export class Knowledge {
@@ -55,12 +60,14 @@ export class Knowledge {
     return number;
   }
 
-  parse(text: string): { parsed: ParsedFunction; number: number } {
+  /** `own`: one of the language's own texts, which every kernel shares. */
+  parse(text: string, own: boolean): { parsed: ParsedFunction; number: number } {
     const number = this.textNumber(text);
-    let parsed = this.parsed.get(text);
+    const known = own ? ownTexts : this.parsed;
+    let parsed = known.get(text);
     if (parsed === undefined) {
       parsed = parseFunction(text, number);
-      this.parsed.set(text, parsed);
+      known.set(text, parsed);
     }
     return { parsed, number };
   }
@@ -92,6 +99,9 @@ export class Pass {
   readonly #touched = new Set<string>();
   readonly #abi = new Map<string, { param: AbiParam; nodes: { abi: number }[] }>();
   readonly #arrayKeys = new Map<string, number>();
+  /** Spans in texts of the language's own, and what is shown instead of each. */
+  readonly #hidden = new Map<Span, Span>();
+  #later: KernelSourceError | undefined;
   #out: Statement[] = [];
   #groups = 0;
   #names = 0;
@@ -107,12 +117,34 @@ export class Pass {
   // Where we are
 
   span(node: AnyNode): Span {
-    return { text: this.frame.text, start: node.start, end: node.end };
+    const span = { text: this.frame.text, start: node.start, end: node.end };
+    if (this.frame.shownAs !== undefined) this.#hidden.set(span, this.frame.shownAs);
+    return span;
+  }
+
+  /** Puts what is shown into the spans of the language's own texts. */
+  showSpans(): void {
+    for (const [span, shown] of this.#hidden) Object.assign(span, shown);
+  }
+
+  #error(node: AnyNode | Span, what: string, fix: string): KernelSourceError {
+    const own = 'text' in node ? node : this.span(node);
+    const span = this.#hidden.get(own) ?? own;
+    return new KernelSourceError(what, fix, span, this.knowledge.texts[span.text] ?? this.source.text);
   }
 
   fail(node: AnyNode | Span, what: string, fix: string): never {
-    const span = 'text' in node ? node : this.span(node);
-    throw new KernelSourceError(what, fix, span, this.knowledge.texts[span.text] ?? this.source.text);
+    throw this.#error(node, what, fix);
+  }
+
+  /** An error if it is still one when all types are known. */
+  failUnlessTypesChange(node: AnyNode | Span, what: string, fix: string): void {
+    this.#later ??= this.#error(node, what, fix);
+  }
+
+  /** Throws what was left for when all types are known: now. */
+  failNow(): void {
+    if (this.#later !== undefined) throw this.#later;
   }
 
   /** The code that a node came from, for messages. */

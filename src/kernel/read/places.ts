@@ -13,10 +13,10 @@ export type Access = 'read' | 'write';
 /** The value as an index: i32, u32 or i64. */
 function indexOf(pass: Pass, value: NumberValue, node: AnyNode): Expression {
   wholeOperand(pass, node, value, 'An index');
-  if (value.level === 'bool') pass.fail(node, `An index is a boolean: ${pass.code(node)}`, `Write gpu.i32(${pass.code(node)}).`);
+  if (value.level === 'bool') pass.failUnlessTypesChange(node, `An index is a boolean: ${pass.code(node)}`, `Write gpu.i32(${pass.code(node)}).`);
   const known = constantOf(value);
   if (known !== undefined && Number(known) < 0) pass.fail(node, `An index is negative: ${pass.code(node)}`, 'The first element has index 0.');
-  const expression = concrete(value);
+  const expression = value.level === 'bool' ? inType(value, 'i32') : concrete(value);
   return expression.type === 'u64' ? convert(expression, 'i64') : expression;
 }
 

@@ -19,11 +19,11 @@ const mostPasses = 64;
 export function readKernel(source: KernelSource): KernelTree {
   try {
     const knowledge = new Knowledge();
-    const { parsed } = knowledge.parse(source.text);
+    const { parsed } = knowledge.parse(source.text, false);
     for (let passes = 0; passes < mostPasses; passes++) {
       const pass = new Pass(source, knowledge);
       pass.frame = {
-        parsed, text: 0, key: '', name: source.name, uses: source.uses, bindings: new Map(), caller: undefined, fn: undefined, result: undefined, targets: [], unroll: undefined,
+        parsed, text: 0, key: '', name: source.name, uses: source.uses, bindings: new Map(), caller: undefined, fn: undefined, result: undefined, targets: [], shownAs: undefined, unroll: undefined,
       };
       const body = readBody(pass);
       if (pass.changed || knowledge.settle()) continue;
@@ -53,6 +53,8 @@ function readBody(pass: Pass): Statement[] {
 }
 
 function finish(pass: Pass, body: readonly Statement[]): KernelTree {
+  pass.failNow();
+  pass.showSpans();
   const locals = pass.locals();
   checkAssigned(body, (local, span) => pass.fail(span, `\`${locals[local]!.name}\` is read where it may have no value yet`, 'Give it one where it is declared, or on every path.'));
   checkBarriers(body, locals, (span) => pass.fail(span, 'Not all threads of the block come to this barrier: the condition around it depends on the thread', 'Take it out of the condition.'));

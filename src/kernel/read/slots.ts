@@ -61,7 +61,9 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
   const { name } = declaration;
   switch (value.kind) {
     case 'number': {
-      if (declaration.kind === 'param') return held(pass, value, name);
+      // An argument is one value for the whole kernel, by whatever name; ES5 takes them out of the parameter with variables.
+      const isArgument = value.content.is === 'expression' && value.content.expression.op === 'abi';
+      if (declaration.kind === 'param' || (isArgument && declaration.initialised)) return held(pass, value, name);
       if (value.content.is === 'literal' && declaration.initialised) return value;
       // What was computed into a temporary, and never changes, only gets its name.
       if (value.content.is === 'expression' && declaration.initialised && pass.rename(value.content.expression, name)) return value;

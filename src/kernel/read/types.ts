@@ -56,7 +56,7 @@ export function constantOfType(value: number | bigint | boolean, type: ValueType
     case 'f32': return Math.fround(Number(value));
     case 'f64': return Number(value);
     case 'i32': return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : Number(BigInt.asIntN(32, BigInt(Math.trunc(Number(value)))));
-    case 'u32': return Number(BigInt.asUintN(32, BigInt(Math.trunc(Number(value)))));
+    case 'u32': return Number(BigInt.asUintN(32, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value)))));
     case 'i64': return BigInt.asIntN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value))));
     case 'u64': return BigInt.asUintN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value))));
   }

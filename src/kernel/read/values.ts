@@ -97,7 +97,7 @@ export function describe(value: Value): string {
     case 'shape': return 'a shape';
     case 'list': return `the list ${value.name}`;
     case 'args': return 'the arguments as a whole';
-    case 'namespace': return value.path === '' ? 'gpu itself' : value.path.startsWith('Math') || value.path === 'console' ? value.path : `gpu.${value.path}`;
+    case 'namespace': return value.path === '' ? 'gpu itself' : 'a group of names';
     case 'function': case 'device': return `the function ${value.name}`;
     case 'string': return 'a string';
     case 'nothing': return 'no value';
