@@ -169,7 +169,7 @@ function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Va
 function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
   const { summary } = whole;
   if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY)) return false;
-  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 8 * BODY);
+  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 16 * BODY);
   if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
   b.unrolled += by * summary.size;
   const leave = b.newBlock();
