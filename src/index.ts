@@ -14,10 +14,10 @@ export { Partitioned, Tensor } from './tensor/index.js';
 export type {
   AnyTensor, ArangeOptions, Dims, EyeOptions, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
-export { DeviceFunction, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
+export { DeviceFunction, SimulationError, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
 export type {
   BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
-  KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, StructDeclaration, StructFields, StructValue, StructsParam,
+  KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, SimulatedArguments, SimulatedTensor, SimulationOptions, StructDeclaration, StructFields, StructValue, StructsParam,
   TensorParam, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
 } from './launch/index.js';
 export {
@@ -26,5 +26,5 @@ export {
 } from './core/index.js';
 export type {
   CudaErrorCode, DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, Dimensions, GraphNodeType, HostArray, LaunchOptions, ModuleOptions, OpenOptions,
-  ParamDeclaration, Scalar, StreamOptions, WaitOptions,
+  ParamDeclaration, Scalar, SourcePlace, StreamOptions, WaitOptions,
 } from './core/index.js';

@@ -592,6 +592,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /** What a device that is checked looks for. */
+  /** Whether it checks what kernels do. @internal */
+  get isChecked(): boolean {
+    return this.checks !== undefined;
+  }
+
   private get checks(): CheckOptions | undefined {
     const { check } = this.runtime.config;
     return check === false ? undefined : check === true ? {} : check;

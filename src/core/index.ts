@@ -54,6 +54,6 @@ export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
   CudaOutOfMemoryError, CudaScheduleError,
 } from '../runtime/errors.js';
-export type { CudaErrorCode } from '../runtime/errors.js';
+export type { CudaErrorCode, SourcePlace } from '../runtime/errors.js';
 export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';
 export type { InFlight } from '../runtime/in-flight.js';

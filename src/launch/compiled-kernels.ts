@@ -5,19 +5,19 @@
  */
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { compile } from './compiler.js';
-import type { CompileTarget, CompiledKernel } from './compiler.js';
-import { compileError } from './compile-error.js';
+import type { CompileTarget, CompiledKernel, Lines } from './compiler.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
 
 const inMemory = new Map<string, Promise<CompiledKernel>>();
 
 /** Rejects with CudaCompileError where the source is wrong. */
-export function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
-  const key = `${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
+export async function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
+  const lines = form.lines ? await linesOf(variant) : undefined;
+  const key = `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
   let compiled = inMemory.get(key);
   if (compiled === undefined) {
-    compiled = fromDiskOrCompiler(key, variant, form, target);
+    compiled = fromDiskOrCompiler(key, variant, form, target, lines);
     // The error names the place that this kernel was written at: another with the same text has its own.
     compiled.catch(() => inMemory.delete(key));
     inMemory.set(key, compiled);
@@ -25,18 +25,35 @@ export function compiledKernel(variant: Variant, form: CodeForm, target: Compile
   return compiled;
 }
 
-async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
+/** Lines of the user's file, which the code then depends on. */
+async function linesOf({ definition: { text, site } }: Variant): Promise<Lines & { readonly key: string }> {
+  // What finds places in files is not needed by programs whose kernels are right.
+  const { locateText } = await import('./source-location.js');
+  const own = locateText(text, site);
+  const { file, line, column } = own.at(0);
+  return {
+    file, key: `${file}:${line}:${column}`,
+    lineOf: (source, offset) => {
+      const place = (source === text ? own : locateText(source, site)).at(offset);
+      // PTX names one file.
+      return place.file === file ? { line: place.line, column: place.column } : undefined;
+    },
+  };
+}
+
+async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm, target: CompileTarget, lines: Lines | undefined): Promise<CompiledKernel> {
   const cache = openDiskCache();
   const entry = kernelEntry('kernel', [key]);
   const kept = await cache?.read(entry);
   const known = kept === undefined ? undefined : parsed(kept);
   if (known !== undefined) return known;
   try {
-    const compiled = await compile(variant.source(form.index), form, target);
+    const compiled = await compile(variant.source(form.index), form, target, lines);
     // Nobody waits for it.
     void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
     return compiled;
   } catch (error) {
+    const { compileError } = await import('./compile-error.js');
     throw compileError(error, variant.definition);
   }
 }

@@ -3,7 +3,7 @@
  * of its kernels on disk does without.
  */
 import type { KernelSource } from '../kernel/signature.js';
-import type { AbiParam } from '../kernel/tree.js';
+import type { AbiParam, Span } from '../kernel/tree.js';
 import { ALIGNMENT } from './variant.js';
 import type { CodeForm } from './variant.js';
 
@@ -26,14 +26,22 @@ export interface CompiledKernel {
   readonly dynamicShared: boolean;
 }
 
+/** Lines of the user's file. */
+export interface Lines {
+  readonly file: string;
+  /** Line and column, from 1, of a character of the kernel's text or of a device function's. */
+  lineOf(text: string, offset: number): { readonly line: number; readonly column: number } | undefined;
+}
+
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget): Promise<CompiledKernel> {
+export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines): Promise<CompiledKernel> {
   const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/read-kernel.js'), import('../kernel/emit/emit.js')]);
   const tree = readKernel(source);
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
   const { ptx, entry, abi } = emitKernel(tree, {
     capability: capability.join('.'), checks: form.checks,
     ...(form.block === undefined ? {} : { block: form.block }),
+    ...(lines === undefined ? {} : { lines: { file: lines.file, lineOf: ({ text, start }: Span) => lines.lineOf(tree.texts[text]!, start) } }),
     ...(form.aligned ? { alignment: Object.fromEntries(tensors) as Record<number, number> } : {}),
   });
   return { ptx, entry, abi, cooperative: tree.cooperative, dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic') };

@@ -40,15 +40,10 @@ export function launchShape(
 ): LaunchShape | undefined {
   const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
   const largest = largestOutput(parameters, values);
-  const extents = largest === undefined ? undefined : extentsOf(largest.shape);
   const { block } = given;
   if (grid !== undefined) return { grid, block };
-  if (extents === undefined) {
-    throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');
-  }
+  const blocks = gridOver(kernel, largest?.shape, block);
   if (largest!.length === 0) return undefined;
-  const threads = three(block);
-  const blocks = extents.map((extent, axis) => Math.ceil(extent / threads[axis]!));
   const over = blocks.findIndex((count, axis) => count > limits.maxGrid[axis]!);
   if (over >= 0) {
     throw invalid(
@@ -56,7 +51,16 @@ export function launchShape(
       'Give { grid } and let each thread do several elements in a loop over gpu.globalSize.',
     );
   }
-  return blocks[1] === 1 && blocks[2] === 1 ? { grid: blocks[0]!, block } : { grid: blocks as unknown as Three, block };
+  return blocks[1] === 1 && blocks[2] === 1 ? { grid: blocks[0], block } : { grid: blocks, block };
+}
+
+/** Blocks with one thread for each element of a shape. @throws CudaArgumentError where there is none */
+export function gridOver(kernel: string, shape: readonly number[] | undefined, block: Dimensions): Three {
+  if (shape === undefined) {
+    throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');
+  }
+  const threads = three(block);
+  return extentsOf(shape).map((extent, axis) => Math.ceil(extent / threads[axis]!)) as unknown as Three;
 }
 
 function largestOutput(parameters: readonly Parameter[], values: readonly PassedValue[]): PassedTensor | undefined {

@@ -13,6 +13,8 @@ export { inout, input, output } from './parameters.js';
 export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
 export type { KernelReport } from './report.js';
 export type { Comparison, TuneOptions, TunedCandidate, Tuning } from './tuning.js';
+export type { SimulatedArguments, SimulatedTensor, SimulationOptions } from './simulation.js';
+export { SimulationError } from '../kernel/simulate/failure.js';
 export { struct } from './struct-declaration.js';
 export type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
 export type { Usable, Uses } from './uses.js';

@@ -9,15 +9,16 @@ import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/argum
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
-import type { Submitted } from '../ops/node.js';
+import { Later } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
+import type { AnyTensor, Partitioned } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
+import { captureStack } from './call-stack.js';
 import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
-import { definitionSite } from './compile-error.js';
 import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
 import { checkDimensions, launchShape, three, threadsOf, usualBlock } from './grid.js';
@@ -25,10 +26,12 @@ import type { LaunchShape } from './grid.js';
 import { loadKernel, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
 import { checkName, unknownName } from './names.js';
+import { PlannedLaunch } from './planned-launch.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { KernelParams, Parameter } from './parameters.js';
 import { reportOf } from './report.js';
 import type { KernelReport } from './report.js';
+import type { SimulatedArguments, SimulationOptions } from './simulation.js';
 import { tune } from './tuning.js';
 import type { TuneOptions, Tuning } from './tuning.js';
 import { describeUses, usedOf } from './uses.js';
@@ -51,6 +54,11 @@ export interface LaunchDefaults {
   readonly index?: IndexType;
   /** Whether each index into a tensor is looked at: one outside of it fails the launch as an assertion does. Default: false. */
   readonly checks?: boolean;
+  /**
+   * Whether the code says which line of your file each instruction comes from, for profilers and the checks of the CPU device.
+   * Default: on a device that checks. CU_JIT_GENERATE_LINE_INFO
+   */
+  readonly lineInfo?: boolean;
 }
 
 /** What {@link kernel} takes beside the body. */
@@ -77,7 +85,7 @@ export interface CallOptions extends LaunchDefaults, Pick<LaunchOptions, 'cluste
 export type KernelTarget = AnyDevice | CompileTarget;
 
 /** Which of a kernel's codes. */
-export type CodeOptions = Pick<LaunchDefaults, 'index' | 'checks'>;
+export type CodeOptions = Pick<LaunchDefaults, 'index' | 'checks' | 'lineInfo'>;
 
 /** A kernel written in TypeScript. Made by {@link kernel}. */
 export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
@@ -111,6 +119,14 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
    * candidate's. Rejects where the first candidate cannot be run
    */
   tune<A extends CallArguments<S>>(args: A & NoOthers<S, A>, options: TuneOptions<U>): Promise<Tuning<S, U>>;
+  /**
+   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit: breakpoints and errors are in your own file. What a
+   * device would do without a word is an error: an index outside of an array, a barrier that a thread does not come to. For
+   * small grids: a thread takes microseconds. Gives what was passed
+   *
+   * Rejects with CudaCompileError, CudaArgumentError, SimulationError
+   */
+  simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>, options?: SimulationOptions): Promise<A>;
 }
 
 /**
@@ -138,21 +154,22 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
   const parameters = parametersOf(signature);
   const text = textOfFunction('body', body);
   checkOptions('options', options, ['uses', ...DEFAULTS]);
-  const definition = { name, text, signature: signatureOf(parameters), site: definitionSite(kernel) };
+  const definition = { name, text, signature: signatureOf(parameters), site: captureStack(kernel) };
   const { uses, ...defaults } = options;
   return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable() as unknown as KernelFunction<S, U>;
 }
 
-const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks'] as const satisfies (keyof LaunchDefaults)[];
-const CODE_OPTIONS = ['index', 'checks'];
+const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks', 'lineInfo'] as const satisfies (keyof LaunchDefaults)[];
+const CODE_OPTIONS = ['index', 'checks', 'lineInfo'];
 const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
 
 function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
-  const { grid, block, sharedBytes, index, checks } = given;
+  const { grid, block, sharedBytes, index, checks, lineInfo } = given;
   checkDimensions('options.grid', grid, 'blocks');
   checkDimensions('options.block', block, 'threads');
   if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
   checkBoolean('options.checks', checks);
+  checkBoolean('options.lineInfo', lineInfo);
   if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
   return given;
 }
@@ -162,11 +179,14 @@ export class Defined {
   readonly parameters: readonly Parameter[];
   readonly variant: Variant;
   readonly defaults: LaunchDefaults;
+  /** Of launches that give none. */
+  private readonly block: Dimensions;
 
   constructor(parameters: readonly Parameter[], variant: Variant, defaults: LaunchDefaults) {
     this.parameters = parameters;
     this.variant = variant;
     this.defaults = defaults;
+    this.block = defaults.block ?? usualBlock(parameters);
   }
 
   get name(): string {
@@ -183,27 +203,42 @@ export class Defined {
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
     if (device !== undefined) checkTogether(name, parameters, known, device);
     const inputs = new Collected(given.map((value) => nodeOf(value)), name);
-    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => this.launch(run, values, options)));
+    // Awaited again, it most often has the same arguments.
+    let last: PlannedLaunch | undefined;
+    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
+      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options);
+      if (plan instanceof Later) return plan;
+      last = plan;
+      return plan.queue(run);
+    }));
   }
 
-  /** Queues a launch, once the kernel is there. */
-  private launch(run: Run, args: readonly unknown[], options: CallOptions): Submitted<unknown> {
+  /** What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once. */
+  private plan(run: Run, args: readonly unknown[], options: CallOptions): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
+    const { device } = run;
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    checkTogether(name, parameters, values, run.device);
+    checkTogether(name, parameters, values, device);
     const result = Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]]));
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
-    const shape = launchShape(name, parameters, args, values, given, run.device.properties);
-    if (shape === undefined) return result;
-    const form = this.form({
-      index: this.indexType(values, shape, options.index ?? defaults.index), aligned: alignedTensors(values), checks: options.checks, anyBlock: options.block !== undefined,
+    const shape = launchShape(name, parameters, args, values, given, device.properties);
+    if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
+    const index = this.indexType(values, shape, options.index ?? defaults.index);
+    const form = this.form(device, { ...options, index }, { aligned: alignedTensors(values), anyBlock: options.block !== undefined });
+    const { loaded, done } = loadKernel(device, parameters, this.variant, form);
+    const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
+      kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
     });
-    const { loaded, done } = loadKernel(run.device, parameters, this.variant, form);
+    if (loaded !== undefined) return planned(loaded);
     const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
-    return whenLoaded(run, loaded, done, named, (there) => {
-      this.queue(run, there, values, shape, options);
-      return result;
-    });
+    return whenLoaded(run, undefined, done, named, (there) => planned(there).queue(run)) as Later<unknown>;
+  }
+
+  /** Tensors and partitions that it writes: whether they may be is looked at again in each run. */
+  private written(args: readonly unknown[]): { name: string; value: AnyTensor | Partitioned }[] {
+    return this.parameters.flatMap(({ name, entry }, index) => (
+      entry.kind === 'tensor' && entry.access !== 'input' ? [{ name: `args.${name} of kernel '${this.name}' is written`, value: args[index] as AnyTensor | Partitioned }] : []
+    ));
   }
 
   private indexType(values: readonly PassedValue[], shape: LaunchShape, given: IndexType | undefined): IndexType {
@@ -212,20 +247,19 @@ export class Defined {
     return given ?? (threadsOf(shape) >= MOST_THREADS ? 'i64' : needed);
   }
 
-  private queue(run: Run, loaded: LoadedKernel, values: readonly PassedValue[], { grid, block }: LaunchShape, options: CallOptions): void {
-    const { compiled } = loaded;
+  private launchOptions({ compiled }: LoadedKernel, { grid, block }: LaunchShape, options: CallOptions): LaunchOptions {
     const { cluster, programmatic, priority, sharedBytes = this.defaults.sharedBytes } = options;
     if (compiled.dynamicShared && sharedBytes === undefined) {
       throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${this.name}' has gpu.dynamicShared, whose bytes the launch gives. Write ${this.name}(args, { sharedBytes }).`);
     }
-    loaded.kernel.launch(run.stream, {
+    return {
       grid, block,
       ...(sharedBytes === undefined ? {} : { shared: sharedBytes }),
       ...(compiled.cooperative ? { cooperative: true } : {}),
       ...(cluster === undefined ? {} : { cluster }),
       ...(programmatic === undefined ? {} : { programmatic }),
       ...(priority === undefined ? {} : { priority }),
-    }, ...loaded.argumentsOf(values));
+    };
   }
 
   with(changes: KernelChanges): Defined {
@@ -242,26 +276,23 @@ export class Defined {
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
   }
 
-  /** The block of launches that give none. */
-  private get block(): Dimensions {
-    return this.defaults.block ?? usualBlock(this.parameters);
-  }
-
   /** The code of a launch: by default of the usual one. `anyBlock`: of whichever block. */
-  private form({ index, checks, aligned = true, anyBlock = false }: { index?: IndexType | undefined; checks?: boolean | undefined; aligned?: boolean; anyBlock?: boolean } = {}): CodeForm {
-    const { defaults } = this;
-    return { index: index ?? defaults.index ?? 'i32', aligned, checks: checks ?? defaults.checks ?? false, block: anyBlock ? undefined : three(this.block) };
+  private form(device: Device | undefined, options: CodeOptions, { aligned = true, anyBlock = false }: { aligned?: boolean; anyBlock?: boolean } = {}): CodeForm {
+    const { index = 'i32', checks = false, lineInfo = device?.isChecked ?? false } = { ...this.defaults, ...options };
+    return { index, aligned, checks, lines: lineInfo, block: anyBlock ? undefined : three(this.block) };
   }
 
   /** Compiled and loaded. */
-  async prepare(device: AnyDevice, options: CodeOptions = {}): Promise<void> {
+  async prepare(given: AnyDevice, options: CodeOptions = {}): Promise<void> {
     checkOptions('options', options, CODE_OPTIONS);
-    await loadKernel(coreOf(device), this.parameters, this.variant, this.form(options)).done;
+    const device = coreOf(given);
+    await loadKernel(device, this.parameters, this.variant, this.form(device, options)).done;
   }
 
   async ptx(target: KernelTarget, options: CodeOptions = {}): Promise<string> {
     checkOptions('options', options, CODE_OPTIONS);
-    const { ptx } = await compiledKernel(this.variant, this.form(options), compileTarget(target));
+    const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
+    const { ptx } = await compiledKernel(this.variant, this.form(device, options), device === undefined ? compileTarget(target as CompileTarget) : targetOf(device));
     return ptx;
   }
 
@@ -275,8 +306,8 @@ export class Defined {
   async report(given: AnyDevice, options: LaunchDefaults = {}): Promise<KernelReport> {
     checkOptions('options', options, DEFAULTS);
     const device = coreOf(given);
-    const { sharedBytes = this.defaults.sharedBytes ?? 0, index, checks } = checkedDefaults(options);
-    const loaded = await loadKernel(device, this.parameters, this.variant, this.form({ index, checks, anyBlock: options.block !== undefined })).done;
+    const { sharedBytes = this.defaults.sharedBytes ?? 0 } = checkedDefaults(options);
+    const loaded = await loadKernel(device, this.parameters, this.variant, this.form(device, options, { anyBlock: options.block !== undefined })).done;
     return reportOf(device, loaded, options.block ?? this.block, sharedBytes);
   }
 
@@ -298,6 +329,12 @@ export class Defined {
       sass: (device: AnyDevice, options?: CodeOptions) => this.sass(device, options),
       report: (device: AnyDevice, options?: LaunchDefaults) => this.report(device, options),
       tune: (args: Readonly<Record<string, unknown>>, options: TuneOptions) => tune(this, args, options),
+      simulate: async (args: Readonly<Record<string, unknown>>, options: SimulationOptions = {}): Promise<unknown> => {
+        // Simulating is for debugging: whoever does not do it does not load it.
+        const { simulate } = await import('./simulation.js');
+        simulate(this.variant, this.parameters, this.defaults, args, options);
+        return args;
+      },
       toString: () => this.toString(),
       [inspect.custom]: () => this.toString(),
     };
@@ -312,10 +349,12 @@ export class Defined {
   }
 }
 
-/** A compute capability, given or the device's. */
-function compileTarget(target: unknown): CompileTarget {
-  const given = (target as Partial<CompileTarget> | null)?.capability;
-  if (given === undefined) return targetOf(coreOf(target));
-  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability: given };
+function capabilityOf(target: unknown): unknown {
+  return (target as Partial<CompileTarget> | null | undefined)?.capability;
+}
+
+function compileTarget({ capability }: CompileTarget): CompileTarget {
+  const given: unknown = capability;
+  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability };
   throw invalid('target.capability', 'a compute capability', given, 'Write { capability: [9, 0] }.');
 }

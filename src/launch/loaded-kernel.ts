@@ -33,7 +33,7 @@ export interface LoadedKernel {
 
 const WRAPPERS = { input, output, inout };
 
-interface Loading {
+export interface Loading {
   loaded: LoadedKernel | undefined;
   readonly done: Promise<LoadedKernel>;
 }
@@ -47,9 +47,14 @@ export function targetOf(device: Device): CompileTarget {
 
 /** Begins to compile and load where that was not done before. */
 export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Loading {
+  const formKey = keyOfForm(form);
+  const own = variant.loaded.get(device) ?? new Map<string, Loading>();
+  variant.loaded.set(device, own);
+  const found = own.get(formKey);
+  if (found !== undefined) return found;
   const known = devices.get(device) ?? new Map<string, Loading>();
   devices.set(device, known);
-  const key = `${keyOfForm(form)} ${variant.sourceKey}`;
+  const key = `${formKey} ${variant.sourceKey}`;
   let loading = known.get(key);
   if (loading === undefined) {
     const done = load(device, parameters, variant, form);
@@ -58,12 +63,14 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
     known.set(key, begun);
     loading = begun;
   }
+  own.set(formKey, loading);
+  loading.done.catch(() => { own.delete(formKey); });
   return loading;
 }
 
 async function load(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Promise<LoadedKernel> {
   const compiled = await compiledKernel(variant, form, targetOf(device));
-  const module = await device.loadModule(compiled.ptx);
+  const module = await device.loadModule(compiled.ptx, form.lines ? { lineInfo: true } : {});
   const kernel = module.kernel(compiled.entry, compiled.abi.map((param) => declarationOf(param, parameters, form.index)));
   // Two views of one memory may lie between each other's elements: that is looked at with their strides.
   kernel.checksOverlap = false;

@@ -3,15 +3,17 @@ import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
-import type { DefinitionSite } from './compile-error.js';
+import type { Device } from '../core/index.js';
+import type { Loading } from './loaded-kernel.js';
+import type { StackFrame } from './call-stack.js';
 
 /** What `kernel(…)` was given, read. */
 export interface Definition {
   readonly name: string;
   readonly text: string;
   readonly signature: Signature;
-  /** Where it was written. */
-  readonly site: DefinitionSite;
+  /** The calls that led to its definition. */
+  readonly site: readonly StackFrame[];
 }
 
 export type IndexType = KernelSource['indexType'];
@@ -25,6 +27,8 @@ export interface CodeForm {
   readonly checks: boolean;
   /** Threads of a block, where the kernel's definition says them and not the launch. */
   readonly block: readonly [number, number, number] | undefined;
+  /** Whether it says which line of the user's file each instruction comes from. */
+  readonly lines: boolean;
 }
 
 /** Bytes: what the widest access of one thread takes. */
@@ -34,6 +38,8 @@ export const ALIGNMENT = 16;
 export class Variant {
   readonly definition: Definition;
   readonly uses: UsedByName;
+  /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
+  readonly loaded = new WeakMap<Device, Map<string, Loading>>();
   private ownKey: string | undefined;
 
   constructor(definition: Definition, uses: UsedByName) {
@@ -57,6 +63,6 @@ export class Variant {
 }
 
 /** Different for forms whose code differs. */
-export function keyOfForm({ index, aligned, checks, block }: CodeForm): string {
-  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}`;
+export function keyOfForm({ index, aligned, checks, block, lines }: CodeForm): string {
+  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}${lines ? ' lines' : ''}`;
 }

@@ -120,15 +120,27 @@ export class CudaScheduleError extends CudaError {
   }
 }
 
-/** A module did not compile or load; `log` is what the compiler said. */
+/** A place in a user's file. */
+export interface SourcePlace {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1. */
+  readonly column: number;
+}
+
+/** A module or a kernel did not compile or load; `log` is what the compiler said. */
 export class CudaCompileError extends CudaError {
   override name = 'CudaCompileError';
   readonly log: string;
   readonly infoLog: string;
-  constructor(message: string, log: string, infoLog: string, options: CudaErrorOptions = {}) {
+  /** Where in the user's file, of a kernel in TypeScript; undefined where that is not known. */
+  readonly place: SourcePlace | undefined;
+  constructor(message: string, log: string, infoLog: string, options: CudaErrorOptions & { place?: SourcePlace } = {}) {
     super('ERR_CUDA_COMPILE', message, options);
     this.log = log;
     this.infoLog = infoLog;
+    this.place = options.place;
   }
 }
 

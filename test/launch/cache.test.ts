@@ -61,7 +61,7 @@ test('what it depends on is compiled apart: constants, target, index type, check
   await scale.ptx(CAPABILITY, { checks: true });
   await scale.with({ block: 64 }).ptx(CAPABILITY);
   await scale.with({ uses: { K: 0 } }).ptx(CAPABILITY);
-  const usual = { index: 'i32', aligned: true, checks: false, block: [256, 1, 1] };
+  const usual = { index: 'i32', aligned: true, checks: false, block: [256, 1, 1], lines: false };
   const own: unknown = expect.any(Number);
   expect(compilations.map(({ source, form }) => [source.uses['K'], form])).toEqual([
     [own, usual], [-0, usual], [0, usual], [0n, usual], [own, usual], [own, { ...usual, index: 'i64' }], [own, { ...usual, checks: true }], [own, { ...usual, block: [64, 1, 1] }],
@@ -70,9 +70,9 @@ test('what it depends on is compiled apart: constants, target, index type, check
 
 test('another process finds it on disk, and compiles anew what is spoiled', async () => {
   const { Variant } = await import('../../src/launch/variant.js');
-  const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: { stack: '' } }, {});
+  const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: [] }, {});
   const target = { capability: [8, 0] } as const;
-  const form = { index: 'i32', aligned: true, checks: false, block: undefined } as const;
+  const form = { index: 'i32', aligned: true, checks: false, block: undefined, lines: false } as const;
   const first = await (await elsewhere()).compiledKernel(variant, form, target);
   await onDisk(1);
   expect(await (await elsewhere()).compiledKernel(variant, form, target)).toEqual(first);

@@ -1,0 +1,54 @@
+/** A launch whose arguments were looked at: all that a run of it still has to do. */
+import type { Device, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
+import type { Run } from '../ops/run.js';
+import { Partitioned, Tensor } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+
+/** A kernel with what it is passed. */
+interface Prepared {
+  readonly kernel: Kernel;
+  readonly options: LaunchOptions;
+  readonly args: readonly KernelArgument[];
+}
+
+export class PlannedLaunch {
+  private readonly device: Device;
+  private readonly given: readonly unknown[];
+  private readonly result: Readonly<Record<string, unknown>>;
+  private readonly written: readonly { name: string; value: AnyTensor | Partitioned }[];
+  /** Undefined where there is nothing to launch. */
+  private readonly prepared: Prepared | undefined;
+
+  constructor(device: Device, given: readonly unknown[], result: Readonly<Record<string, unknown>>, written: PlannedLaunch['written'], prepared: Prepared | undefined) {
+    this.device = device;
+    this.given = given;
+    this.result = result;
+    this.written = written;
+    this.prepared = prepared;
+  }
+
+  /** Whether it is what a run with these arguments would queue. Tensors do not change; only whether they may be used does. */
+  isFor(device: Device, given: readonly unknown[]): boolean {
+    if (device !== this.device) return false;
+    for (let i = 0; i < given.length; i++) if (given[i] !== this.given[i] || isMutable(given[i])) return false;
+    return true;
+  }
+
+  /** @throws CudaArgumentError, CudaDisposedError */
+  queue(run: Run): unknown {
+    for (const { name, value } of this.written) {
+      if (value instanceof Partitioned) value.check();
+      else value.checkWritable(name);
+    }
+    if (this.prepared !== undefined) {
+      const { kernel, options, args } = this.prepared;
+      kernel.launch(run.stream, options, ...args);
+    }
+    return { ...this.result };
+  }
+}
+
+/** A structure: its fields may have been assigned since. */
+function isMutable(value: unknown): boolean {
+  return typeof value === 'object' && !(value instanceof Tensor) && !(value instanceof Partitioned);
+}

@@ -1,0 +1,131 @@
+/** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
+import { CudaArgumentError } from '../core/index.js';
+import type { DType, DTypeName, Dimensions, PointerParam } from '../core/index.js';
+import { checkOptions } from '../core/arguments.js';
+import { simulateKernel } from '../kernel/simulate/simulate.js';
+import { readKernel } from '../kernel/read/read-kernel.js';
+import type { Locate } from '../kernel/simulate/failure.js';
+import type { HostTensor } from '../kernel/simulate/arguments.js';
+import type { KernelTree } from '../kernel/tree.js';
+import { compileError } from './compile-error.js';
+import { gridOver, usualBlock } from './grid.js';
+import type { KernelParam, KernelParams, Parameter, StructsParam } from './parameters.js';
+import { locateSpans } from './show-source.js';
+import { locateText } from './source-location.js';
+import type { HostValue, StructDeclaration, StructValue } from './struct-declaration.js';
+import type { Variant } from './variant.js';
+
+/** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */
+interface Arrays {
+  u8: Uint8Array;
+  i8: Int8Array;
+  u16: Uint16Array;
+  i16: Int16Array;
+  u32: Uint32Array;
+  i32: Int32Array;
+  u64: BigUint64Array;
+  i64: BigInt64Array;
+  f16: Float32Array | Uint16Array;
+  bf16: Float32Array | Uint16Array;
+  f32: Float32Array;
+  f64: Float64Array;
+  f8e4m3: Float32Array | Uint8Array;
+  f8e5m2: Float32Array | Uint8Array;
+  bool: Uint8Array;
+}
+
+/** A tensor of the host that has several axes. Strides count elements; without them the last axis is dense. */
+export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
+  readonly data: A;
+  readonly shape: readonly number[];
+  readonly strides?: readonly number[];
+  /** The element that the tensor begins at. */
+  readonly offset?: number;
+}
+
+type SimulatedArgument<P extends KernelParam> =
+  P extends StructsParam ? ArrayBufferView
+    : P extends PointerParam<infer D> ? Arrays[D & DTypeName] | SimulatedTensor<Arrays[D & DTypeName]>
+      : P extends StructDeclaration<infer F> ? Readonly<StructValue<F>>
+        : P extends DType<infer D> ? HostValue<D> : never;
+
+/** What {@link KernelFunction.simulate} takes: typed arrays where a call takes tensors. */
+export type SimulatedArguments<S extends KernelParams> = { readonly [K in keyof S]: SimulatedArgument<S[K]> };
+
+/** How {@link KernelFunction.simulate} runs. */
+export interface SimulationOptions {
+  /** Default: one thread for each element of the largest output. */
+  readonly grid?: Dimensions;
+  /** Default: as of a launch. */
+  readonly block?: Dimensions;
+  /** Bytes of `gpu.dynamicShared`. */
+  readonly sharedBytes?: number;
+  /** Takes what the kernel prints. Default: `console.log`, line by line. */
+  readonly print?: (text: string) => void;
+  /** Whether reading shared memory that no thread has written is an error. Default: true. */
+  readonly checkUninitialized?: boolean;
+}
+
+/** A kernel's tree, and where its texts stand. Kept, so that breakpoints stay. */
+interface Simulated {
+  readonly tree: KernelTree;
+  readonly locate: Locate;
+}
+
+const known = new WeakMap<Variant, Simulated>();
+
+/** @throws CudaCompileError, CudaArgumentError, SimulationError */
+export function simulate(variant: Variant, parameters: readonly Parameter[], defaults: Pick<SimulationOptions, 'grid' | 'block' | 'sharedBytes'>, args: Readonly<Record<string, unknown>>, options: SimulationOptions): void {
+  checkOptions('options', options, ['grid', 'block', 'sharedBytes', 'print', 'checkUninitialized']);
+  const { tree, locate } = simulated(variant);
+  const block = options.block ?? defaults.block ?? usualBlock(parameters);
+  const grid = options.grid ?? defaults.grid ?? gridOver(variant.definition.name, largestShape(parameters, args), block);
+  const sharedBytes = options.sharedBytes ?? defaults.sharedBytes;
+  try {
+    simulateKernel(tree, {
+      grid, block, args: args as never, locate, sourceURL: `async-cuda/${variant.definition.name}.js`,
+      ...(sharedBytes === undefined ? {} : { sharedBytes }),
+      ...(options.print === undefined ? {} : { print: options.print }),
+      ...(options.checkUninitialized === undefined ? {} : { checkUninitialized: options.checkUninitialized }),
+    });
+  } catch (error) {
+    // What the arguments are refused with, by a compiler that knows none of our errors.
+    if ((error instanceof TypeError || error instanceof RangeError) && error.message.startsWith('simulate: ')) throw new CudaArgumentError('args', error.message, { cause: error });
+    throw error;
+  }
+}
+
+function simulated(variant: Variant): Simulated {
+  let found = known.get(variant);
+  if (found === undefined) {
+    const { site } = variant.definition;
+    try {
+      const tree = readKernel(variant.source('i32'));
+      found = { tree, locate: locateSpans(tree.texts.map((text) => locateText(text, site))) };
+    } catch (error) {
+      throw compileError(error, variant.definition);
+    }
+    known.set(variant, found);
+  }
+  return found;
+}
+
+/** Of the largest output, in elements. */
+function largestShape(parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): readonly number[] | undefined {
+  let largest: readonly number[] | undefined;
+  const count = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1);
+  for (const { name, entry } of parameters) {
+    const value = args[name];
+    if (entry.kind !== 'tensor' || entry.access === 'input') continue;
+    const shape = shapeOf(value, 'struct' in entry.element ? entry.element.struct.bytes : undefined);
+    if (shape === undefined) continue;
+    const seen = entry.rank === 1 ? [count(shape)] : shape;
+    if (largest === undefined || count(seen) > count(largest)) largest = seen;
+  }
+  return largest;
+}
+
+function shapeOf(value: unknown, structBytes: number | undefined): readonly number[] | undefined {
+  if (ArrayBuffer.isView(value)) return [structBytes === undefined ? (value as Uint8Array).length : value.byteLength / structBytes];
+  return (value as Partial<HostTensor> | undefined)?.shape;
+}

@@ -1,0 +1,209 @@
+/** Kernels in TypeScript on the device: compiled from their text, launched, compared with JavaScript. */
+import { CudaArgumentError, CudaCompileError, Device, SimulationError, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
+import type { Gpu, GpuWith } from 'async-cuda';
+import { beforeAll, expect, test } from 'vitest';
+
+import { failure, onCpu, onDevice, range } from '../core/test-device.js';
+
+const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i < y.length) y[i] = a * x[i]! + y[i]!;
+});
+
+const transpose = kernel('transpose', { out: output(f32, 2), x: input(f32, 2) }, ({ out, x }, gpu) => {
+  const { x: column, y: row } = gpu.globalId;
+  if (row < out.shape[0] && column < out.shape[1]) out[row]![column] = x[column]![row]!;
+});
+
+/** Sums of blocks, through shared memory. */
+const sums = kernel('sums', { out: output(f32), x: input(f32) }, ({ out, x }, gpu) => {
+  const part = gpu.shared.f32(gpu.THREADS);
+  const t = gpu.threadIdx.x;
+  let sum = 0;
+  for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) sum += x[i]!;
+  part[t] = sum;
+  gpu.block.sync();
+  for (let half = gpu.THREADS >> 1; half > 0; half >>= 1) {
+    if (t < half) part[t] = part[t]! + part[t + half]!;
+    gpu.block.sync();
+  }
+  if (t === 0) out[gpu.blockIdx.x] = part[0]!;
+}, { uses: { THREADS: 128 }, block: 128 });
+
+const square = (x: number): number => x * x;
+const uses = { SLOPE: 0.25, square };
+const leaky = deviceFunction((x: number, { SLOPE, square }: GpuWith<typeof uses>) => (x > 0 ? square(x) : SLOPE * x), { uses });
+const clamped = (x: number, gpu: Gpu): number => gpu.clamp(x, -2, 2);
+const activate = kernel('activate', { y: output(f32), x: input(f32) }, ({ y, x }, { globalId, leaky, clamped, weights, FLIP }) => {
+  const i = globalId.x;
+  if (i < y.length) y[i] = leaky(clamped(x[i]!)) * weights[1]! * (FLIP ? -1 : 1);
+}, { uses: { leaky, clamped, weights: [1, 3], FLIP: false } });
+
+const Body = struct({ x: f32, id: i64, alive: bool });
+const bodies = kernel('bodies', { all: inout(Body), offset: Body, factor: f64, half: f16, small: u8, on: bool, count: u32 }, ({ all, offset, factor, half, small, on, count }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i >= all.length || !on) return;
+  const body = all[i]!;
+  body.x = body.x * gpu.f32(factor) + offset.x + half + small + gpu.f32(count);
+  body.id += offset.id;
+  body.alive = !body.alive;
+});
+
+const reversed = kernel('reversed', { out: output(i32) }, ({ out }, gpu) => {
+  const scratch = gpu.dynamicShared.i32();
+  const t = gpu.threadIdx.x;
+  scratch[t] = t * t;
+  gpu.block.sync();
+  out[t] = scratch[gpu.blockDim.x - 1 - t]!;
+});
+
+const meeting = kernel('meeting', { out: output(i32), sum: inout(i32) }, ({ out, sum }, gpu) => {
+  gpu.atomicAdd(sum, 0, 1);
+  gpu.grid.sync();
+  out[gpu.globalId.x] = sum[0]!;
+});
+
+onDevice('Kernels in TypeScript', (host) => {
+  let device: Device;
+  beforeAll(() => { device = Device.of(host.device); });
+
+  test('saxpy', async () => {
+    const x = Float32Array.from(range(1000), (i) => i / 7);
+    const y = Float32Array.from(range(1000), (i) => 1 / (i + 1));
+    const values = await saxpy({ y: device.tensor(f32, y), a: 2, x: device.tensor(f32, x) }).andThen((given) => given.y.read());
+    expect(values).toEqual(x.map((each, i) => 2 * each + y[i]!));
+  });
+
+  test('tensors of two axes, and views of them', async () => {
+    using x = await device.tensor(f32, Float32Array.from(range(35)), [5, 7]);
+    using out = await device.zeros(f32, [7, 5]);
+    await transpose({ out, x });
+    expect([...await out.read()]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
+    // Rows backwards into columns backwards: strides of either sign.
+    await transpose({ out: out.slice([null, null, -1]), x: x.slice([null, null, -1]) });
+    expect([...await out.read()]).toEqual(range(35).map((i) => (4 - (i % 5)) * 7 + 6 - Math.floor(i / 5)));
+    // Onto itself is refused, between its columns is not.
+    using both = await device.tensor(f32, Float32Array.from(range(8)), [2, 4]);
+    await transpose({ out: both.slice([null, null], [0, 2]), x: both.slice([null, null], [2, 4]) });
+    expect([...await both.read()]).toEqual([2, 6, 2, 3, 3, 7, 6, 7]);
+  });
+
+  test('shared memory, constants, a grid of the caller\'s', async () => {
+    using x = await device.ones(f32, [10_000]);
+    using out = await device.zeros(f32, [8]);
+    await sums({ out, x }, { grid: 8 });
+    expect((await out.read()).reduce((a, b) => a + b)).toBe(10_000);
+    const wider = sums.with({ uses: { THREADS: 256 }, block: 256 });
+    await wider({ out, x }, { grid: 8 });
+    expect((await out.read()).reduce((a, b) => a + b)).toBe(10_000);
+  });
+
+  test('device functions and lists', async () => {
+    const y = await activate({ y: device.zeros(f32, [4]), x: device.tensor(f32, [-4, -1, 1.5, 9]) }).andThen((given) => given.y.read());
+    expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);
+    const flipped = activate.with({ uses: { FLIP: true } });
+    expect([...await flipped({ y: device.zeros(f32, [1]), x: device.ones(f32, [1]) }).andThen((given) => given.y.read())]).toEqual([-3]);
+  });
+
+  test('structures, and scalars of every kind', async () => {
+    using all = await device.tensor(u8, Body.pack([{ x: 1, id: 5, alive: true }, { x: 2, id: -6n, alive: false }]));
+    await bodies({ all, offset: { x: 0.5, id: 1n << 40n, alive: false }, factor: 10, half: 0.25, small: 3, on: true, count: 100 });
+    expect(Body.unpack(await all.read())).toEqual([{ x: 113.75, id: 5n + (1n << 40n), alive: false }, { x: 123.75, id: (1n << 40n) - 6n, alive: true }]);
+    await bodies({ all, offset: { x: 0, id: 0, alive: false }, factor: 0, half: 0, small: 0, on: false, count: 0 });
+    expect(Body.unpack(await all.read())[0]!.x).toBe(113.75);
+  });
+
+  test('dynamic shared memory', async () => {
+    using out = await device.zeros(i32, [100]);
+    expect((await failure(() => reversed({ out }, { block: 100 }))).message).toBe("options.sharedBytes: kernel 'reversed' has gpu.dynamicShared, whose bytes the launch gives. Write reversed(args, { sharedBytes }).");
+    await reversed({ out }, { block: 100, sharedBytes: 400 });
+    expect([...await out.read()]).toEqual(range(100).map((t) => (99 - t) ** 2));
+  });
+
+  test('the barrier of a grid is launched as it has to be', async () => {
+    using out = await device.zeros(i32, [4 * 64]);
+    using sum = await device.zeros(i32, [1]);
+    await meeting({ out, sum }, { block: 64 });
+    expect(new Set(await out.read())).toEqual(new Set([256]));
+  });
+
+  test('indices of 64 bits give the same', async () => {
+    const wide = saxpy.with({ index: 'i64' });
+    expect(await wide.ptx(device)).not.toBe(await saxpy.ptx(device));
+    expect([...await wide({ y: device.ones(f32, [3]), a: 2, x: device.ones(f32, [3]) }).andThen((given) => given.y.read())]).toEqual([3, 3, 3]);
+  });
+
+  test('where a tensor begins makes no difference', async () => {
+    using x = await device.tensor(f32, Float32Array.from(range(70)));
+    using y = await device.zeros(f32, [70]);
+    for (const from of [0, 1, 2, 3, 4]) {
+      await saxpy({ y: y.slice([from, from + 60]), a: 1, x: x.slice([5 - from, 65 - from]) });
+    }
+    expect([...await y.read()]).toEqual(range(70).map((i) => range(5).reduce((sum, from) => sum + (i >= from && i < from + 60 ? i - from + 5 - from : 0), 0)));
+  });
+
+  test('what is no kernel is told with its code', async () => {
+    const outside = 3;
+    const wrong = kernel('wrong', { y: output(f32) }, ({ y }, gpu) => {
+      y[gpu.globalId.x] = outside;
+    });
+    using y = await device.zeros(f32, [4]);
+    const error = await failure(() => wrong({ y })) as unknown as CudaCompileError;
+    expect(error).toBeInstanceOf(CudaCompileError);
+    expect(error.message).toMatch(/^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not known in a kernel/);
+    expect(error.message).toContain('y[gpu.globalId.x] = outside;');
+    expect(error.message).toContain('^^^^^^^');
+    expect(error.place).toMatchObject({ file: expect.stringMatching(/test\/launch\/kernels\.test\.ts$/) as string, column: 27 });
+    await expect(wrong.prepare(device)).rejects.toThrow(CudaCompileError);
+    await expect(wrong.ptx({ capability: [9, 0] })).rejects.toThrow('outside');
+  });
+
+  test('a kernel of numbers only runs where it is told to', async () => {
+    const idle = kernel('idle', { n: i32 }, ({ n }) => {
+      if (n > 5) return;
+    });
+    expect(await idle({ n: 3 }, { grid: 1, device })).toEqual({ n: 3 });
+  });
+
+  test('tune chooses among constants', async () => {
+    using x = await device.ones(f32, [100_000]);
+    using out = await device.zeros(f32, [1]);
+    const { kernel: tuned, candidates } = await sums.tune({ out, x }, { candidates: [{}, { uses: { THREADS: 64 }, block: 64 }, { uses: { THREADS: 256 }, block: 256 }], launch: { grid: 1 }, rounds: 2, anew: true });
+    expect(candidates.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
+    await tuned({ out, x }, { grid: 1 });
+    expect([...await out.read()]).toEqual([100_000]);
+  });
+
+  test('simulation gives the same', async () => {
+    const x = Float32Array.from(range(300), (i) => i / 7);
+    const y = Float32Array.from(range(300), (i) => 1 / (i + 1));
+    const launched = await saxpy({ y: device.tensor(f32, y), a: 0.1, x: device.tensor(f32, x) }).andThen((given) => given.y.read());
+    const simulated = await saxpy.simulate({ y, a: 0.1, x });
+    expect(simulated.y).toEqual(launched);
+    const out = new Float32Array(35);
+    await transpose.simulate({ out: { data: out, shape: [7, 5] }, x: { data: Float32Array.from(range(35)), shape: [5, 7] } });
+    expect([...out]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
+    const squares = new Int32Array(100);
+    await reversed.simulate({ out: squares }, { block: 100, sharedBytes: 400 });
+    expect([...squares]).toEqual(range(100).map((t) => (99 - t) ** 2));
+    const all = Body.pack([{ x: 1, id: 5, alive: true }]);
+    await bodies.simulate({ all, offset: { x: 0.5, id: 1n, alive: false }, factor: 10, half: 0.25, small: 3, on: true, count: 100 });
+    expect(Body.unpack(all)).toEqual([{ x: 113.75, id: 6n, alive: false }]);
+  });
+
+  test('simulation says what goes wrong, and where', async () => {
+    const beyond = kernel('beyond', { y: output(f32) }, ({ y }, gpu) => {
+      y[gpu.globalId.x + 1] = 1;
+    });
+    const error = await beyond.simulate({ y: new Float32Array(4) }, { grid: 1, block: 4 }).catch((each: unknown) => each) as SimulationError;
+    expect(error).toBeInstanceOf(SimulationError);
+    expect(error.message).toContain('y[gpu.globalId.x + 1] = 1;');
+    expect(error.position?.file).toMatch(/kernels\.test\.ts$/);
+    expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(CudaArgumentError);
+    expect((await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message).toContain('options.grid');
+  });
+
+  test.runIf(onCpu)('the CPU device has no machine code', async () => {
+    expect(await failure(() => saxpy.sass(device))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+  });
+});
