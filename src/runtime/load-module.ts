@@ -3,7 +3,8 @@
  * up the event loop, so it happens where the load happens.
  */
 import type { Driver, JitOptions } from '../driver/driver.js';
-import { MissingSymbolError } from '../driver/error.js';
+import { DriverError, MissingSymbolError } from '../driver/error.js';
+import { CUresult } from '../driver/result.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
 import { describeFailure } from './failure.js';
@@ -61,16 +62,14 @@ function mentionsPrintf(image: string | Uint8Array): boolean {
   return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
-/**
- * `optin` is the device's shared memory limit for one block, bytes. PTX that does not compile is told of by the first
- * kernel that is asked for, with the compiler's log. `docs/design.md` says why PTX is loaded with this call.
- */
+/** `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX is loaded with cuLibraryLoadData. */
 export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
   const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
   const ptx = ptxOf(image);
   const library = driver.cuLibraryLoadData(image, options);
   try {
+    if (ptx !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
     const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
     const names = signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
@@ -89,6 +88,18 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
   } catch (error) {
     driver.cuLibraryUnload(library);
     throw error;
+  }
+}
+
+/**
+ * PTX that does not compile is told of, with the compiler's log, when the library is first asked for a kernel: before
+ * anything else reads the text. It has none of this name.
+ */
+function checkCompiled(driver: Driver, library: number): void {
+  try {
+    driver.cuLibraryGetKernel(library, 'async_cuda_is_it_compiled');
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_NOT_FOUND) throw error;
   }
 }
 
