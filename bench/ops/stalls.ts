@@ -1,11 +1,12 @@
 /**
  * How long the event loop is held up while operations run one after the other as fast as they can, in each of the ways that
- * the other rows measure. Sampled by the gaps between `setImmediate` callbacks.
+ * the other rows measure. Sampled by the gaps between `setImmediate` callbacks. Beside it, what Node and the machine hold
+ * up a loop that does nothing, over as many windows.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers';
 
-import type { Benchmark } from '../benchmark.js';
+import type { Benchmark, LocalPeer } from '../benchmark.js';
 import { collectGarbage } from '../garbage.js';
 import { OPERATIONS, overlapped } from './pipelines.js';
 import { openDefault } from './policy.js';
@@ -24,13 +25,9 @@ const PIPELINES = 10;
 /** Runs some operations to their end. */
 type Load = () => PromiseLike<unknown>;
 
-interface Watched {
-  readonly turns: number;
-  readonly runs: number;
-}
-
-/** Keeps the load going for so long; the gaps between turns of the event loop go to `gaps` once `settle` is over. */
-async function watch(load: Load, settle: number, ms: number, gaps: Float64Array): Promise<Watched> {
+/** Keeps the load going for so long, and gives the longest gap between turns of the event loop once `settle` is over. `gaps` is room for them. */
+async function longest(load: Load, settle: number, ms: number, gaps: Float64Array): Promise<number> {
+  collectGarbage();
   const begin = performance.now() + settle;
   const end = begin + ms;
   const work = (async () => {
@@ -55,8 +52,30 @@ async function watch(load: Load, settle: number, ms: number, gaps: Float64Array)
     };
     setImmediate(turn);
   });
-  return { turns, runs: await work };
+  if (await work === 0) throw new Error('nothing ran');
+  return gaps.subarray(0, turns).reduce((most, gap) => Math.max(most, gap), 0);
 }
+
+/** A promise for each turn, as the loads have one for each operation. */
+const nothing: Load = () => new Promise<void>((resolve) => {
+  setImmediate(resolve);
+});
+
+const LOADS = ['one op', 'chain', 'chain, built once', 'list', 'graph', 'pipelines', 'products'] as const;
+
+const idle: LocalPeer = {
+  name: 'Node with nothing to do',
+  start({ count }) {
+    const gaps = new Float64Array(MAX_TURNS).fill(0);
+    return Promise.resolve({
+      async round() {
+        const samples: number[] = [];
+        for (let window = 0; window < LOADS.length; window++) samples.push(await longest(nothing, count(SETTLE_MS), count(MS), gaps));
+        return { samples };
+      },
+    });
+  },
+};
 
 export const operationStalls: Benchmark = {
   area: 'ops',
@@ -64,7 +83,7 @@ export const operationStalls: Benchmark = {
   unit: 'ms',
   statistic: 'longest',
   bar: '<= 1',
-  peers: [],
+  peers: [idle],
   rounds: 2,
   // Each load settles by itself.
   warmUp: false,
@@ -76,7 +95,7 @@ export const operationStalls: Benchmark = {
     const queue = await openProducts(device);
     const launch = graph.launch();
     const chain = scale.chain(CHAIN);
-    const loads: Readonly<Record<string, Load>> = {
+    const loads: Readonly<Record<(typeof LOADS)[number], Load>> = {
       'one op': () => scale.chain(1),
       'chain': () => scale.chain(CHAIN),
       'chain, built once': () => chain,
@@ -93,14 +112,10 @@ export const operationStalls: Benchmark = {
         await scale.prove(CHAIN, () => launch);
         const samples: number[] = [];
         const notes: Record<string, number> = {};
-        for (const [name, load] of Object.entries(loads)) {
-          collectGarbage();
-          const { turns, runs } = await watch(load, count(SETTLE_MS), count(MS), gaps);
-          if (runs === 0) throw new Error(`${name}: nothing ran`);
-          let longest = 0;
-          for (let i = 0; i < turns; i++) longest = Math.max(longest, gaps[i]!);
-          samples.push(longest);
-          notes[name] = longest;
+        for (const name of LOADS) {
+          const gap = await longest(loads[name], count(SETTLE_MS), count(MS), gaps);
+          samples.push(gap);
+          notes[name] = gap;
         }
         return { samples, notes };
       },

@@ -522,7 +522,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
     };
     const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin, `sm_${this.properties.computeCapability.join('')}`);
+    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
     return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 

@@ -1,102 +1,76 @@
-/** What is compiled, and what is taken from the cache, when PTX is loaded on a GPU: a driver that counts. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+/** What is asked of the driver when a module is loaded on a GPU: a driver that notes its calls. */
+import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import { loadModule } from './load-module.js';
 
-const PTX = '.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n  ret;\n}\n';
+const HEAD = '.version 7.0\n.target sm_70\n.address_size 64\n';
+const entry = (name: string): string => `.visible .entry ${name}()\n{\n  ret;\n}\n`;
+const PTX = HEAD + entry('nothing');
+const CUBIN = Uint8Array.of(0x7f, 0x45, 0x4c, 0x46);
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'async-cuda-load-'));
-  process.env['ASYNC_CUDA_CACHE_DIR'] = folder;
-});
-afterEach(() => {
-  delete process.env['ASYNC_CUDA_CACHE_DIR'];
-  delete process.env['ASYNC_CUDA_CACHE_DISABLE'];
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function counting(load: (image: Uint8Array) => void = () => undefined): { driver: Driver; links: () => number } {
-  let links = 0;
+function noting(changes: Partial<Record<keyof Driver, unknown>> = {}): { driver: Driver; loads: unknown[][]; unloads: number[] } {
+  const loads: unknown[][] = [];
+  const unloads: number[] = [];
   const driver = {
     provider: 'libcuda',
-    cuDriverGetVersion: () => 13000,
-    cuLink: () => ({ cubin: Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, ++links), infoLog: '', errorLog: '' }),
-    cuLibraryLoadData: (image: Uint8Array) => {
-      load(image);
+    cuLibraryLoadData: (...args: unknown[]) => {
+      loads.push(args);
       return 1;
     },
-    cuLibraryGetKernel: () => 2,
+    cuLibraryUnload: (library: number) => unloads.push(library),
+    cuLibraryEnumerateKernels: () => [],
+    cuLibraryGetKernel: (_: number, name: string) => {
+      if (name.startsWith('async_cuda_')) throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+      return 2;
+    },
     cuKernelGetFunction: () => 3,
     cuFuncLoad: () => undefined,
     cuFuncGetAttribute: () => 0,
     cuFuncSetAttribute: () => undefined,
     cuFuncGetParamInfo: () => undefined,
+    ...changes,
   } as Partial<Record<keyof Driver, unknown>> as Driver;
-  return { driver, links: () => links };
+  return { driver, loads, unloads };
 }
 
-const load = (driver: Driver, ptx: string | Uint8Array = PTX, architecture = 'sm_90') => loadModule(driver, ptx, {}, 0, architecture);
-
-test('the same PTX is compiled once', () => {
-  const images: number[] = [];
-  const { driver, links } = counting((image) => images.push(image[4]!));
-  load(driver);
-  expect(load(driver).kernels.map(({ name }) => name)).toEqual(['nothing']);
-  expect([links(), images]).toEqual([1, [1, 1]]);
+test('PTX is given to the driver whole, not to its linker, whose machine code is slower', () => {
+  const { driver, loads } = noting();
+  const options = { CU_JIT_MAX_REGISTERS: 32 };
+  expect(loadModule(driver, PTX, options, 0).kernels.map(({ name }) => name)).toEqual(['nothing']);
+  expect(loads).toEqual([[PTX, options]]);
 });
 
-test('for another GPU it is compiled again', () => {
-  const { driver, links } = counting();
-  load(driver);
-  load(driver, PTX, 'sm_100');
-  expect(links()).toBe(2);
-});
-
-test('nothing is kept where the cache is switched off', () => {
-  process.env['ASYNC_CUDA_CACHE_DISABLE'] = '1';
-  const { driver, links } = counting();
-  load(driver);
-  load(driver);
-  expect([links(), readdirSync(folder)]).toEqual([2, []]);
-});
-
-test('machine code is not kept: it is there already', () => {
-  const { driver } = counting();
-  expect(() => load({ ...driver, cuLibraryEnumerateKernels: () => [] }, Uint8Array.of(0x7f, 0x45, 0x4c, 0x46))).not.toThrow();
-  expect(readdirSync(folder)).toEqual([]);
-});
-
-test('what the driver refuses is compiled anew and takes the old one’s place', () => {
-  load(counting().driver);
-  let refusals = 1;
-  const { driver, links } = counting(() => {
-    if (refusals-- > 0) throw new DriverError('cuLibraryLoadData', CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU);
+test('PTX that does not compile is told of, and its library unloaded', () => {
+  const { driver, unloads } = noting({
+    cuLibraryGetKernel: () => {
+      throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_INVALID_PTX, { errorLog: 'line 4; error' });
+    },
   });
-  load(driver);
-  load(driver);
-  expect(links()).toBe(1);
+  // Not even a text that the library's own parser refuses hides what the driver says.
+  for (const ptx of [PTX, '.version', '']) expect(() => loadModule(driver, ptx, {}, 0)).toThrow('CUDA_ERROR_INVALID_PTX');
+  expect(unloads).toEqual([1, 1, 1]);
 });
 
-test('out of memory is no reason to compile again', () => {
-  load(counting().driver);
-  const { driver, links } = counting(() => {
-    throw new DriverError('cuLibraryLoadData', CUresult.CUDA_ERROR_OUT_OF_MEMORY);
+test('of several kernels those that did not compile are named, with the reason', () => {
+  const { driver, unloads } = noting({
+    cuLibraryGetKernel: (_: number, name: string) => {
+      if (name !== 'good') throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+      return 2;
+    },
   });
-  expect(() => load(driver)).toThrow('CUDA_ERROR_OUT_OF_MEMORY');
-  expect([links(), readdirSync(folder).length]).toEqual([0, 1]);
+  const { kernels, failed } = loadModule(driver, HEAD + entry('good') + entry('bad'), {}, 0);
+  expect([kernels.map(({ name }) => name), failed.map(({ name }) => name)]).toEqual([['good'], ['bad']]);
+  expect(failed[0]!.failure.message).toContain('CUDA_ERROR_NOT_FOUND');
+  expect(unloads).toEqual([]);
 });
 
 test('a module that mentions vprintf prints, whatever it is made of', () => {
-  const { driver } = counting();
-  expect(load(driver).prints).toBe(false);
-  expect(load(driver, PTX.replace('.visible', '.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n.visible')).prints).toBe(true);
-  const cubin = Buffer.concat([Uint8Array.of(0x7f, 0x45, 0x4c, 0x46), Buffer.from('\0.symtab\0vprintf\0')]);
-  expect(load({ ...driver, cuLibraryEnumerateKernels: () => [] }, new Uint8Array(cubin)).prints).toBe(true);
+  const { driver } = noting();
+  expect(loadModule(driver, PTX, {}, 0).prints).toBe(false);
+  expect(loadModule(driver, PTX.replace('.visible', '.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n.visible'), {}, 0).prints).toBe(true);
+  const cubin = Buffer.concat([CUBIN, Buffer.from('\0.symtab\0vprintf\0')]);
+  expect(loadModule(driver, new Uint8Array(cubin), {}, 0).prints).toBe(true);
 });

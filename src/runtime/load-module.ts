@@ -2,14 +2,11 @@
  * Loading a module and everything that is to be known of its kernels, in one call: reading a large PTX file would hold
  * up the event loop, so it happens where the load happens.
  */
-import { readFileSync } from 'node:fs';
-
 import type { Driver, JitOptions } from '../driver/driver.js';
 import { DriverError, MissingSymbolError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
-import { cubinEntry, openDiskCache } from './disk-cache.js';
 import { describeFailure } from './failure.js';
 
 export interface LoadedKernel {
@@ -65,21 +62,14 @@ function mentionsPrintf(image: string | Uint8Array): boolean {
   return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
-/** CUjitInputType */
-const JIT_INPUT_PTX = 1;
-
-/**
- * Compiles with the linker and loads the finished cubin: neither holds up launches on other threads (cuModuleLoadData of
- * PTX stops every one until it is done), and the linker gives its errors at once, where cuLibraryLoadData puts off
- * compiling until a kernel is asked for. `optin` is the device's shared memory limit for one block, bytes;
- * `architecture` its own, e.g. `sm_90` (variants such as sm_90a are named by the PTX).
- */
-export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, architecture: string): LoadedModule {
+/** `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX is loaded with cuLibraryLoadData. */
+export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
   const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
   const ptx = ptxOf(image);
-  const library = ptx !== undefined && driver.provider === 'libcuda' ? loadPtx(driver, ptx, options, architecture) : driver.cuLibraryLoadData(image, options);
+  const library = driver.cuLibraryLoadData(image, options);
   try {
+    if (ptx !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
     const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
     const names = signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
@@ -101,40 +91,16 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
   }
 }
 
-/** Machine code that was made of the same PTX before, by this process or another, is loaded as it is. */
-function loadPtx(driver: Driver, ptx: string, options: JitOptions, architecture: string): number {
-  const cache = openDiskCache();
-  const entry = cache && cubinEntry({ image: ptx, options, architecture, driver: driverRelease(driver) });
-  const kept = entry && cache?.get(entry);
-  if (kept !== undefined) {
-    try {
-      return driver.cuLibraryLoadData(kept, {});
-    } catch (error) {
-      // What a driver refuses is compiled anew. A fault of the device, or no memory, is not the image's doing.
-      if (!(error instanceof DriverError) || !REFUSED.has(error.result)) throw error;
-      if (entry !== undefined) cache?.delete(entry);
-    }
-  }
-  const { cubin } = driver.cuLink([{ type: JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], options);
-  const library = driver.cuLibraryLoadData(cubin, {});
-  if (entry !== undefined) cache?.set(entry, cubin);
-  return library;
-}
-
-const REFUSED: ReadonlySet<CUresult> = new Set([
-  CUresult.CUDA_ERROR_INVALID_IMAGE, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, CUresult.CUDA_ERROR_INVALID_VALUE,
-  CUresult.CUDA_ERROR_INVALID_SOURCE, CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-]);
-
-/** The CUDA version, and the release of the kernel module where the system tells: each release has a compiler of its own. */
-function driverRelease(driver: Driver): string {
-  let release = '';
+/**
+ * PTX that does not compile is told of, with the compiler's log, when the library is first asked for a kernel: before
+ * anything else reads the text. It has none of this name.
+ */
+function checkCompiled(driver: Driver, library: number): void {
   try {
-    release = readFileSync('/proc/driver/nvidia/version', 'utf8');
-  } catch {
-    // Not Linux, or a container without it.
+    driver.cuLibraryGetKernel(library, 'async_cuda_is_it_compiled');
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_NOT_FOUND) throw error;
   }
-  return `${driver.cuDriverGetVersion()} ${release}`;
 }
 
 function loadKernel(driver: Driver, library: number, name: string, signature: KernelSignature | undefined, optin: number): LoadedKernel {
