@@ -117,6 +117,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
     runtime.ring.memory[end] = handle;
     stream.commit();
     scope.release();
+    for (const condition of scope.conditions) {
+      const forget = stream.begin(OP.conditionForget, 5, 0);
+      runtime.ring.memory[forget] = condition;
+      stream.commit();
+      runtime.handles.give(condition);
+    }
     try {
       return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {

@@ -33,6 +33,11 @@ export class Resource {
     this.elsewhere = elsewhere;
   }
 
+  /** Whether it is memory that a graph's launches use: what decides a conditional node is not. */
+  get isMemory(): boolean {
+    return true;
+  }
+
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {
     const { writer, readers, readerCount } = this;
