@@ -5,7 +5,6 @@
  * are not part of the capture around it, and may hold conditional nodes in turn. The node waits for all that was
  * recorded before it, and its launches count as uses of all memory that any of the bodies uses. A body cannot allocate.
  */
-import { CUgraphConditionalNodeType } from '../driver/flags.js';
 import { OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
@@ -29,7 +28,10 @@ const MOST_BODIES = 128;
 /** What the kernel makes of an element; see condition-setter.ts. */
 const MODE = { itself: 0, nonzero: 1, zero: 2, equals: 3 } as const;
 
-const { CU_GRAPH_COND_TYPE_IF: IF, CU_GRAPH_COND_TYPE_WHILE: WHILE, CU_GRAPH_COND_TYPE_SWITCH: SWITCH } = CUgraphConditionalNodeType;
+/** CU_GRAPH_COND_TYPE_* */
+const IF = 0;
+const WHILE = 1;
+const SWITCH = 2;
 
 /**
  * What decides a conditional node of the graph that is being recorded on the stream. Kernels of the graph are passed it in

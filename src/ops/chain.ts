@@ -14,7 +14,7 @@ interface Step {
  * A chain is written as nodes within nodes, the last step outermost. It is walked from the inside without recursion, so
  * that its length is not limited by the stack.
  */
-abstract class Link<T, U> implements Node<U>, Step {
+export abstract class Link<T, U> implements Node<U>, Step {
   readonly before: Node<T>;
   readonly device: Node<T>['device'];
   private readonly name: string;

@@ -87,6 +87,17 @@ export class Run implements OpContext {
     return (this.rememberedMade ??= new Map());
   }
 
+  /** Records what a launch may leave out: what it shares, by {@link remembered}, is not there for what comes behind it. */
+  apart<T>(queue: () => T): T {
+    const before = this.rememberedMade;
+    this.rememberedMade = new Map(before);
+    try {
+      return queue();
+    } finally {
+      this.rememberedMade = before;
+    }
+  }
+
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
     const { device, pool } = this;
     const stream = this.recording ? this.beside() : this.stream;
