@@ -7,6 +7,7 @@
  */
 import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
+import type { NodeMemory } from './node-memory.js';
 import type { Resource } from './resource.js';
 import { createEvent } from './stream.js';
 import type { Stream } from './stream.js';
@@ -73,6 +74,10 @@ export class CaptureScope {
   readonly events: number[];
   /** What decides conditional nodes: handles that are forgotten when the graph is recorded. */
   readonly conditions: number[];
+  /** Memory that nodes of the graph allocate and do not free. */
+  readonly nodeMemory = new Set<NodeMemory>();
+  /** Whether allocations on its streams become nodes. */
+  readonly allocates: boolean;
   ended = false;
   /** Whether a kernel that prints was captured. */
   prints = false;
@@ -89,7 +94,8 @@ export class CaptureScope {
   private readonly around: CaptureScope | undefined;
 
   /** `keepOut` refuses work on streams that have not joined. */
-  constructor(origin: Stream, root: number, keepOut: boolean, around?: CaptureScope) {
+  constructor(origin: Stream, root: number, keepOut: boolean, allocates: boolean, around?: CaptureScope) {
+    this.allocates = allocates;
     this.origin = origin;
     this.root = root;
     this.around = around;
@@ -112,7 +118,17 @@ export class CaptureScope {
 
   /** The capture of a body of a conditional node on `stream`, which is part of this one. To be ended with {@link end} and {@link release}. */
   within(stream: Stream): CaptureScope {
-    return new CaptureScope(stream, this.root, this.origin.shared.capture !== undefined, this);
+    return new CaptureScope(stream, this.root, this.origin.shared.capture !== undefined, false, this);
+  }
+
+  /** Whether it is this capture, or that of a body in it. */
+  isWithin(scope: CaptureScope): boolean {
+    return this === scope || this.around?.isWithin(scope) === true;
+  }
+
+  /** Whether it records the body of a conditional node. */
+  get isBody(): boolean {
+    return this.around !== undefined;
   }
 
   /** Makes `stream` wait for all that is recorded: what a body will use is not known before it is. */
@@ -143,6 +159,7 @@ export class CaptureScope {
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
+    resource.checkScope(this);
     const last = this.last.get(resource);
     if (last === undefined) return;
     if (last.writer !== undefined && last.writer !== stream) this.depend(stream, last.writer);

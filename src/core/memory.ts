@@ -28,8 +28,8 @@ export class Allocation extends Resource {
   foreign: ReadonlyMap<SharedDevice, ForeignMemory> = NONE;
   private readonly describe: () => string;
 
-  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string) {
-    super(handle);
+  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string, elsewhere = false) {
+    super(handle, elsewhere);
     this.device = device;
     this.stream = stream;
     this.bytes = bytes;
@@ -45,6 +45,11 @@ export class Allocation extends Resource {
   /** Whether it comes from a pool, which the driver's stream memory operations do not take. */
   get pooled(): boolean {
     return true;
+  }
+
+  /** Whether something other than its buffers keeps it. */
+  get isKept(): boolean {
+    return false;
   }
 
   /** Frees the memory behind everything that uses it. */
@@ -103,7 +108,7 @@ function scopeOf({ capturing }: Stream): CaptureScope | undefined {
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */
 export const leaks = new FinalizationRegistry<Allocation>((allocation) => {
-  if (allocation.disposed || allocation.device.isClosed) return;
+  if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
   allocation.device.leaked(allocation.toString());
   allocation.dispose();
 });

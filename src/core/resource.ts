@@ -23,7 +23,7 @@ export class Resource {
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
   private readonly kept: Use[] = [];
   disposed = false;
-  /** Whether who used it is kept by another resource, which each access asks. */
+  /** Whether each access asks it: who used it is kept by another resource, or it is not always there. */
   readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined;
@@ -37,6 +37,9 @@ export class Resource {
   get isMemory(): boolean {
     return true;
   }
+
+  /** Throws where it cannot be part of a capture. */
+  checkScope(_scope: CaptureScope): void {}
 
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {

@@ -18,6 +18,7 @@ import type { Decider } from './conditional.js';
 import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
+import type { OpCaptureOptions } from './op-graph.js';
 import type { Node } from './node.js';
 import { OnStream } from './on-stream.js';
 import { poolOf } from './pools.js';
@@ -298,11 +299,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * cuGraphInstantiate
    *
    * @param stream to record on. Default: the next of the device's policy
+   * @param options `{ allocate: 'nodes' }`: each launch allocates what the operation allocates, instead of the graph owning it
    * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot be recorded
    */
-  async capture(stream?: Stream): Promise<OpGraph<T>> {
+  async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
-    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream);
+    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream, options);
   }
 
   /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */

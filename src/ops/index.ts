@@ -10,7 +10,7 @@ export { all, empty, enqueue, parallel, value, withContext, zip } from './make.j
 export type { GivenAll } from './make.js';
 export type { OpContext } from './run.js';
 export { OpGraph } from './op-graph.js';
-export type { GraphScope } from './op-graph.js';
+export type { GraphScope, OpCaptureOptions } from './op-graph.js';
 export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';

@@ -153,11 +153,21 @@ export const PROCEDURES = {
   createSurface: (driver: Driver, resource: CUDA_RESOURCE_DESC) => driver.cuSurfObjectCreate(resource),
   destroySurface: (driver: Driver, surface: number) => driver.cuSurfObjectDestroy(surface),
 
-  instantiate: (driver: Driver, graph: number) => ({ exec: driver.cuGraphInstantiate(graph, 0), short: isShort(driver, graph) }),
+  instantiate: (driver: Driver, graph: number, flags: number) => ({ exec: driver.cuGraphInstantiate(graph, flags), short: isShort(driver, graph) }),
   updateGraph: (driver: Driver, exec: number, graph: number) => driver.cuGraphExecUpdate(exec, graph),
   destroyGraph: (driver: Driver, graph: number, exec: number) => {
     if (exec !== 0) driver.cuGraphExecDestroy(exec);
     if (graph !== 0) driver.cuGraphDestroy(graph);
+  },
+  /** What the last launch of a graph has left allocated: nothing, where that launch failed. */
+  freeNodeMemory: (driver: Driver, addresses: readonly number[], stream: number) => {
+    for (const address of addresses) {
+      try {
+        driver.cuMemFreeAsync(address, stream);
+      } catch (error) {
+        if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_INVALID_VALUE) throw error;
+      }
+    }
   },
   uploadGraph: (driver: Driver, exec: number, stream: number) => driver.cuGraphUpload(exec, stream),
   graphNodeTypes: (driver: Driver, graph: number) =>

@@ -5,6 +5,7 @@
 import { CudaArgumentError, CudaDisposedError, CudaError, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
+import { isNodeMemory } from '../core/node-memory.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import type { OrOp } from '../ops/device-op.js';
@@ -419,9 +420,9 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 }
 
-/** The graph keeps what was allocated for it. */
+/** The graph keeps what was allocated for it, unless a node did. */
 function closeBehind(run: Run, buffer: DeviceBuffer, done?: Submitted<unknown>): void {
-  if (run.recording) return;
+  if (run.recording && !isNodeMemory(buffer)) return;
   if (done instanceof Later) done.promise.finally(() => { buffer.close(); }).catch(() => undefined);
   else buffer.close();
 }
@@ -440,7 +441,7 @@ export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D
     const pending = buffer.write(run.stream, source);
     if (pending.gives) run.dependOn(pending.then());
   } else {
-    const copy = run.alloc(buffer.dtype, buffer.length);
+    const copy = run.allocBeside(buffer.dtype, buffer.length);
     const stream = run.beside();
     run.dependOn(stream.besideCapture(() => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);

@@ -1,7 +1,7 @@
 /**
  * Graphs: made by capture, instantiated, updated and launched.
  */
-import { CUgraphConditionalNodeType, CUgraphExecUpdateResult, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../../flags.js';
+import { CUgraphConditionalNodeType, CUgraphExecUpdateResult, CUgraphInstantiate_flags, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { CUresult } from '../../result.js';
 import { fail, hex, invalidValue } from '../failure.js';
@@ -29,12 +29,13 @@ export function graphCalls(machine: Machine) {
   const graphOf = (call: string, handle: number): Graph => machine.find(call, 'graph', machine.graphs, handle);
   const execOf = (call: string, handle: number): GraphExec => machine.find(call, 'executable graph', machine.graphExecs, handle);
 
-  /** What a graph allocates and does not free lives on after a launch, and must be freed before the next. */
+  /** What a graph allocates and does not free lives on after a launch, and must be freed before the next, or is freed by it. */
   function reviveMemory(call: string, exec: GraphExec): void {
     for (const { allocation, freed, bytes } of exec.memory.allocations) {
       if (freed) continue;
       if (allocation.memory.at(allocation.address) === allocation) {
-        invalidValue(call, `${hex(allocation.address)}, allocated by the graph's last launch, has not been freed`);
+        if (exec.freesOnLaunch) allocation.memory.retire(allocation);
+        else invalidValue(call, `${hex(allocation.address)}, allocated by the graph's last launch, has not been freed`);
       }
       allocation.memory.revive(allocation, bytes);
     }
@@ -98,7 +99,7 @@ export function graphCalls(machine: Machine) {
     cuGraphInstantiate(handle, flags) {
       const graph = graphOf('cuGraphInstantiate', handle);
       if ((flags & ~15) !== 0) invalidValue('cuGraphInstantiate', `flags is ${flags}`);
-      const exec = new GraphExec(graph.context, graph.plan(), graph.memory);
+      const exec = new GraphExec(graph.context, graph.plan(), graph.memory, (flags & CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) !== 0);
       machine.graphExecs.set(exec.handle, exec);
       return exec.handle;
     },

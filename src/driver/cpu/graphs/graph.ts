@@ -135,7 +135,11 @@ export class GraphExec {
   /** The plan that a stream is running: a graph never runs beside itself. */
   runningPlan: GraphPlan | undefined;
 
-  constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory) {
+  /** Whether a launch frees what the last one has left. */
+  readonly freesOnLaunch: boolean;
+
+  constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory, freesOnLaunch: boolean) {
+    this.freesOnLaunch = freesOnLaunch;
     this.handle = context.machine.newHandle();
     this.context = context;
     this.plan = plan;
