@@ -159,8 +159,8 @@ export class CaptureScope {
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
-    resource.checkScope(this);
-    const last = this.last.get(resource);
+    resource.checkScope(this, access);
+    const last = this.last.get(resource.identity);
     if (last === undefined) return;
     if (last.writer !== undefined && last.writer !== stream) this.depend(stream, last.writer);
     if ((access & ACCESS_WRITE) === 0) return;
@@ -172,10 +172,10 @@ export class CaptureScope {
     const before = this.uses.get(resource);
     this.uses.set(resource, before === undefined ? access : before | (access & (ACCESS_READ | ACCESS_WRITE)));
     resource.scope = this;
-    let last = this.last.get(resource);
+    let last = this.last.get(resource.identity);
     if (last === undefined) {
       last = { writer: undefined, readers: new Set() };
-      this.last.set(resource, last);
+      this.last.set(resource.identity, last);
     }
     if ((access & ACCESS_WRITE) !== 0) {
       last.writer = stream;

@@ -12,6 +12,7 @@ import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
+import { AdoptedMemory } from './adopted-memory.js';
 import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
@@ -669,11 +670,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   freed(allocation: Allocation): void {
     this.allocations.delete(allocation);
+    // What is somebody else's was never counted.
+    if (allocation instanceof AdoptedMemory) return;
     this.ledger.give(allocation);
     const pool = this.pools.get(allocation);
     if (pool === undefined) return;
     this.pools.delete(allocation);
     pool.freed();
+  }
+
+  /** Given back when the device is closed, if not before. @internal */
+  adopted(memory: AdoptedMemory): void {
+    this.allocations.add(memory);
   }
 
   /** Closing waits for `end`. @internal */

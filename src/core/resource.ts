@@ -38,8 +38,13 @@ export class Resource {
     return true;
   }
 
+  /** What is ordered within a capture: itself, or that which it is another name of. */
+  get identity(): Resource {
+    return this;
+  }
+
   /** Throws where it cannot be part of a capture. */
-  checkScope(_scope: CaptureScope): void {}
+  checkScope(_scope: CaptureScope, _access: number): void {}
 
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {
@@ -94,7 +99,8 @@ export class Resource {
 
   /** Makes `stream` wait for everything that uses the memory. */
   orderEnd(stream: Stream): void {
-    this.order(stream, ACCESS_WRITE);
+    // Not what a derived class makes of it: the end of memory is no use of it.
+    Resource.prototype.order.call(this, stream, ACCESS_WRITE);
     for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
   }
 

@@ -58,6 +58,10 @@ export const OPEN_ATTRIBUTES = {
 
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
+/** CU_POINTER_ATTRIBUTE_* */
+const POINTER = { memoryType: 2, isManaged: 8, deviceOrdinal: 9, rangeStart: 11, rangeSize: 12 } as const;
+const CU_MEMORYTYPE_DEVICE = 2;
+
 /** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 const RELEASE_THRESHOLD = 4;
 /** Release threshold of the device's own pool until a user sets one: more than a user can ask for. */
@@ -145,6 +149,25 @@ export const PROCEDURES = {
   poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),
+
+  /** What is known of the memory at an address; undefined where that is nothing. */
+  pointerPlace: (driver: Driver, address: number) => {
+    const ask = (attribute: number): number | undefined => {
+      try {
+        return driver.cuPointerGetAttribute(attribute, address);
+      } catch (error) {
+        if (error instanceof DriverError && error.result === CUresult.CUDA_ERROR_INVALID_VALUE) return undefined;
+        throw error;
+      }
+    };
+    const type = ask(POINTER.memoryType);
+    if (type === undefined) return undefined;
+    const [start, bytes] = [ask(POINTER.rangeStart), ask(POINTER.rangeSize)];
+    return {
+      device: type === CU_MEMORYTYPE_DEVICE, managed: ask(POINTER.isManaged) === 1, ordinal: ask(POINTER.deviceOrdinal) ?? 0,
+      end: start === undefined || bytes === undefined || bytes === 0 ? Infinity : start + bytes,
+    };
+  },
 
   createArray: (driver: Driver, description: CUDA_ARRAY3D_DESCRIPTOR) => driver.cuArray3DCreate(description),
   destroyArray: (driver: Driver, array: number) => driver.cuArrayDestroy(array),
