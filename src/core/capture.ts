@@ -7,6 +7,7 @@
  */
 import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
+import type { NodeMemory } from './node-memory.js';
 import type { Resource } from './resource.js';
 import { createEvent } from './stream.js';
 import type { Stream } from './stream.js';
@@ -17,11 +18,11 @@ const CU_EVENT_DISABLE_TIMING = 2;
 export class OutsideCapture {
   readonly outside = true;
   readonly scope: CaptureScope;
-  /** What the stream was kept out of before. */
-  readonly before: OutsideCapture | undefined;
+  /** What the stream was kept out of before, or is part of around the body of a conditional node. */
+  readonly before: OutsideCapture | CaptureScope | undefined;
   private readonly stream: Stream;
 
-  constructor(scope: CaptureScope, stream: Stream, before: OutsideCapture | undefined) {
+  constructor(scope: CaptureScope, stream: Stream, before: OutsideCapture | CaptureScope | undefined) {
     this.scope = scope;
     this.stream = stream;
     this.before = before;
@@ -40,8 +41,20 @@ export class OutsideCapture {
     throw this.refusal();
   }
 
+  /** Whether the stream is part of the capture around a body, so that it cannot join the body's. */
+  get isAround(): boolean {
+    return this.before !== undefined && (this.before.outside ? this.before.isAround : true);
+  }
+
   refusal(): CudaError {
     const { stream, scope: { origin } } = this;
+    if (this.isAround) {
+      return new CudaError(
+        'ERR_CUDA_CAPTURE',
+        `${stream.title} is part of the capture around this body of a conditional node, and would be recorded beside it. ` +
+          `Queue on the stream that the body is given, ${origin.title}, or on one that has not joined the capture.`,
+      );
+    }
     return new CudaError(
       'ERR_CUDA_CAPTURE',
       `${stream.title} has not joined the capture of ${origin.title}: what is queued on it would run at once and not be recorded. ` +
@@ -58,7 +71,13 @@ export class CaptureScope {
   /** Everything that the graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
   readonly uses = new Map<Resource, number>();
   /** Events made for the capture; destroyed with the graph. */
-  readonly events: number[] = [];
+  readonly events: number[];
+  /** What decides conditional nodes: handles that are forgotten when the graph is recorded. */
+  readonly conditions: number[];
+  /** Memory that nodes of the graph allocate and do not free. */
+  readonly nodeMemory = new Set<NodeMemory>();
+  /** Whether allocations on its streams become nodes. */
+  readonly allocates: boolean;
   ended = false;
   /** Whether a kernel that prints was captured. */
   prints = false;
@@ -71,22 +90,56 @@ export class CaptureScope {
   private readonly before: CaptureScope | undefined;
   private readonly last = new Map<Resource, { writer: Stream | undefined; readers: Set<Stream> }>();
 
+  /** The capture that has the conditional node whose body this one records. */
+  private readonly around: CaptureScope | undefined;
+
   /** `keepOut` refuses work on streams that have not joined. */
-  constructor(origin: Stream, root: number, keepOut: boolean) {
+  constructor(origin: Stream, root: number, keepOut: boolean, allocates: boolean, around?: CaptureScope) {
+    this.allocates = allocates;
     this.origin = origin;
     this.root = root;
+    this.around = around;
+    this.events = around?.events ?? [];
+    this.conditions = around?.conditions ?? [];
     this.before = origin.shared.capture;
+    if (around !== undefined) {
+      for (const stream of around.streams) if (stream !== origin) stream.capturing = new OutsideCapture(this, stream, around);
+    }
     if (keepOut) {
       for (const stream of origin.shared.streams()) this.keepOut(stream);
       origin.shared.capture = this;
     }
-    this.join(origin);
+    if (around === undefined) this.join(origin);
+    else {
+      this.streams.add(origin);
+      origin.capturing = this;
+    }
+  }
+
+  /** The capture of a body of a conditional node on `stream`, which is part of this one. To be ended with {@link end} and {@link release}. */
+  within(stream: Stream): CaptureScope {
+    return new CaptureScope(stream, this.root, this.origin.shared.capture !== undefined, false, this);
+  }
+
+  /** Whether it is this capture, or that of a body in it. */
+  isWithin(scope: CaptureScope): boolean {
+    return this === scope || this.around?.isWithin(scope) === true;
+  }
+
+  /** Whether it records the body of a conditional node. */
+  get isBody(): boolean {
+    return this.around !== undefined;
+  }
+
+  /** Makes `stream` wait for all that is recorded: what a body will use is not known before it is. */
+  gather(stream: Stream): void {
+    for (const other of this.streams) if (other !== stream) this.depend(stream, other);
   }
 
   /** Refuses what is queued on `stream` from here on, unless it is part of a capture. */
   keepOut(stream: Stream): void {
     const { capturing } = stream;
-    if (capturing === undefined || capturing.outside) stream.capturing = new OutsideCapture(this, stream, capturing);
+    if (capturing === undefined || (capturing.outside && capturing.scope !== this)) stream.capturing = new OutsideCapture(this, stream, capturing);
   }
 
   /** Makes `stream` part of the capture; it waits for one of the capture's events next. */
@@ -95,6 +148,7 @@ export class CaptureScope {
       throw new CudaError('ERR_CUDA_CAPTURE', 'the event was recorded inside a capture that has ended: it is part of the graph; record another');
     }
     const { capturing } = stream;
+    if (capturing?.outside === true && capturing.isAround) throw capturing.refusal();
     if (capturing !== undefined && !capturing.outside && capturing !== this) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
     }
@@ -105,7 +159,8 @@ export class CaptureScope {
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
-    const last = this.last.get(resource);
+    resource.checkScope(this, access);
+    const last = this.last.get(resource.identity);
     if (last === undefined) return;
     if (last.writer !== undefined && last.writer !== stream) this.depend(stream, last.writer);
     if ((access & ACCESS_WRITE) === 0) return;
@@ -113,13 +168,14 @@ export class CaptureScope {
   }
 
   used(stream: Stream, resource: Resource, access: number): void {
+    if (!resource.isMemory) return;
     const before = this.uses.get(resource);
     this.uses.set(resource, before === undefined ? access : before | (access & (ACCESS_READ | ACCESS_WRITE)));
     resource.scope = this;
-    let last = this.last.get(resource);
+    let last = this.last.get(resource.identity);
     if (last === undefined) {
       last = { writer: undefined, readers: new Set() };
-      this.last.set(resource, last);
+      this.last.set(resource.identity, last);
     }
     if ((access & ACCESS_WRITE) !== 0) {
       last.writer = stream;
@@ -145,6 +201,7 @@ export class CaptureScope {
 
   /** Puts off the freeing of something that is being captured. Returns false where the graph is made already. */
   defer(free: () => void): boolean {
+    if (this.around !== undefined) return this.around.defer(free);
     if (this.deferred === undefined) return false;
     this.deferred.push(free);
     return true;
@@ -162,6 +219,10 @@ export class CaptureScope {
     const { shared } = this.origin;
     if (shared.capture === this) shared.capture = this.before;
     for (const stream of this.streams) {
+      if (stream === this.origin && this.around !== undefined) {
+        stream.capturing = this.around;
+        continue;
+      }
       stream.capturing = undefined;
       const before = this.launched.get(stream)!;
       stream.others += stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
@@ -173,6 +234,13 @@ export class CaptureScope {
       const { capturing } = stream;
       if (capturing?.outside === true && capturing.scope === this) stream.capturing = capturing.before;
     }
+    this.around?.absorb(this);
+  }
+
+  /** What a body uses its node uses, which may run it or not: nothing of it is sure to be written whole. */
+  private absorb(body: CaptureScope): void {
+    for (const [resource, access] of body.uses) this.used(body.origin, resource, access & (ACCESS_READ | ACCESS_WRITE));
+    this.prints ||= body.prints;
   }
 
   /** Launches that are only recorded are not counted as running, nor do they leave anything undefined. */

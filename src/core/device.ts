@@ -5,13 +5,14 @@ import { EventEmitter } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
 
 import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-report.js';
-import { OP } from '../runtime/commands.js';
+import { ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
 import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
+import { AdoptedMemory } from './adopted-memory.js';
 import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
@@ -29,6 +30,7 @@ import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
 import { MemoryLedger } from './memory-ledger.js';
 import { Module } from './module.js';
+import { NodeMemory } from './node-memory.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
@@ -679,11 +681,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** @internal */
   freed(allocation: Allocation): void {
     this.allocations.delete(allocation);
+    // What is somebody else's was never counted.
+    if (allocation instanceof AdoptedMemory) return;
     this.ledger.give(allocation);
     const pool = this.pools.get(allocation);
     if (pool === undefined) return;
     this.pools.delete(allocation);
     pool.freed();
+  }
+
+  /** Given back when the device is closed, if not before. @internal */
+  adopted(memory: AdoptedMemory): void {
+    this.allocations.add(memory);
   }
 
   /** Closing waits for `end`. @internal */
@@ -737,16 +746,23 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
     stream.check();
     // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
-    if (stream.captureScope !== undefined) throw captureError('device.alloc', 'allocate before the capture; the graph keeps the addresses');
+    const { captureScope } = stream;
+    if (captureScope?.isBody === true) throw captureError('device.alloc in the body of a conditional node', 'allocate before the node; its bodies cannot');
+    if (captureScope?.allocates === false) {
+      throw captureError('device.alloc', "allocate before the capture, and the graph keeps the addresses; or let nodes of the graph allocate, with stream.capture(…, { allocate: 'nodes' })");
+    }
     if (pool !== undefined) {
       if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.name}`, pool);
       pool.check();
     }
     const handle = this.runtime.handles.take();
     const named = label === undefined ? describe : () => `${describe()} '${label}'`;
-    const memory = new Allocation(this, stream, handle, bytes, label, named);
-    const root = this.runtime.nextRoot();
-    this.runtime.name(root, memory);
+    const memory = captureScope === undefined
+      ? new Allocation(this, stream, handle, bytes, label, named)
+      : new NodeMemory(this, stream, handle, bytes, label, named);
+    // What a capture records fails as a whole.
+    const root = captureScope === undefined ? this.runtime.nextRoot() : captureScope.root;
+    if (captureScope === undefined) this.runtime.name(root, memory);
     const body = stream.begin(OP.alloc, 8, root);
     const words = this.runtime.ring.memory;
     words[body] = handle;
@@ -755,7 +771,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const mark = stream.commit();
     memory.root = root;
     memory.mark = mark;
-    memory.used(stream, 2, mark);
+    if (captureScope !== undefined) {
+      stream.used(memory, ACCESS_WRITE, mark);
+      return memory;
+    }
+    memory.used(stream, ACCESS_WRITE, mark);
     if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
     this.allocations.add(memory);
     this.ledger.take(memory);

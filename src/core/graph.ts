@@ -17,6 +17,7 @@ import { checkBoolean, checkOptions, invalid } from './arguments.js';
 import { CaptureScope } from './capture.js';
 import { tellGraph } from './channels.js';
 import type { Device } from './device.js';
+import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import { Stream, destroyEvent } from './stream.js';
@@ -40,7 +41,17 @@ export interface CaptureOptions {
    * at the call, `run` lets it run at once, beside the capture.
    */
   unjoined?: 'refuse' | 'run';
+  /**
+   * What becomes of {@link Device.alloc} on a stream of the capture: `refuse` (default) throws at the call; with `nodes` each
+   * launch allocates the memory, by a node. A buffer that is closed within the function is freed by a node; others stay
+   * until the next launch, which frees them itself, or the graph's end, and are there once the graph has been launched.
+   * {@link Graph.update} is not possible then. cuMemAllocAsync, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+   */
+  allocate?: 'refuse' | 'nodes';
 }
+
+/** CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH */
+const AUTO_FREE_ON_LAUNCH = 1;
 
 /** What a graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
 interface GraphUse {
@@ -56,6 +67,9 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private readonly runtime: Runtime;
   private uses: readonly GraphUse[];
   private readonly events: number[];
+  private readonly nodeMemory: readonly NodeMemory[];
+  /** Whether nodes of it allocate. */
+  private readonly allocates: boolean;
   private graph: number;
   private readonly exec: number;
   private readonly short: boolean;
@@ -71,6 +85,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.output = output;
     this.uses = [...scope.uses].map(([resource, access]) => ({ resource, access }));
     this.events = scope.events;
+    this.allocates = scope.allocates;
+    this.nodeMemory = [...scope.nodeMemory];
     this.prints = scope.prints;
     this.graph = graph;
     this.short = short;
@@ -82,15 +98,19 @@ export class Graph<T = unknown> implements AsyncDisposable {
   static async capture<T>(stream: Stream, body: (stream: Stream) => T, options: CaptureOptions): Promise<Graph<T>> {
     const { runtime, device } = stream;
     if (typeof body !== 'function') throw invalid('body', 'a function that queues work on the stream', body);
-    checkOptions('options', options, ['unjoined']);
-    const { unjoined = 'refuse' } = options;
+    checkOptions('options', options, ['unjoined', 'allocate']);
+    const { unjoined = 'refuse', allocate = 'refuse' } = options;
     if (unjoined !== 'refuse' && unjoined !== 'run') throw invalid('options.unjoined', "'refuse' or 'run'", unjoined);
+    if (allocate !== 'refuse' && allocate !== 'nodes') throw invalid('options.allocate', "'refuse' or 'nodes'", allocate);
+    if (allocate === 'nodes' && !runtime.info.pools) {
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `capture: nodes that allocate need stream-ordered memory pools, which ${device.name} does not have. Allocate before the capture.`);
+    }
     if (stream.captureScope !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
     const begun = performance.now();
     const root = runtime.nextRoot();
     runtime.name(root, 'capture');
     runtime.expect(root);
-    const scope = new CaptureScope(stream, root, unjoined === 'refuse');
+    const scope = new CaptureScope(stream, root, unjoined === 'refuse', allocate === 'nodes');
     const handle = runtime.handles.take();
     let output: T;
     let thrown: { error: unknown } | undefined;
@@ -117,6 +137,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
     runtime.ring.memory[end] = handle;
     stream.commit();
     scope.release();
+    for (const condition of scope.conditions) {
+      const forget = stream.begin(OP.conditionForget, 5, 0);
+      runtime.ring.memory[forget] = condition;
+      stream.commit();
+      runtime.handles.give(condition);
+    }
     try {
       return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {
@@ -138,13 +164,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
     // A command that the driver refused is missing from the graph, which may be as good as any other to the driver.
     if (thrown !== undefined || failed || failure !== undefined) {
       for (const event of scope.events) destroyEvent(runtime, event);
+      for (const memory of scope.nodeMemory) memory.release();
       if (!failed) await runtime.call('destroyGraph', graph, 0);
       if (thrown !== undefined) throw thrown.error;
       throw failure ?? new CudaError('ERR_CUDA_CAPTURE', 'the capture was invalidated');
     }
     tellGraph(scope.origin, 'capture', begun);
     const captured = performance.now();
-    const exec = await runtime.call('instantiate', graph);
+    const exec = await runtime.call('instantiate', graph, scope.allocates ? AUTO_FREE_ON_LAUNCH : 0);
     tellGraph(scope.origin, 'instantiate', captured);
     return new Graph<T>(device, output, scope, graph, exec);
   }
@@ -161,9 +188,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
-    const { uses } = this;
+    const { uses, nodeMemory } = this;
+    if (nodeMemory.length !== 0) {
+      if (uses.some(({ resource }) => resource.disposed)) throw disposed();
+      for (const memory of nodeMemory) memory.launched();
+    }
     for (const { resource, access } of uses) {
-      if (resource.disposed) throw new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
+      if (resource.disposed) throw disposed();
       stream.order(resource, access);
     }
     if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
@@ -192,6 +223,9 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.check();
     if (!(other instanceof Graph) || other.runtime !== this.runtime) throw invalid('other', `a graph of ${this.device.name}`, other);
     other.check();
+    if (this.allocates || other.allocates) {
+      throw new CudaError('ERR_CUDA_CAPTURE', 'graph.update: graphs that allocate by nodes cannot be updated (cuGraphExecUpdate); use the other one itself, or capture both without { allocate: \'nodes\' }', { operation: 'cuGraphExecUpdate' });
+    }
     this.updating = true;
     try {
       await this.issued();
@@ -273,11 +307,24 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const { values } = this.runtime.shared;
     const exec = values[this.exec]!;
     if (this.lastUse !== undefined) await this.lastUse.stream.passed(this.lastUse.mark);
+    await this.freeNodeMemory();
     for (const event of this.events) destroyEvent(this.runtime, event);
     const { graph } = this;
     this.graph = 0;
     this.runtime.handles.drop(this.exec);
     await this.runtime.call('destroyGraph', graph, exec);
+  }
+
+  /** Frees what the last launch has left, once nothing uses it. */
+  private async freeNodeMemory(): Promise<void> {
+    const { nodeMemory, runtime } = this;
+    if (nodeMemory.length === 0) return;
+    for (const memory of nodeMemory) memory.disposed = true;
+    await Promise.all(nodeMemory.map((memory) => memory.settled()));
+    const { streams } = runtime.shared;
+    const left = nodeMemory.map((memory) => memory.left).filter((address) => address !== 0);
+    await runtime.call('freeNodeMemory', left, streams[this.device.stream.slot.index]!);
+    for (const memory of nodeMemory) memory.release();
   }
 
   /** {@link close}, for `await using`. */
@@ -301,4 +348,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
 
 function isThenable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function' && !(value instanceof Pending);
+}
+
+function disposed(): CudaDisposedError {
+  return new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
 }

@@ -46,6 +46,10 @@ export type {
 } from './channels.js';
 export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
+export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.js';
+export type { ConditionName, ConditionSource, GraphBody } from './conditional.js';
+export { prepareConditions } from './condition-setter.js';
+export { GraphCondition } from './graph-condition.js';
 export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
 export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';

@@ -10,6 +10,7 @@ import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
 import { DTYPES } from './dtype.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
+import { GraphCondition } from './graph-condition.js';
 import type { DTypeName } from './dtype.js';
 import { launchCode } from './launch-code.js';
 import type { Way } from './launch-code.js';
@@ -48,8 +49,11 @@ export interface LaunchOptions {
 
 /** Memory whose address a kernel can be given, or a texture or surface of it. */
 export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
-/** What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. */
-export type KernelArgument = KernelMemory | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
+/**
+ * What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. A condition goes where the kernel
+ * has a `cudaGraphConditionalHandle`, in the undeclared signature or as `input(u64)`.
+ */
+export type KernelArgument = KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
 
 /** cuFuncGetAttribute */
 export interface KernelAttributes {
@@ -434,6 +438,10 @@ export class Kernel {
       return memory.device.runtime === this.device.runtime ? memory : this.foreignMemory(stream, param, arg);
     }
     if (arg === null) return undefined;
+    if (arg instanceof GraphCondition && (param.dtype === undefined || param.dtype === 'u64')) {
+      arg.checkArgument(stream, `args[${param.index}]`);
+      return arg.resource;
+    }
     if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number')) return undefined;
     throw invalid(
       `args[${param.index}]`, `a device buffer for parameter ${param.index} of kernel '${this.name}'`, arg,

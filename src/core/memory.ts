@@ -27,9 +27,12 @@ export class Allocation extends Resource {
   /** What commands of other devices call it by. */
   foreign: ReadonlyMap<SharedDevice, ForeignMemory> = NONE;
   private readonly describe: () => string;
+  /** Those outside of the library who have its address and have not given it back. */
+  private borrowers = 0;
+  private ended = false;
 
-  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string) {
-    super(handle);
+  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string, elsewhere = false) {
+    super(handle, elsewhere);
     this.device = device;
     this.stream = stream;
     this.bytes = bytes;
@@ -52,6 +55,16 @@ export class Allocation extends Resource {
     return true;
   }
 
+  /** Whether it must not be written. */
+  get isReadOnly(): boolean {
+    return false;
+  }
+
+  /** Whether something other than its buffers keeps it. */
+  get isKept(): boolean {
+    return false;
+  }
+
   /** Frees the memory behind everything that uses it. */
   dispose(): void {
     if (this.disposed) return;
@@ -59,14 +72,34 @@ export class Allocation extends Resource {
     this.device.freed(this);
     this.forgetForeign();
     if (this.foreign === NONE && this.scope === undefined && scopeOf(this.stream) === undefined && scopeOf(this.device.stream) === undefined) {
-      this.end();
+      this.finish();
       return;
     }
     // Within a capture the free would be recorded, or refused.
     const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
     const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);
     const scopes = scope === undefined ? captured : [scope, ...captured];
-    if (!scopes.some((each) => each?.defer(() => this.end()) === true)) this.end();
+    if (!scopes.some((each) => each?.defer(() => this.finish()) === true)) this.finish();
+  }
+
+  /**
+   * Keeps the memory until the function that is returned is called, disposed of or not: somebody else has its address. The
+   * function does something once.
+   */
+  borrow(): () => void {
+    this.borrowers++;
+    let given = false;
+    return () => {
+      if (given) return;
+      given = true;
+      this.borrowers--;
+      if (this.borrowers === 0 && this.ended && !this.device.isClosed) this.end();
+    };
+  }
+
+  private finish(): void {
+    this.ended = true;
+    if (this.borrowers === 0) this.end();
   }
 
   /** The handles that it has on other devices are theirs again once nothing there names them any more. */
@@ -108,7 +141,7 @@ function scopeOf({ capturing }: Stream): CaptureScope | undefined {
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */
 export const leaks = new FinalizationRegistry<Allocation>((allocation) => {
-  if (allocation.disposed || allocation.device.isClosed) return;
+  if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
   allocation.device.leaked(allocation.toString());
   allocation.dispose();
 });

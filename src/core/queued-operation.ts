@@ -71,6 +71,11 @@ const COMMANDS: Readonly<Record<number, (words: Int32Array, body: number) => Det
   [OP.peerWait]: () => ({ kind: 'wait', memory: [] }),
   [OP.captureBegin]: () => ({ kind: 'capture', memory: [] }),
   [OP.captureEnd]: () => ({ kind: 'capture', memory: [] }),
+  [OP.conditionCreate]: () => ({ kind: 'capture', memory: [] }),
+  [OP.conditionalNode]: () => ({ kind: 'capture', memory: [] }),
+  [OP.bodyBegin]: () => ({ kind: 'capture', memory: [] }),
+  [OP.bodyEnd]: () => ({ kind: 'capture', memory: [] }),
+  [OP.conditionForget]: () => ({ kind: 'capture', memory: [] }),
 };
 
 /** Commands that take time on the device; a stream that is held waits for JavaScript. */

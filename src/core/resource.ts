@@ -23,7 +23,7 @@ export class Resource {
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
   private readonly kept: Use[] = [];
   disposed = false;
-  /** Whether who used it is kept by another resource, which each access asks. */
+  /** Whether each access asks it: who used it is kept by another resource, or it is not always there. */
   readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined;
@@ -32,6 +32,19 @@ export class Resource {
     this.handle = handle;
     this.elsewhere = elsewhere;
   }
+
+  /** Whether it is memory that a graph's launches use: what decides a conditional node is not. */
+  get isMemory(): boolean {
+    return true;
+  }
+
+  /** What is ordered within a capture: itself, or that which it is another name of. */
+  get identity(): Resource {
+    return this;
+  }
+
+  /** Throws where it cannot be part of a capture. */
+  checkScope(_scope: CaptureScope, _access: number): void {}
 
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {
@@ -86,7 +99,8 @@ export class Resource {
 
   /** Makes `stream` wait for everything that uses the memory. */
   orderEnd(stream: Stream): void {
-    this.order(stream, ACCESS_WRITE);
+    // Not what a derived class makes of it: the end of memory is no use of it.
+    Resource.prototype.order.call(this, stream, ACCESS_WRITE);
     for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
   }
 

@@ -10,7 +10,7 @@ import type {
 import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
 import * as make from '../tensor/index.js';
-import type { ArangeOptions, Dims, EyeOptions, RandOptions, RandnOptions, RealName, Shape, Tensor, TensorOptions } from '../tensor/index.js';
+import type { ArangeOptions, DLTensor, Dims, EyeOptions, RandOptions, RandnOptions, RealName, Shape, TakeOverOptions, Tensor, TensorOptions } from '../tensor/index.js';
 import { Module } from './module.js';
 
 /** A GPU, or the embedded CPU device. Made by {@link Device.open}. */
@@ -136,6 +136,11 @@ export class Device implements AsyncDisposable {
   tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
   tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D>, shape?: Shape, options?: TensorOptions): DeviceOp<Tensor<D, number[]>> {
     return shape === undefined ? make.tensor(this.core, dtype, source) : make.tensor(this.core, dtype, source, shape, options);
+  }
+
+  /** A tensor in memory of somebody else, taken over as DLPack describes it: see {@link Tensor.fromDLPack}. */
+  fromDLPack(descriptor: DLTensor, options?: TakeOverOptions): Promise<Tensor> {
+    return make.Tensor.fromDLPack(this.core, descriptor, options);
   }
 
   // Operations

@@ -27,6 +27,8 @@ export type CUfunction = number;
 export type CUgraph = number;
 export type CUgraphNode = number;
 export type CUgraphExec = number;
+/** All 64 bits of it count: it is no address. */
+export type CUgraphConditionalHandle = bigint;
 export type CUmemoryPool = number;
 export type CUarray = number;
 export type CUtexObject = number;
@@ -197,6 +199,20 @@ export interface CaptureInfo {
   /** CU_STREAM_CAPTURE_STATUS_*: 0 none, 1 active, 2 invalidated */
   status: number;
   id: number;
+  /** The graph that is being made. While a capture is active, from CUDA 11.3 on. */
+  graph?: CUgraph;
+  /** What the next node of the stream will depend on. As {@link graph}. */
+  dependencies?: CUgraphNode[];
+}
+
+/** CUgraphNodeParams of a conditional node: CUDA_CONDITIONAL_NODE_PARAMS. */
+export interface ConditionalNodeParams {
+  handle: CUgraphConditionalHandle;
+  /** CU_GRAPH_COND_TYPE_*: 0 if, 1 while, 2 switch */
+  type: number;
+  /** Number of bodies: 1 of a while; of an if 1, or 2 with an else (CUDA 12.8); of a switch any. */
+  size: number;
+  ctx: CUcontext;
 }
 
 export interface GraphExecUpdateResult {
@@ -274,6 +290,10 @@ export interface Driver {
   /** The graph, 0 where the capture was invalidated without an error. */
   cuStreamEndCapture(stream: CUstream): CUgraph;
   cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
+  /** Captures into a graph that is there already, behind the nodes named. `mode` as for {@link cuStreamBeginCapture}. CUDA 12.3 */
+  cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, dependencies: readonly CUgraphNode[], mode: number): void;
+  /** `flags`: CU_STREAM_ADD_CAPTURE_DEPENDENCIES 0, SET 1. CUDA 12.3 */
+  cuStreamUpdateCaptureDependencies(stream: CUstream, dependencies: readonly CUgraphNode[], flags: number): void;
 
   // Events
   cuEventCreate(flags: number): CUevent;
@@ -409,6 +429,13 @@ export interface Driver {
   cuGraphGetNodes(graph: CUgraph): CUgraphNode[];
   /** CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait event, 7 event record, … */
   cuGraphNodeGetType(node: CUgraphNode): number;
+  /**
+   * What decides a conditional node of the graph; kernels of the same context set it with cudaGraphSetConditional.
+   * `flags`: CU_GRAPH_COND_ASSIGN_DEFAULT 1: each launch begins with `defaultLaunchValue`. CUDA 12.3
+   */
+  cuGraphConditionalHandleCreate(graph: CUgraph, ctx: CUcontext, defaultLaunchValue: number, flags: number): CUgraphConditionalHandle;
+  /** Adds a conditional node, the only kind that is not made by capture; gives its bodies, which are the graph's. CUDA 12.3 */
+  cuGraphAddNode(graph: CUgraph, dependencies: readonly CUgraphNode[], conditional: ConditionalNodeParams): { node: CUgraphNode; bodies: CUgraph[] };
   /** Writes DOT text to `path`. `flags`: CU_GRAPH_DEBUG_DOT_FLAGS_* */
   cuGraphDebugDotPrint(graph: CUgraph, path: string, flags: number): void;
   cuGraphInstantiate(graph: CUgraph, flags: number): CUgraphExec;

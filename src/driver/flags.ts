@@ -316,6 +316,24 @@ export const CUjit_fallback = {
 } as const;
 export type CUjit_fallback = (typeof CUjit_fallback)[keyof typeof CUjit_fallback];
 
+/** cuStreamUpdateCaptureDependencies. */
+export const CUstreamUpdateCaptureDependencies_flags = {
+  CU_STREAM_ADD_CAPTURE_DEPENDENCIES: 0,
+  CU_STREAM_SET_CAPTURE_DEPENDENCIES: 1,
+} as const;
+export type CUstreamUpdateCaptureDependencies_flags = (typeof CUstreamUpdateCaptureDependencies_flags)[keyof typeof CUstreamUpdateCaptureDependencies_flags];
+
+/** Kinds of conditional nodes. */
+export const CUgraphConditionalNodeType = {
+  CU_GRAPH_COND_TYPE_IF: 0,
+  CU_GRAPH_COND_TYPE_WHILE: 1,
+  CU_GRAPH_COND_TYPE_SWITCH: 2,
+} as const;
+export type CUgraphConditionalNodeType = (typeof CUgraphConditionalNodeType)[keyof typeof CUgraphConditionalNodeType];
+
+/** cuGraphConditionalHandleCreate: each launch of the graph begins with the default value. */
+export const CU_GRAPH_COND_ASSIGN_DEFAULT = 1;
+
 /** cuGraphNodeGetType. */
 export const CUgraphNodeType = {
   CU_GRAPH_NODE_TYPE_KERNEL: 0,

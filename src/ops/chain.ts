@@ -1,4 +1,5 @@
 /** Operations one after the other, and what the host makes of their values in between. */
+import { isNodeMemory } from '../core/node-memory.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -14,7 +15,7 @@ interface Step {
  * A chain is written as nodes within nodes, the last step outermost. It is walked from the inside without recursion, so
  * that its length is not limited by the stack.
  */
-abstract class Link<T, U> implements Node<U>, Step {
+export abstract class Link<T, U> implements Node<U>, Step {
   readonly before: Node<T>;
   readonly device: Node<T>['device'];
   private readonly name: string;
@@ -111,9 +112,9 @@ export class Using<T extends Disposable, U, R = unknown> extends Link<T, U> {
 
   next(value: T, run: Run): Submitted<U> {
     const { callback } = this;
-    // A graph needs it at every launch, and closes it in the end.
+    // A graph needs it at every launch, and closes it in the end; what a node of it allocates another frees.
     const close = (): void => {
-      if (run.recording) run.owned.push(value);
+      if (run.recording && !isNodeMemory(value)) run.owned.push(value);
       else value[Symbol.dispose]();
     };
     let result: Submitted<U>;

@@ -13,9 +13,12 @@ import { CudaError, Stream } from '../core/index.js';
 import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
 import { AndThen, Mapped, Using } from './chain.js';
+import { Choose, RepeatWhile, When } from './conditional.js';
+import type { Decider } from './conditional.js';
 import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
+import type { OpCaptureOptions } from './op-graph.js';
 import type { Node } from './node.js';
 import { OnStream } from './on-stream.js';
 import { poolOf } from './pools.js';
@@ -27,6 +30,9 @@ import { Scheduled } from './scheduled.js';
 import { checkPolicy, getDefaultDevice, policyOf, setDefaultDevice, SingleStream } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 import { Part, Shared } from './run-once.js';
+
+/** Operations to choose from. */
+const MOST_CHOICES = 128;
 
 /** What an operation gives, where a value or an operation may stand. */
 export type Given<T> = T extends DeviceOp<infer V> ? V : T;
@@ -155,6 +161,50 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return new DeviceOp(new Ensured<T>(this.part, callback, nodeOf));
   }
 
+  /**
+   * Where the element that `condition` gives is not zero, runs what `then` makes of the value, else what `otherwise` makes;
+   * gives the value itself on. In a graph this is a conditional node, decided on the device at each launch
+   * (cuGraphAddNode); elsewhere the host reads the element, and waits for the device at this point.
+   *
+   * What the callbacks' operations give is nobody's: they work on the memory of the value. Each callback is called where
+   * its operation is queued, in a graph while it is recorded.
+   *
+   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one
+   * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code ERR_CUDA_UNSUPPORTED, and a
+   * message that names the version, where the driver has no conditional nodes (before CUDA 12.4)
+   */
+  when(condition: (value: T) => OrOp<Decider>, then: (value: T) => DeviceOp<unknown>, otherwise?: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
+    checkCallback('when', condition, 'condition');
+    checkCallback('when', then, 'then');
+    if (otherwise !== undefined) checkCallback('when', otherwise, 'otherwise');
+    const choices = (otherwise === undefined ? [then] : [then, otherwise]).map((choice) => (value: T) => nodeOfResult(choice(value)));
+    return new DeviceOp(new When<T>(this.part, 'when', (value) => nodeOf<unknown>(condition(value)), choices));
+  }
+
+  /**
+   * Runs what `body` makes of the value again and again while the element that `condition` gives is not zero; gives the
+   * value itself on. As {@link when}: a while node in a graph, where the host has no part in it; elsewhere the host reads
+   * the element before each turn.
+   */
+  repeatWhile(condition: (value: T) => OrOp<Decider>, body: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
+    checkCallback('repeatWhile', condition, 'condition');
+    checkCallback('repeatWhile', body, 'body');
+    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOf<unknown>(condition(value)), (value) => nodeOfResult(body(value))));
+  }
+
+  /**
+   * Runs what one of the `choices` makes of the value: the one whose number the element that `index` gives is; none where
+   * there is no such. Gives the value itself on. As {@link when}: a switch node in a graph.
+   *
+   * @param choices at most 128
+   */
+  choose(index: (value: T) => OrOp<Decider>, choices: readonly ((value: T) => DeviceOp<unknown>)[]): DeviceOp<T> {
+    checkCallback('choose', index, 'index');
+    if (!(Array.isArray as (value: unknown) => boolean)(choices) || choices.length < 1 || choices.length > MOST_CHOICES) throw invalid('choices', `a list of 1 to ${MOST_CHOICES} functions`, choices);
+    for (const choice of choices) checkCallback('choose', choice, 'choices');
+    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOf<unknown>(index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value)))));
+  }
+
   /** Names it, for errors and traces. */
   label(label: string): DeviceOp<T> {
     checkString('label', label);
@@ -249,11 +299,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * cuGraphInstantiate
    *
    * @param stream to record on. Default: the next of the device's policy
+   * @param options `{ allocate: 'nodes' }`: each launch allocates what the operation allocates, instead of the graph owning it
    * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot be recorded
    */
-  async capture(stream?: Stream): Promise<OpGraph<T>> {
+  async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
-    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream);
+    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream, options);
   }
 
   /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */
@@ -339,8 +390,8 @@ function isThenable(value: unknown): boolean {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }
 
-function checkCallback(method: string, callback: unknown): void {
-  if (typeof callback !== 'function') throw invalid(`${method}(callback)`, 'a function', callback);
+function checkCallback(method: string, callback: unknown, name = 'callback'): void {
+  if (typeof callback !== 'function') throw invalid(`${method}(${name})`, 'a function', callback);
 }
 
 function checkStream(stream: unknown): asserts stream is Stream {

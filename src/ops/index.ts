@@ -5,11 +5,12 @@
  */
 export { DeviceOp } from './device-op.js';
 export type { Given, OrOp } from './device-op.js';
+export type { Decider, DecidingTensor } from './conditional.js';
 export { all, empty, enqueue, parallel, value, withContext, zip } from './make.js';
 export type { GivenAll } from './make.js';
 export type { OpContext } from './run.js';
 export { OpGraph } from './op-graph.js';
-export type { GraphScope } from './op-graph.js';
+export type { GraphScope, OpCaptureOptions } from './op-graph.js';
 export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';

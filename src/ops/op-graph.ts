@@ -6,7 +6,7 @@
  */
 import { CudaDisposedError, CudaError, Stream } from '../core/index.js';
 import type { Device, Graph, GraphNodeType } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { checkOptions, invalid } from '../core/arguments.js';
 import { Made } from './collect.js';
 import { DeviceOp, nodeOf } from './device-op.js';
 import { Later, NotLoaded } from './node.js';
@@ -23,6 +23,17 @@ export interface GraphScope {
   readonly stream: Stream;
   /** Records an operation, behind those before it; returns what it gives. */
   record<T>(op: DeviceOp<T>): T;
+}
+
+/** What {@link DeviceOp.capture} and {@link OpGraph.scope} take. */
+export interface OpCaptureOptions {
+  /**
+   * Where the operation's memory comes from. `graph`, the default: it is allocated once, before the first launch, and the
+   * graph owns it. `nodes`: each launch allocates it, and what `use` closes on the way is freed by a node, whose memory later nodes
+   * get; what is left, {@link OpGraph.output} for one, is there from the first launch on, and until the next one.
+   * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by default. cuMemAllocAsync
+   */
+  allocate?: 'graph' | 'nodes';
 }
 
 /** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
@@ -43,18 +54,18 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /** @internal */
-  static capture<T>(node: Node<T>, stream: Stream): Promise<OpGraph<T>> {
-    return OpGraph.record(stream, (run) => known<T>(node.submit(run)));
+  static capture<T>(node: Node<T>, stream: Stream, options: OpCaptureOptions = {}): Promise<OpGraph<T>> {
+    return OpGraph.record(stream, options, (run) => known<T>(node.submit(run)));
   }
 
   /**
    * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous. Rejects with what it
    * threw; the stream is then as usable as before.
    */
-  static scope<T>(stream: Stream, body: (scope: GraphScope) => T): Promise<OpGraph<T>> {
+  static scope<T>(stream: Stream, body: (scope: GraphScope) => T, options: OpCaptureOptions = {}): Promise<OpGraph<T>> {
     if (!(stream instanceof Stream)) return Promise.reject(invalid('stream', 'a Stream', stream));
     if (typeof body !== 'function') return Promise.reject(invalid('body', 'a function that records operations', body));
-    return OpGraph.record(stream, (run) => body({
+    return OpGraph.record(stream, options, (run) => body({
       device: run.device,
       stream,
       record: <U>(op: DeviceOp<U>): U => {
@@ -64,10 +75,13 @@ export class OpGraph<T> implements AsyncDisposable {
     }));
   }
 
-  private static async record<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
+  private static async record<T>(stream: Stream, options: OpCaptureOptions, submit: (run: Run) => T): Promise<OpGraph<T>> {
+    checkOptions('options', options, ['allocate']);
+    const { allocate = 'graph' } = options;
+    if (allocate !== 'graph' && allocate !== 'nodes') throw invalid('options.allocate', "'graph' or 'nodes'", allocate);
     for (;;) {
       try {
-        return await OpGraph.recordOnce(stream, submit);
+        return await OpGraph.recordOnce(stream, allocate === 'nodes', submit);
       } catch (error) {
         if (!(error instanceof NotLoaded)) throw error;
         await error.ready;
@@ -75,17 +89,17 @@ export class OpGraph<T> implements AsyncDisposable {
     }
   }
 
-  private static async recordOnce<T>(stream: Stream, submit: (run: Run) => T): Promise<OpGraph<T>> {
+  private static async recordOnce<T>(stream: Stream, nodes: boolean, submit: (run: Run) => T): Promise<OpGraph<T>> {
     checkNotNested('capture()');
     stream.check();
-    const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device));
+    const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device), nodes);
     let output: T;
     let graph: Graph;
     try {
       // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
       graph = await stream.capture(() => {
         output = run.resume(() => submit(run));
-      });
+      }, nodes ? { allocate: 'nodes' } : {});
       await run.prepared();
     } catch (error) {
       close(run.owned);

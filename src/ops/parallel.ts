@@ -57,12 +57,20 @@ export class Parallel implements Node<unknown[]> {
 
 /** A stream that no branch has yet, as long as the policy has one; else one that several share. */
 function another(run: Run, taken: Set<Stream>): Stream {
-  let stream = run.stream;
+  let { stream } = run;
   for (let i = 0; i < TRIES; i++) {
-    stream = run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
-    if (stream.device !== run.device) continue;
+    const next = run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
+    // In the body of a conditional node: what the capture around it has cannot join it.
+    if (next.device !== run.device || (run.recording && isElsewhere(next, run.stream))) continue;
+    stream = next;
     if (!taken.has(stream)) break;
   }
   taken.add(stream);
   return stream;
+}
+
+/** Whether it is part of another capture than `stream`, or of the one around that. */
+function isElsewhere({ capturing }: Stream, { captureScope }: Stream): boolean {
+  if (capturing === undefined) return false;
+  return capturing.outside ? capturing.isAround : capturing !== captureScope;
 }

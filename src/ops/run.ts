@@ -29,7 +29,7 @@ export interface OpContext {
   readonly recording: boolean;
   /**
    * Allocates in the order of the stream, from the pool of the operation; beside it where the work is recorded, and then the
-   * memory is the graph's, which closes it. Uninitialised. cuMemAllocAsync
+   * memory is the graph's, which closes it, or by a node of the graph where it was captured so. Uninitialised. cuMemAllocAsync
    */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options?: { label?: string }): DeviceBuffer<D>;
 }
@@ -65,7 +65,11 @@ export class Run implements OpContext {
   /** How far its stream was when the operation began. */
   private start = 0;
 
-  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined) {
+  /** Whether what is recorded allocates by nodes of the graph. */
+  readonly nodes: boolean;
+
+  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined, nodes = false) {
+    this.nodes = nodes;
     this.device = device;
     this.stream = stream;
     this.policy = policy;
@@ -87,11 +91,30 @@ export class Run implements OpContext {
     return (this.rememberedMade ??= new Map());
   }
 
+  /** Records what a launch may leave out: what it shares, by {@link remembered}, is not there for what comes behind it. */
+  apart<T>(queue: () => T): T {
+    const before = this.rememberedMade;
+    this.rememberedMade = new Map(before);
+    try {
+      return queue();
+    } finally {
+      this.rememberedMade = before;
+    }
+  }
+
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
+    // The bodies of conditional nodes cannot allocate.
+    if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false)) return this.allocBeside(dtype, length, options);
+    const { device, pool, stream } = this;
+    return device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
+  }
+
+  /** Memory beside what is recorded, there before the first launch; the graph owns it. @internal */
+  allocBeside<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
     const { device, pool } = this;
-    const stream = this.recording ? this.beside() : this.stream;
+    const stream = this.beside();
     const buffer = device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
-    if (this.recording) this.owned.push(buffer);
+    this.owned.push(buffer);
     return buffer;
   }
 

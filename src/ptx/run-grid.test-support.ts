@@ -56,6 +56,7 @@ export class Grid {
       host_vprintf: (format: number, args: number) => this.printed.push({ format: this.text(format), args }),
       host_malloc: (size: bigint) => BigInt(this.allocate(Number(size))),
       host_free: () => undefined,
+      host_set_conditional: () => undefined,
       host_assert: (message: number) => { this.asserts.push(this.text(message)); },
     };
     this.env = env;

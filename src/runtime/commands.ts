@@ -98,6 +98,16 @@ export const OP = {
   waitValue: 33,
   /** event that another device waits for, 1 where it has to be told when this device has reached it */
   announce: 34,
+  /** handle of what decides a conditional node of the graph that the stream is recorded in, its value at the beginning of a launch */
+  conditionCreate: 36,
+  /** handle of the condition, CU_GRAPH_COND_TYPE_*, number of bodies */
+  conditionalNode: 37,
+  /** condition, number of the body that what comes next on the stream is recorded in */
+  bodyBegin: 38,
+  /** condition, number of the body */
+  bodyEnd: 39,
+  /** handle of the condition: no command names it any more */
+  conditionForget: 40,
 } as const;
 
 /** Of the words before the references of {@link OP.launchLine} and {@link OP.launchGrid} the last: references | parameter bytes << 16. */
@@ -142,6 +152,10 @@ export const OP_CALLS: Readonly<Record<number, string>> = {
   [OP.wait]: 'cuStreamWaitEvent',
   [OP.captureBegin]: 'cuStreamBeginCapture',
   [OP.captureEnd]: 'cuStreamEndCapture',
+  [OP.conditionCreate]: 'cuGraphConditionalHandleCreate',
+  [OP.conditionalNode]: 'cuGraphAddNode',
+  [OP.bodyBegin]: 'cuStreamBeginCaptureToGraph',
+  [OP.bodyEnd]: 'cuStreamEndCapture',
   [OP.graphLaunch]: 'cuGraphLaunch',
   [OP.peerWait]: 'cuStreamWaitEvent',
   [OP.copy3D]: 'cuMemcpy3DAsync',

@@ -19,12 +19,13 @@ import {
   RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
 import { Announcements } from './announcements.js';
+import { Conditionals } from './conditionals.js';
 import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import { asOutOfMemory } from './host-allocation.js';
 import {
-  FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
+  CONDITION, FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
   SLOT_HOLD, SLOT_MARKER, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
@@ -99,6 +100,8 @@ export class Decoder {
   readonly peers: Peers;
   /** What other devices want to know of this one's events. */
   readonly announcements: Announcements;
+  /** Conditional nodes of graphs that are being recorded. */
+  private readonly conditionals: Conditionals;
   /** Device address of slot 0. */
   private readonly slotsAddress: number;
   private readonly host: DecoderHost;
@@ -149,6 +152,7 @@ export class Decoder {
     this.shared = shared;
     this.peers = new Peers(driver);
     this.announcements = new Announcements(driver, shared);
+    this.conditionals = new Conditionals(driver, shared);
     this.ring = shared.ring;
     this.values = shared.values;
     this.failure = shared.failure;
@@ -551,7 +555,7 @@ export class Decoder {
     if (wait !== undefined) return resumed ? wait : this.park(wait, stream, memory, at, length);
     const root = memory[at + RECORD_ROOT]!;
     const failed = this.failedRoots.size === 0 ? undefined : this.failedRoots.get(root);
-    if (failed === undefined || op === OP.fence || op === OP.free || op === OP.captureEnd) {
+    if (failed === undefined || op === OP.fence || op === OP.free || op === OP.captureEnd || op === OP.bodyEnd) {
       try {
         this.recording = this.isCapturing(stream);
         const unmade = this.unmade(stream);
@@ -741,8 +745,14 @@ export class Decoder {
     return params;
   }
 
-  /** Adds an operand's address to the offset that stands in its parameter. */
+  /** Adds an operand's address to the offset that stands in its parameter; a condition is passed as it is. */
   private resolve(memory: Int32Array, place: number, operand: number): void {
+    if (this.failure[operand & HANDLE_MASK] === CONDITION) {
+      const bits = this.conditionals.bits(operand & HANDLE_MASK);
+      memory[place] = Number(BigInt.asIntN(32, bits));
+      memory[place + 1] = Number(BigInt.asIntN(32, bits >> 32n));
+      return;
+    }
     const address = this.address(operand) + (memory[place]! >>> 0) + memory[place + 1]! * TWO32;
     memory[place] = address | 0;
     memory[place + 1] = (address / TWO32) | 0;
@@ -918,6 +928,21 @@ export class Decoder {
         }
         return;
       }
+      case OP.conditionCreate:
+        this.conditionals.create(stream, memory[body]!, memory[body + 1]! >>> 0);
+        return;
+      case OP.conditionalNode:
+        this.conditionals.add(stream, memory[body]!, memory[body + 1]!, memory[body + 2]!);
+        return;
+      case OP.bodyBegin:
+        this.conditionals.begin(stream, memory[body]!, memory[body + 1]!);
+        return;
+      case OP.bodyEnd:
+        this.conditionals.end(stream, memory[body]!, memory[body + 1]!);
+        return;
+      case OP.conditionForget:
+        this.conditionals.forget(memory[body]!);
+        return;
       case OP.call:
         this.host.call();
         return;
@@ -1010,6 +1035,8 @@ export class Decoder {
       case OP.hold:
       case OP.poison:
       case OP.captureJoin:
+      case OP.bodyEnd:
+      case OP.conditionForget:
         this.execute(op, memory, at, stream);
         return;
       case OP.streamDestroy:

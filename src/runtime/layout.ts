@@ -53,6 +53,8 @@ export const CLOSED = 998;
  * {@link MAX_HANDLES}, plus the handle there. Whoever takes handles with failures for poisoned looks closer at it too.
  */
 export const FOREIGN = -1;
+/** As {@link FOREIGN}, for what decides a conditional node: the decoder knows its 64 bits, which are no address. */
+export const CONDITION = -2;
 /** Streams, and transfers in flight, have one slot each. */
 export const MAX_SLOTS = 1024;
 /** Slots lie 64 bytes apart so that two streams never share a cache line. */

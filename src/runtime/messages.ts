@@ -4,6 +4,7 @@
 import type { MessagePort } from 'node:worker_threads';
 
 import type { CheckOptions, CheckReport } from '../driver/check-report.js';
+import type { ConditionalNodes } from './conditionals.js';
 import type { RoomStep } from './decoder.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
@@ -48,6 +49,7 @@ export interface OpenReply {
   pciBusId: string;
   totalMemory: number;
   driverVersion: number;
+  conditionalNodes: ConditionalNodes;
   attributes: DeviceAttributes;
   device: number;
   context: number;

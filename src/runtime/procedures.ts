@@ -58,6 +58,10 @@ export const OPEN_ATTRIBUTES = {
 
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
+/** CU_POINTER_ATTRIBUTE_* */
+const POINTER = { memoryType: 2, isManaged: 8, deviceOrdinal: 9, rangeStart: 11, rangeSize: 12 } as const;
+const CU_MEMORYTYPE_DEVICE = 2;
+
 /** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 const RELEASE_THRESHOLD = 4;
 /** Release threshold of the device's own pool until a user sets one: more than a user can ask for. */
@@ -148,6 +152,25 @@ export const PROCEDURES = {
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),
 
+  /** What is known of the memory at an address; undefined where that is nothing. */
+  pointerPlace: (driver: Driver, address: number) => {
+    const ask = (attribute: number): number | undefined => {
+      try {
+        return driver.cuPointerGetAttribute(attribute, address);
+      } catch (error) {
+        if (error instanceof DriverError && error.result === CUresult.CUDA_ERROR_INVALID_VALUE) return undefined;
+        throw error;
+      }
+    };
+    const type = ask(POINTER.memoryType);
+    if (type === undefined) return undefined;
+    const [start, bytes] = [ask(POINTER.rangeStart), ask(POINTER.rangeSize)];
+    return {
+      device: type === CU_MEMORYTYPE_DEVICE, managed: ask(POINTER.isManaged) === 1, ordinal: ask(POINTER.deviceOrdinal) ?? 0,
+      end: start === undefined || bytes === undefined || bytes === 0 ? Infinity : start + bytes,
+    };
+  },
+
   createArray: (driver: Driver, description: CUDA_ARRAY3D_DESCRIPTOR) => driver.cuArray3DCreate(description),
   destroyArray: (driver: Driver, array: number) => driver.cuArrayDestroy(array),
   createTexture: (driver: Driver, resource: CUDA_RESOURCE_DESC, description: CUDA_TEXTURE_DESC) => driver.cuTexObjectCreate(resource, description),
@@ -155,11 +178,21 @@ export const PROCEDURES = {
   createSurface: (driver: Driver, resource: CUDA_RESOURCE_DESC) => driver.cuSurfObjectCreate(resource),
   destroySurface: (driver: Driver, surface: number) => driver.cuSurfObjectDestroy(surface),
 
-  instantiate: (driver: Driver, graph: number) => ({ exec: driver.cuGraphInstantiate(graph, 0), short: isShort(driver, graph) }),
+  instantiate: (driver: Driver, graph: number, flags: number) => ({ exec: driver.cuGraphInstantiate(graph, flags), short: isShort(driver, graph) }),
   updateGraph: (driver: Driver, exec: number, graph: number) => driver.cuGraphExecUpdate(exec, graph),
   destroyGraph: (driver: Driver, graph: number, exec: number) => {
     if (exec !== 0) driver.cuGraphExecDestroy(exec);
     if (graph !== 0) driver.cuGraphDestroy(graph);
+  },
+  /** What the last launch of a graph has left allocated: nothing, where that launch failed. */
+  freeNodeMemory: (driver: Driver, addresses: readonly number[], stream: number) => {
+    for (const address of addresses) {
+      try {
+        driver.cuMemFreeAsync(address, stream);
+      } catch (error) {
+        if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_INVALID_VALUE) throw error;
+      }
+    }
   },
   uploadGraph: (driver: Driver, exec: number, stream: number) => driver.cuGraphUpload(exec, stream),
   graphNodeTypes: (driver: Driver, graph: number) =>

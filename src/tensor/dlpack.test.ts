@@ -56,7 +56,8 @@ test('a tensor of nothing may be anywhere', () => {
 
 test.each<[Partial<Record<keyof DLTensor, unknown>>, string]>([
   [{ device: undefined }, 'descriptor.device: expected an object with type and id'],
-  [{ device: { type: 10, id: 0 } }, 'descriptor.device.type: expected one of 1 (kDLCPU), 2 (kDLCUDA), 3 (kDLCUDAHost), 13 (kDLCUDAManaged), got 10.'],
+  [{ device: { type: 10, id: 0 } }, 'descriptor.device.type: expected one of 1 (kDLCPU), 2 (kDLCUDA), 3 (kDLCUDAHost), 12 (kDLExtDev), 13 (kDLCUDAManaged), got 10.'],
+  [{ deleter: 1 as never }, 'descriptor.deleter: expected a function, got 1.'],
   [{ device: { type: 2, id: -1 } }, 'descriptor.device.id: expected a whole number from 0 to 2147483647, got -1.'],
   [{ data: 4096 }, 'descriptor.data: expected an address, as a bigint, got 4096.'],
   [{ data: 0n }, 'descriptor.data: expected an address other than null, got 0n.'],

@@ -14,8 +14,11 @@ import { layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkShape, contiguousStrides, numel, showShape } from './shape.js';
 
-/** `DLDeviceType`, of the memory that this library can use. */
-export const DLDeviceType = { kDLCPU: 1, kDLCUDA: 2, kDLCUDAHost: 3, kDLCUDAManaged: 13 } as const;
+/**
+ * `DLDeviceType`, of the memory that this library can use. The embedded CPU device's memory has addresses of its own, which
+ * mean something to nobody else: `kDLExtDev`, DLPack's number for devices from outside of its list.
+ */
+export const DLDeviceType = { kDLCPU: 1, kDLCUDA: 2, kDLCUDAHost: 3, kDLExtDev: 12, kDLCUDAManaged: 13 } as const;
 export type DLDeviceType = (typeof DLDeviceType)[keyof typeof DLDeviceType];
 
 /** `DLDataTypeCode`, of the dtypes that this library has. */
@@ -38,6 +41,11 @@ export interface DLTensor {
   readonly readOnly?: boolean;
   /** Whatever keeps the memory: it is not to be collected while the descriptor is in use. */
   readonly owner?: unknown;
+  /**
+   * As of a `DLManagedTensor`: whoever took the memory over calls it, once, when it is needed no longer. Without one the
+   * memory is lent for as long as `owner` is kept.
+   */
+  readonly deleter?: () => void;
 }
 
 /** A tensor in somebody's memory. */
@@ -50,6 +58,7 @@ export interface ForeignTensor<D extends DTypeName = DTypeName> {
   readonly device: { readonly type: DLDeviceType; readonly id: number };
   readonly readOnly?: boolean;
   readonly owner?: unknown;
+  readonly deleter?: () => void;
 }
 
 const TYPES: { readonly [D in DTypeName]: readonly [code: DLDataTypeCode, bits: number] } = {
@@ -68,17 +77,18 @@ const LAST_ADDRESS = 2n ** 64n - 1n;
  */
 export function toDLPack(tensor: ForeignTensor): DLTensor {
   if (typeof tensor !== 'object' || (tensor as unknown) === null) throw invalid('tensor', 'an object with dtype, layout, address and device', tensor);
-  const { dtype, layout, address, device, readOnly, owner } = tensor;
+  const { dtype, layout, address, device, readOnly, owner, deleter } = tensor;
   checkDType(dtype, 'tensor.dtype');
   if (typeof layout !== 'object' || !(Array.isArray as (value: unknown) => boolean)(layout.shape)) throw invalid('tensor.layout', 'a layout', layout);
-  checkPlace('tensor.address', address, dtype);
+  // Nothing may be anywhere, at null too.
+  if (numel(layout.shape) > 0 || typeof address !== 'bigint') checkPlace('tensor.address', address, dtype);
   checkDevice('tensor.device', device);
   checkExtent('tensor.layout', address, layout, dtype);
   const [code, bits] = TYPES[dtype.name];
   return {
     device: { type: device.type, id: device.id }, data: address, dtype: { code, bits, lanes: 1 },
     shape: [...layout.shape], strides: [...layout.strides], byteOffset: layout.offset * dtype.bytes,
-    ...(readOnly === undefined ? {} : { readOnly }), ...(owner === undefined ? {} : { owner }),
+    ...(readOnly === undefined ? {} : { readOnly }), ...(owner === undefined ? {} : { owner }), ...(deleter === undefined ? {} : { deleter }),
   };
 }
 
@@ -91,7 +101,7 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
  */
 export function fromDLPack(descriptor: DLTensor): ForeignTensor {
   if (typeof descriptor !== 'object' || (descriptor as unknown) === null) throw invalid('descriptor', 'an object with the fields of a DLTensor', descriptor);
-  const { device, data, dtype: type, shape, strides, byteOffset, readOnly, owner } = descriptor;
+  const { device, data, dtype: type, shape, strides, byteOffset, readOnly, owner, deleter } = descriptor;
   checkDevice('descriptor.device', device);
   if (typeof type !== 'object' || (type as unknown) === null) throw invalid('descriptor.dtype', 'an object with code, bits and lanes', type);
   if (type.lanes !== 1) throw invalid('descriptor.dtype.lanes', '1', type.lanes, 'Describe vectors by one more axis.');
@@ -109,6 +119,8 @@ export function fromDLPack(descriptor: DLTensor): ForeignTensor {
   if (typeof data !== 'bigint' || data < 0n || data > LAST_ADDRESS) throw invalid('descriptor.data', 'an address, as a bigint', data);
   if (readOnly !== undefined && typeof readOnly !== 'boolean') throw invalid('descriptor.readOnly', 'true or false', readOnly);
 
+  if (deleter !== undefined && typeof deleter !== 'function') throw invalid('descriptor.deleter', 'a function', deleter);
+
   const rest = byteOffset % dtype.bytes;
   const address = data + BigInt(rest);
   // Of nothing, frameworks give whatever address, null too.
@@ -117,7 +129,7 @@ export function fromDLPack(descriptor: DLTensor): ForeignTensor {
   checkExtent('descriptor.strides', address, layout, dtype);
   return {
     dtype, layout, address, device: { type: device.type as DLDeviceType, id: device.id },
-    ...(readOnly === undefined ? {} : { readOnly }), owner: owner ?? descriptor,
+    ...(readOnly === undefined ? {} : { readOnly }), owner: owner ?? descriptor, ...(deleter === undefined ? {} : { deleter }),
   };
 }
 

@@ -9,6 +9,7 @@ export { broadcastAll, broadcastShapes, broadcastTo } from './broadcasting.js';
 export { coalesce, coalesceTogether } from './coalescing.js';
 export { DLDataTypeCode, DLDeviceType, fromDLPack, toDLPack } from './dlpack.js';
 export type { DLTensor, ForeignTensor } from './dlpack.js';
+export type { TakeOverOptions } from './exchange.js';
 export { contiguous, elementAt, elements, isContiguous, sameLayout, span, strided } from './layout.js';
 export type { Layout, Span } from './layout.js';
 export { readNpy, writeNpy } from './npy.js';

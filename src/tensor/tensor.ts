@@ -5,6 +5,7 @@
 import { CudaArgumentError, CudaDisposedError, CudaError, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
+import { isNodeMemory } from '../core/node-memory.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import type { OrOp } from '../ops/device-op.js';
@@ -14,6 +15,9 @@ import type { Run } from '../ops/run.js';
 import * as axes from './axes.js';
 import * as broadcasting from './broadcasting.js';
 import { coalesce, coalesceTogether } from './coalescing.js';
+import type { DLTensor } from './dlpack.js';
+import { handOver, takeOver } from './exchange.js';
+import type { TakeOverOptions } from './exchange.js';
 import { claimOf, Partitioned } from './partitioned.js';
 import { contiguous, isContiguous, layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';
@@ -64,6 +68,19 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     const { end } = span(layout);
     if (end > buffer.length) throw invalid('shape', `at most the ${buffer.length} elements of the buffer`, layout.shape);
     return new Tensor(buffer, layout, false);
+  }
+
+  /**
+   * A tensor in memory of somebody else on the device, as DLPack describes it: nothing is copied. It is taken over: when the
+   * tensor is closed, and all work that uses it is over, the descriptor's `deleter` is called, once; until then its `owner`
+   * is kept. Views keep the tensor from being collected. Work on the memory before has to be over, or waited for on the
+   * streams that use the tensor; descriptors of {@link toDLPack} are over.
+   *
+   * Rejects with CudaArgumentError that names the field for what this library cannot use, memory that is not the device's,
+   * and a descriptor that has been taken over before; the memory then stays its owner's. cuPointerGetAttribute
+   */
+  static fromDLPack(device: Device, descriptor: DLTensor, options?: TakeOverOptions): Promise<Tensor<DTypeName, number[]>> {
+    return takeOver(device, descriptor, options);
   }
 
   get device(): Device {
@@ -281,6 +298,15 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   /**
+   * The tensor as DLPack describes it, strides and all, once the device has come to the end of all work with its memory:
+   * for whoever takes it over, and calls the descriptor's `deleter` once when it is needed no longer. Until then the memory
+   * is kept, even where the tensor is closed; the device has to stay open. Nothing is copied.
+   */
+  toDLPack(): DeviceOp<DLTensor> {
+    return new DeviceOp(new Made<DLTensor>(this.device, `${this.name}.toDLPack()`, (run) => handOver(run, this)));
+  }
+
+  /**
    * A copy on another device. In the order of the run's stream; on one device it is {@link dup}. cuMemcpyPeerAsync, or through
    * the host.
    */
@@ -367,6 +393,9 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   /** @internal */
   checkWritable(what: string): void {
     this.checkAlive();
+    if (this.buffer.memory.isReadOnly) {
+      throw new CudaArgumentError('tensor', `${what}: ${this.toString()} must not be written, as its owner has said. Copy it with dup() first.`);
+    }
     if (overlapsItself(this.layout)) {
       throw new CudaArgumentError('tensor', `${what}: elements of ${this.toString()} lie in the same place, as of a broadcast view. Write to the tensor that it is a view of.`);
     }
@@ -419,9 +448,9 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 }
 
-/** The graph keeps what was allocated for it. */
+/** The graph keeps what was allocated for it, unless a node did. */
 function closeBehind(run: Run, buffer: DeviceBuffer, done?: Submitted<unknown>): void {
-  if (run.recording) return;
+  if (run.recording && !isNodeMemory(buffer)) return;
   if (done instanceof Later) done.promise.finally(() => { buffer.close(); }).catch(() => undefined);
   else buffer.close();
 }
@@ -440,7 +469,7 @@ export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D
     const pending = buffer.write(run.stream, source);
     if (pending.gives) run.dependOn(pending.then());
   } else {
-    const copy = run.alloc(buffer.dtype, buffer.length);
+    const copy = run.allocBeside(buffer.dtype, buffer.length);
     const stream = run.beside();
     run.dependOn(stream.besideCapture(() => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);

@@ -112,6 +112,18 @@ export const CALLS = {
     args: ['uintptr_t hStream', 'uintptr_t captureStatus_out', 'uintptr_t id_out'],
   },
 
+  // Their signatures before 12.3 have no edge data; conditional nodes need a newer driver anyway.
+  cuStreamUpdateCaptureDependencies: {
+    since: '12.3', symbols: ['cuStreamUpdateCaptureDependencies_v2'],
+    args: ['uintptr_t hStream', 'uintptr_t dependencies', 'uintptr_t dependencyData', 'size_t numDependencies', 'uint32_t flags'],
+  },
+  cuStreamBeginCaptureToGraph: {
+    since: '12.3', symbols: ['cuStreamBeginCaptureToGraph'],
+    args: [
+      'uintptr_t hStream', 'uintptr_t hGraph', 'uintptr_t dependencies', 'uintptr_t dependencyData', 'size_t numDependencies', 'int mode',
+    ],
+  },
+
   // Events
   cuEventCreate: { since: '2.0', symbols: ['cuEventCreate'], args: ['uintptr_t phEvent', 'uint32_t Flags'] },
   cuEventRecord: { since: '2.0', symbols: ['cuEventRecord'], args: ['uintptr_t hEvent', 'uintptr_t hStream'] },
@@ -341,6 +353,17 @@ export const CALLS = {
     since: '10.0', symbols: ['cuGraphGetNodes'], args: ['uintptr_t hGraph', 'uintptr_t nodes', 'uintptr_t numNodes'],
   },
   cuGraphNodeGetType: { since: '10.0', symbols: ['cuGraphNodeGetType'], args: ['uintptr_t hNode', 'uintptr_t type'] },
+  cuGraphConditionalHandleCreate: {
+    since: '12.3', symbols: ['cuGraphConditionalHandleCreate'],
+    args: ['uintptr_t pHandle_out', 'uintptr_t hGraph', 'uintptr_t ctx', 'uint32_t defaultLaunchValue', 'uint32_t flags'],
+  },
+  cuGraphAddNode: {
+    since: '12.3', symbols: ['cuGraphAddNode_v2'],
+    args: [
+      'uintptr_t phGraphNode', 'uintptr_t hGraph', 'uintptr_t dependencies', 'uintptr_t dependencyData', 'size_t numDependencies',
+      'uintptr_t nodeParams',
+    ],
+  },
   cuGraphDebugDotPrint: {
     since: '11.3', symbols: ['cuGraphDebugDotPrint'], args: ['uintptr_t hGraph', 'const char* path', 'uint32_t flags'],
   },

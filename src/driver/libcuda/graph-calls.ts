@@ -5,11 +5,13 @@ import type { Driver } from '../driver.js';
 import { CUgraphExecUpdateResult } from '../flags.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
+import { readHandles, writeHandles } from './handle-lists.js';
 import { NativeMemory, STRUCTURE } from './native-memory.js';
 import { KeptPointer } from './node-ffi.js';
-import { EXEC_UPDATE_RESULT_INFO } from './structures.js';
+import { CONDITIONAL_NODE_PARAMS, EXEC_UPDATE_RESULT_INFO, writeConditionalNode } from './structures.js';
 
 type GraphCalls = Pick<Driver,
+  | 'cuGraphConditionalHandleCreate' | 'cuGraphAddNode'
   | 'cuGraphCreate' | 'cuGraphDestroy' | 'cuGraphClone' | 'cuGraphGetNodes' | 'cuGraphNodeGetType' | 'cuGraphDebugDotPrint'
   | 'cuGraphInstantiate' | 'cuGraphExecUpdate' | 'cuGraphExecDestroy' | 'cuGraphUpload' | 'cuGraphLaunch'>;
 
@@ -19,7 +21,7 @@ export function graphCalls({ koffi, calls, pointerCalls, scratch }: Binding): Gr
   const structure = out0 + STRUCTURE;
   const {
     cuGraphCreate, cuGraphDestroy, cuGraphClone, cuGraphGetNodes, cuGraphNodeGetType, cuGraphDebugDotPrint,
-    cuGraphInstantiate, cuGraphExecUpdate_v1, cuGraphExecUpdate_v2, cuGraphExecDestroy, cuGraphUpload, cuGraphLaunch,
+    cuGraphConditionalHandleCreate, cuGraphAddNode, cuGraphInstantiate, cuGraphExecUpdate_v1, cuGraphExecUpdate_v2, cuGraphExecDestroy, cuGraphUpload, cuGraphLaunch,
   } = calls;
   const { cuGraphLaunch: launchPointers } = pointerCalls;
   const execPointer = new KeptPointer();
@@ -55,6 +57,18 @@ export function graphCalls({ koffi, calls, pointerCalls, scratch }: Binding): Gr
       const r = cuGraphNodeGetType.run(node, out0);
       if (r !== 0) throw cuGraphNodeGetType.failure(r);
       return scratch.i32[0]!;
+    },
+    cuGraphConditionalHandleCreate(graph, ctx, defaultLaunchValue, flags) {
+      const r = cuGraphConditionalHandleCreate.run(out0, graph, ctx, defaultLaunchValue, flags);
+      if (r !== 0) throw cuGraphConditionalHandleCreate.failure(r, `default ${defaultLaunchValue}, flags ${flags}`);
+      return scratch.bits64(0);
+    },
+    cuGraphAddNode(graph, dependencies, conditional) {
+      writeConditionalNode(scratch, STRUCTURE, conditional);
+      const nodes = writeHandles(koffi, dependencies);
+      const r = cuGraphAddNode.run(out0, graph, nodes?.address ?? 0, 0, dependencies.length, structure);
+      if (r !== 0) throw cuGraphAddNode.failure(r, `a conditional node of type ${conditional.type} with ${conditional.size} bodies`);
+      return { node: scratch.u64(0), bodies: readHandles(koffi, scratch.u64(STRUCTURE + CONDITIONAL_NODE_PARAMS.phGraph_out), conditional.size) };
     },
     cuGraphDebugDotPrint(graph, path, flags) {
       const r = cuGraphDebugDotPrint.run(graph, path, flags);

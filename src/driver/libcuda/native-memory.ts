@@ -36,6 +36,12 @@ export class NativeMemory {
     return this.u32[word]! + this.u32[word + 1]! * TWO_32;
   }
 
+  /** All 64 bits at byte `offset` (a multiple of 4), for what may not be exact as a number. */
+  bits64(offset: number): bigint {
+    const word = offset >> 2;
+    return BigInt(this.u32[word]!) | (BigInt(this.u32[word + 1]!) << 32n);
+  }
+
   /** Writes a 64-bit number at byte `offset` (a multiple of 4). From 2^64 on (Infinity too) all bits are set. */
   setU64(offset: number, value: number): void {
     const word = offset >> 2;

@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { JitOptions } from '../driver.js';
 import { DriverError, MissingSymbolError } from '../error.js';
 import { loadKoffi } from './koffi.js';
+import { NativeMemory } from './native-memory.js';
 import { openLibcuda } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
@@ -225,6 +226,27 @@ describe('the provider, in detail', () => {
     const [count, list] = standIn.takeLog();
     expect(count).toMatch(/^cuGraphGetNodes 7f1000000010 0 [0-9a-f]+$/);
     expect(list).toMatch(/^cuGraphGetNodes 7f1000000010 [0-9a-f]{6,} [0-9a-f]+$/);
+  });
+
+  test('a conditional node: what the driver is given, and the bodies that it gives', () => {
+    const handle = 0xfedcba9876543210n;
+    const owned = new NativeMemory(loadKoffi(), 16);
+    owned.setU64(0, H1);
+    owned.setU64(8, H2);
+    // The driver's own list of bodies: at 32 of the structure, which the stand-in writes as a whole.
+    const written = new BigUint64Array(6);
+    written[4] = BigInt(owned.address);
+    standIn.writes('cuGraphAddNode_v2', 0, u64(5));
+    standIn.writes('cuGraphAddNode_v2', 5, written);
+    expect(driver.cuGraphAddNode(H1, [H2, 5], { handle, type: 2, size: 2, ctx: H1 })).toEqual({ node: 5, bodies: [H1, H2] });
+    expect(standIn.takeLog()[0]).toMatch(/^cuGraphAddNode_v2 [0-9a-f]{6,} 7f1000000010 [0-9a-f]{6,} 0 2 [0-9a-f]{6,}$/);
+    standIn.returns('cuGraphAddNode_v2', 1);
+    expect(() => driver.cuGraphAddNode(H1, [], { handle, type: 0, size: 2, ctx: H1 })).toThrow('a conditional node of type 0 with 2 bodies');
+  });
+
+  test('conditional nodes on a driver for CUDA 11.2: the error names the version', () => {
+    expect(() => oldDriver.cuGraphConditionalHandleCreate(H1, H2, 0, 1)).toThrow('12.3');
+    expect(() => oldDriver.cuStreamBeginCaptureToGraph(H1, H2, [], 2)).toThrow('12.3');
   });
 
   test('parameters: offset and size, undefined past the last', () => {

@@ -115,8 +115,15 @@ const CASES: Record<string, Case> = {
     call: (d) => d.cuStreamEndCapture(H1), log: `cuStreamEndCapture ${h1} *`, writes: [['cuStreamEndCapture', 1, u64(H2)]], result: H2,
   },
   cuStreamGetCaptureInfo: {
-    call: (d) => d.cuStreamGetCaptureInfo(H1), log: `cuStreamGetCaptureInfo_v2 ${h1} * * 0 0 0`,
-    writes: [['cuStreamGetCaptureInfo_v2', 1, u32(1)], ['cuStreamGetCaptureInfo_v2', 2, u64(77)]], result: { status: 1, id: 77 },
+    call: (d) => d.cuStreamGetCaptureInfo(H1), log: `cuStreamGetCaptureInfo_v2 ${h1} * * * * *`,
+    writes: [['cuStreamGetCaptureInfo_v2', 1, u32(1)], ['cuStreamGetCaptureInfo_v2', 2, u64(77)], ['cuStreamGetCaptureInfo_v2', 3, u64(H2)]],
+    result: { status: 1, id: 77, graph: H2, dependencies: [] },
+  },
+  cuStreamBeginCaptureToGraph: {
+    call: (d) => d.cuStreamBeginCaptureToGraph(H1, H2, [], 2), log: `cuStreamBeginCaptureToGraph ${h1} ${h2} 0 0 0 2`,
+  },
+  cuStreamUpdateCaptureDependencies: {
+    call: (d) => d.cuStreamUpdateCaptureDependencies(H1, [H2, H3], 1), log: `cuStreamUpdateCaptureDependencies_v2 ${h1} * 0 2 1`,
   },
 
   cuEventCreate: { call: (d) => d.cuEventCreate(2), log: 'cuEventCreate * 2', writes: [['cuEventCreate', 0, u64(H1)]], result: H1 },
@@ -216,6 +223,10 @@ const CASES: Record<string, Case> = {
   cuGraphDestroy: { call: (d) => d.cuGraphDestroy(H1), log: `cuGraphDestroy ${h1}` },
   cuGraphClone: { call: (d) => d.cuGraphClone(H1), log: `cuGraphClone * ${h1}`, writes: [['cuGraphClone', 0, u64(H2)]], result: H2 },
   cuGraphNodeGetType: { call: (d) => d.cuGraphNodeGetType(H1), log: `cuGraphNodeGetType ${h1} *`, writes: [['cuGraphNodeGetType', 1, u32(2)]], result: 2 },
+  cuGraphConditionalHandleCreate: {
+    call: (d) => d.cuGraphConditionalHandleCreate(H1, H2, 7, 1), log: `cuGraphConditionalHandleCreate * ${h1} ${h2} 7 1`,
+    writes: [['cuGraphConditionalHandleCreate', 0, BigUint64Array.of(0xfedcba9876543210n)]], result: 0xfedcba9876543210n,
+  },
   cuGraphInstantiate: {
     call: (d) => d.cuGraphInstantiate(H1, 9), log: `cuGraphInstantiateWithFlags * ${h1} 9`, writes: [['cuGraphInstantiateWithFlags', 0, u64(H2)]], result: H2,
   },

@@ -2,7 +2,9 @@
  * Streams and events.
  */
 import type { Driver } from '../driver.js';
+import { CUstreamCaptureStatus } from '../flags.js';
 import type { Binding } from './binding.js';
+import { readHandles, writeHandles } from './handle-lists.js';
 import { FreshPointer, KeptPointer } from './node-ffi.js';
 
 type StreamCalls = Pick<Driver,
@@ -10,16 +12,18 @@ type StreamCalls = Pick<Driver,
   | 'cuStreamGetPriority' | 'cuStreamGetFlags' | 'cuStreamWriteValue32' | 'cuStreamWaitValue32'
   | 'cuStreamWriteValue64' | 'cuStreamWaitValue64'
   | 'cuStreamBeginCapture' | 'cuStreamEndCapture' | 'cuStreamGetCaptureInfo'
+  | 'cuStreamBeginCaptureToGraph' | 'cuStreamUpdateCaptureDependencies'
   | 'cuEventCreate' | 'cuEventRecord' | 'cuEventQuery' | 'cuEventSynchronize' | 'cuEventDestroy' | 'cuEventElapsedTime'>;
 
-export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCalls {
+export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): StreamCalls {
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
     cuStreamCreateWithPriority, cuStreamDestroy, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
     cuStreamGetPriority, cuStreamGetFlags, cuStreamWriteValue32, cuStreamWaitValue32,
     cuStreamWriteValue64, cuStreamWaitValue64, cuStreamBeginCapture,
-    cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2,
+    cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2, cuStreamBeginCaptureToGraph,
+    cuStreamUpdateCaptureDependencies,
     cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
   } = calls;
   const { cuStreamQuery: queryPointer, cuStreamWriteValue32: writePointer } = pointerCalls;
@@ -88,13 +92,27 @@ export function streamCalls({ calls, pointerCalls, scratch }: Binding): StreamCa
       return scratch.u64(0);
     },
     cuStreamGetCaptureInfo(stream) {
-      scratch.setU64(8, 0); // the id is written only while a capture is active
-      const call = cuStreamGetCaptureInfo_v2.available ? cuStreamGetCaptureInfo_v2 : cuStreamGetCaptureInfo_v1;
-      const r = call === cuStreamGetCaptureInfo_v2
-        ? cuStreamGetCaptureInfo_v2.run(stream, out0, out1, 0, 0, 0)
-        : cuStreamGetCaptureInfo_v1.run(stream, out0, out1);
-      if (r !== 0) throw call.failure(r);
-      return { status: scratch.i32[0]!, id: scratch.u64(8) };
+      scratch.bytes.fill(0, 8, 40); // all but the status are written only while a capture is active
+      if (!cuStreamGetCaptureInfo_v2.available) {
+        const r = cuStreamGetCaptureInfo_v1.run(stream, out0, out1);
+        if (r !== 0) throw cuStreamGetCaptureInfo_v1.failure(r);
+        return { status: scratch.i32[0]!, id: scratch.u64(8) };
+      }
+      const r = cuStreamGetCaptureInfo_v2.run(stream, out0, out1, out0 + 16, out0 + 24, out0 + 32);
+      if (r !== 0) throw cuStreamGetCaptureInfo_v2.failure(r);
+      const info = { status: scratch.i32[0]!, id: scratch.u64(8) };
+      if (info.status !== CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE) return info;
+      return { ...info, graph: scratch.u64(16), dependencies: readHandles(koffi, scratch.u64(24), scratch.u64(32)) };
+    },
+    cuStreamBeginCaptureToGraph(stream, graph, dependencies, mode) {
+      const nodes = writeHandles(koffi, dependencies);
+      const r = cuStreamBeginCaptureToGraph.run(stream, graph, nodes?.address ?? 0, 0, dependencies.length, mode);
+      if (r !== 0) throw cuStreamBeginCaptureToGraph.failure(r, `mode ${mode}`);
+    },
+    cuStreamUpdateCaptureDependencies(stream, dependencies, flags) {
+      const nodes = writeHandles(koffi, dependencies);
+      const r = cuStreamUpdateCaptureDependencies.run(stream, nodes?.address ?? 0, 0, dependencies.length, flags);
+      if (r !== 0) throw cuStreamUpdateCaptureDependencies.failure(r, `flags ${flags}`);
     },
 
     cuEventCreate(flags) {

@@ -5,7 +5,7 @@ import { loadKoffi } from './koffi.js';
 import { NativeMemory } from './native-memory.js';
 import {
   ARRAY3D_DESCRIPTOR, ARRAY_DESCRIPTOR, RESOURCE_DESC, TEXTURE_DESC, writeArray3DDescriptor, writeArrayDescriptor, writeResourceDesc, writeTextureDesc,
-  EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEMCPY3D_PEER, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
+  CONDITIONAL_NODE_PARAMS, EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, writeConditionalNode, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEMCPY3D_PEER, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,
   writeLaunchConfig, writeMemAccessDesc, writeMemPoolProps, writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer,
 } from './structures.js';
 
@@ -48,6 +48,8 @@ const LAYOUTS = {
   }],
   CUmemAccessDesc: [MEM_ACCESS_DESC, { size: 12, locationType: 0, locationId: 4, flags: 8 }],
   CUgraphExecUpdateResultInfo: [EXEC_UPDATE_RESULT_INFO, { size: 24, result: 0, errorNode: 8, errorFromNode: 16 }],
+  // 16 before the union; CUDA_CONDITIONAL_NODE_PARAMS: handle 0, type 8, size 12, phGraph_out 16, ctx 24.
+  CUgraphNodeParams: [CONDITIONAL_NODE_PARAMS, { size: 256, nodeType: 0, handle: 16, type: 24, bodies: 28, phGraph_out: 32, ctx: 40 }],
   CUlaunchConfig: [LAUNCH_CONFIG, {
     size: 56, gridDimX: 0, gridDimY: 4, gridDimZ: 8, blockDimX: 12, blockDimY: 16, blockDimZ: 20, sharedMemBytes: 24,
     hStream: 32, attrs: 40, numAttrs: 48,
@@ -135,6 +137,17 @@ test('CUmemAccessDesc names device and flags', () => {
   const memory = dirty(64);
   writeMemAccessDesc(memory, 0, 5, 3);
   expect([...memory.u32.subarray(0, 4)]).toEqual([1, 5, 3, 0xffffffff]);
+});
+
+test('CUgraphNodeParams of a conditional node: its kind, all 64 bits of the handle, and zero elsewhere', () => {
+  const memory = dirty(320);
+  writeConditionalNode(memory, 8, { handle: 0xfedcba9876543210n, type: 2, size: 5, ctx: 0x7f00_0000_0012 });
+  const words = Array<number>(64).fill(0);
+  words.splice(0, 1, 13);
+  words.splice(4, 4, 0x76543210, 0xfedcba98, 2, 5);
+  words.splice(10, 2, 0x12, 0x7f00);
+  expect([...memory.u32.subarray(2, 66)]).toEqual(words);
+  expect([memory.u32[1], memory.u32[66]]).toEqual([0xffffffff, 0xffffffff]);
 });
 
 test('CUlaunchConfig without attributes has a null list', () => {

@@ -4,9 +4,9 @@
  */
 import type {
   CUDA_ARRAY3D_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC,
-  CUmemPoolProps, LaunchAttributes, LaunchConfig,
+  CUmemPoolProps, ConditionalNodeParams, LaunchAttributes, LaunchConfig,
 } from '../driver.js';
-import { CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
+import { CUgraphNodeType, CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
 import type { NativeMemory } from './native-memory.js';
 
 /** CUDA_MEMCPY2D_v2. */
@@ -65,6 +65,9 @@ export const MEM_ACCESS_DESC = { size: 12, locationType: 0, locationId: 4, flags
 /** CUgraphExecUpdateResultInfo_v1. */
 export const EXEC_UPDATE_RESULT_INFO = { size: 24, result: 0, errorNode: 8, errorFromNode: 16 } as const;
 
+/** CUgraphNodeParams of a conditional node: CUDA_CONDITIONAL_NODE_PARAMS begins at 16. */
+export const CONDITIONAL_NODE_PARAMS = { size: 256, nodeType: 0, handle: 16, type: 24, bodies: 28, phGraph_out: 32, ctx: 40 } as const;
+
 /** CUlaunchConfig. */
 export const LAUNCH_CONFIG = {
   size: 56,
@@ -97,6 +100,17 @@ export function writeMemcpy2D(memory: NativeMemory, at: number, copy: CUDA_MEMCP
   memory.setU64(at + MEMCPY2D.dstPitch, copy.dstPitch);
   memory.setU64(at + MEMCPY2D.WidthInBytes, copy.WidthInBytes);
   memory.setU64(at + MEMCPY2D.Height, copy.Height);
+}
+
+/** Writes CUgraphNodeParams of a conditional node at byte `at`. */
+export function writeConditionalNode(memory: NativeMemory, at: number, { handle, type, size, ctx }: ConditionalNodeParams): void {
+  memory.bytes.fill(0, at, at + CONDITIONAL_NODE_PARAMS.size);
+  memory.u32[(at + CONDITIONAL_NODE_PARAMS.nodeType) >> 2] = CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  memory.u32[(at + CONDITIONAL_NODE_PARAMS.handle) >> 2] = Number(handle & 0xffffffffn);
+  memory.u32[(at + CONDITIONAL_NODE_PARAMS.handle + 4) >> 2] = Number((handle >> 32n) & 0xffffffffn);
+  memory.u32[(at + CONDITIONAL_NODE_PARAMS.type) >> 2] = type;
+  memory.u32[(at + CONDITIONAL_NODE_PARAMS.bodies) >> 2] = size;
+  memory.setU64(at + CONDITIONAL_NODE_PARAMS.ctx, ctx);
 }
 
 /** Writes CUDA_MEMCPY3D at byte `at`. */

@@ -14,7 +14,7 @@ const NOTES: Readonly<Record<string, string>> = {
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: threads that have exited are not waited for',
   brkpt: 'ends the launch with an error: nobody debugs',
-  call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail` are provided',
+  call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are provided',
   cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
   createpolicy: 'policies change nothing: all are zero',
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',

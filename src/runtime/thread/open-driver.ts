@@ -8,6 +8,7 @@ import type { MemberStart } from '../../driver/cpu/crew/control.js';
 import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
+import { conditionalNodes } from '../conditionals.js';
 import type { EnumeratedDevice, OpenReply, ProviderConfig } from '../messages.js';
 import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
@@ -113,6 +114,7 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
     pciBusId: driver.cuDeviceGetPCIBusId(device),
     totalMemory: driver.cuDeviceTotalMem(device),
     driverVersion: driver.cuDriverGetVersion(),
+    conditionalNodes: conditionalNodes(driver, config.without ?? []),
     attributes,
     device,
     context,

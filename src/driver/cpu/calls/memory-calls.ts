@@ -63,6 +63,10 @@ export function memoryCalls(machine: Machine) {
   /** The memory of a graph's allocation is the graph's; its address is good from now on. */
   function allocateNode(call: string, bytes: number, stream: Stream): number {
     const { context } = stream;
+    if (stream.capture!.graph.isBody) {
+      stream.capture!.invalidate();
+      fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a body of a conditional node cannot allocate memory');
+    }
     const allocation = context.obtain(() => context.memory.allocate(bytes, 'graph')) ?? context.outOfMemory(call, bytes);
     stream.capture!.graph.memory.allocations.push({ allocation, freed: false, bytes });
     submit(call, stream, new AllocNodeOperation(allocation.address));

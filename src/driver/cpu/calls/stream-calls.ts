@@ -1,11 +1,12 @@
 /**
  * Streams, stream memory operations and events.
  */
-import { CUevent_flags, CUevent_wait_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamWaitValue_flags, CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../../flags.js';
+import { CUevent_flags, CUevent_wait_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamUpdateCaptureDependencies_flags, CUstreamWaitValue_flags, CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../result.js';
 import { fail, hex, invalidHandle, invalidValue } from '../failure.js';
+import { nodesOf } from './graph-calls.js';
 import { beginCapture, endCapture, forbidInCapture, forbidUnlessRelaxed, recordEvent, submit, waitEvent } from '../graphs/capture.js';
 import type { Machine } from '../machine.js';
 import type { ByteSpace } from '../memory/byte-space.js';
@@ -116,13 +117,32 @@ export function streamCalls(machine: Machine) {
       beginCapture('cuStreamBeginCapture', stream, mode);
     },
     cuStreamEndCapture: (handle) => endCapture('cuStreamEndCapture', machine.stream('cuStreamEndCapture', handle)).handle,
+    cuStreamBeginCaptureToGraph(handle, graphHandle, dependencies, mode) {
+      const call = 'cuStreamBeginCaptureToGraph';
+      const stream = machine.stream(call, handle);
+      if (!(mode >= 0 && mode <= CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)) invalidValue(call, `mode is ${mode}`);
+      const graph = machine.find(call, 'graph', machine.graphs, graphHandle);
+      beginCapture(call, stream, mode, { graph, dependencies: nodesOf(call, graph, dependencies) });
+    },
+    cuStreamUpdateCaptureDependencies(handle, dependencies, flags) {
+      const call = 'cuStreamUpdateCaptureDependencies';
+      const stream = machine.stream(call, handle);
+      const { capture } = stream;
+      if (capture === undefined) fail(call, CUresult.CUDA_ERROR_ILLEGAL_STATE, `stream ${handle} is not being captured`);
+      if (flags !== 0 && flags !== CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES) invalidValue(call, `flags is ${flags}`);
+      const nodes = nodesOf(call, capture.graph, dependencies);
+      stream.frontier = flags === 0 ? [...new Set([...stream.frontier, ...nodes])] : nodes;
+    },
     cuStreamGetCaptureInfo(handle) {
-      const { capture } = machine.stream('cuStreamGetCaptureInfo', handle);
+      const { capture, frontier } = machine.stream('cuStreamGetCaptureInfo', handle);
       if (capture === undefined) return { status: CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE, id: 0 };
-      const status = capture.invalid
-        ? CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED
-        : CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE;
-      return { status, id: capture.id };
+      if (capture.invalid) return { status: CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED, id: capture.id };
+      // From here on the graph can be named, and nodes be added to it.
+      capture.graph.publish();
+      return {
+        status: CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE, id: capture.id, graph: capture.graph.handle,
+        dependencies: frontier.map((node) => node.handle),
+      };
     },
   } satisfies Partial<Driver>;
 }

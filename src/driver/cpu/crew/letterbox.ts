@@ -3,6 +3,7 @@
  * carry out (malloc, free, a failed assertion), and what is printed. A printed text stays whole; texts of different
  * members come in any order, all of a grid's before the grid ends.
  */
+import { setCondition } from '../graphs/condition.js';
 import { printf } from '../kernels/device-text.js';
 import {
   CALL_STATE, HOST_CALLS, MEMBER, RING_BYTES, TEXT_BYTES, WORD, memberAt, ring, ringOf, textOf,
@@ -41,6 +42,7 @@ export class Letterbox {
       },
       host_malloc: (bytes: bigint): bigint => this.ask('host_malloc', module, bytes),
       host_free: (address: bigint): void => void this.ask('host_free', module, address),
+      host_set_conditional: (handle: bigint, value: number): void => { setCondition(memory, handle, value); },
       host_assert: (...args: number[]): void => void this.ask('host_assert', module, ...args.map(BigInt)),
     };
     return Object.fromEntries(names.map((name) => [name, all[name]!]));

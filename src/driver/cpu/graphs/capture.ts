@@ -23,15 +23,18 @@ export class Capture {
   readonly origin: Stream;
   readonly graph: Graph;
   readonly members = new Set<Stream>();
+  /** Whether it fills a graph that was there before. */
+  readonly fills: boolean;
   invalid = false;
   ended = false;
 
-  constructor(id: number, mode: number, origin: Stream) {
+  constructor(id: number, mode: number, origin: Stream, into?: { graph: Graph; dependencies: readonly GraphNode[] }) {
     this.id = id;
     this.mode = mode;
     this.origin = origin;
-    this.graph = new Graph(origin.context);
-    this.join(origin, []);
+    this.graph = into?.graph ?? new Graph(origin.context);
+    this.fills = into !== undefined;
+    this.join(origin, into?.dependencies ?? []);
     origin.context.captures.add(this);
   }
 
@@ -72,14 +75,14 @@ export class Capture {
 
 let captures = 0;
 
-export function beginCapture(call: string, stream: Stream, mode: number): void {
+export function beginCapture(call: string, stream: Stream, mode: number, into?: { graph: Graph; dependencies: readonly GraphNode[] }): void {
   if (stream === stream.context.legacy) {
     fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 'the legacy default stream cannot be captured');
   }
   if (stream.capture !== undefined) {
     fail(call, CUresult.CUDA_ERROR_ILLEGAL_STATE, `stream ${stream.handle} is being captured already`);
   }
-  new Capture(++captures, mode, stream);
+  new Capture(++captures, mode, stream, into);
 }
 
 export function endCapture(call: string, stream: Stream): Graph {
@@ -94,11 +97,11 @@ export function endCapture(call: string, stream: Stream): Graph {
   const { graph } = capture;
   for (const { allocation, freed } of graph.memory.allocations) if (!freed) allocation.memory.retire(allocation);
   if (capture.invalid) {
-    graph.destroy();
+    if (!capture.fills) graph.destroy();
     fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 'a call during the capture was not allowed');
   }
   if (unjoined !== undefined) {
-    graph.destroy();
+    if (!capture.fills) graph.destroy();
     fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
       `stream ${unjoined.handle} joined the capture and stream ${stream.handle} never waited for its last work`);
   }

@@ -26,6 +26,15 @@ export class GraphPlan {
     this.open = new Int32Array(operations.length);
   }
 
+  get isConditional(): boolean {
+    return this.operations.some(({ nodeType }) => nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL);
+  }
+
+  /** The graph is launched: once, however often its parts run. */
+  launchBegins(): void {
+    for (const operation of this.operations) operation.launchBegins();
+  }
+
   begin(): void {
     this.left = this.operations.length;
     this.ready.length = 0;
@@ -114,6 +123,7 @@ export class GraphLaunchOperation extends Operation {
       if (this.exec.runningPlan !== undefined) return STEP.blocked;
       this.exec.runningPlan = this.plan;
       this.running = true;
+      this.plan.launchBegins();
       this.plan.begin();
     }
     const outcome = this.plan.step(slice);

@@ -2,10 +2,12 @@
  * A graph: operations and what each depends on. Nodes are only ever added after the nodes they depend on, so the order
  * of the list is an order in which they may run.
  */
+import { CUgraphNodeType } from '../../flags.js';
 import type { CpuContext } from '../context.js';
 import type { Machine } from '../machine.js';
 import type { Allocation } from '../memory/device-memory.js';
 import type { Operation } from '../streams/operation.js';
+import type { Condition } from './condition.js';
 import { GraphPlan } from './graph-plan.js';
 
 export interface GraphNode {
@@ -22,6 +24,8 @@ export interface GraphNode {
 export class GraphMemory {
   /** Allocated by each launch; `freed`: and freed by it too. */
   readonly allocations: { allocation: Allocation; freed: boolean; bytes: number }[] = [];
+  /** What decides conditional nodes. */
+  readonly conditions: Condition[] = [];
   private users = 0;
 
   use(): this {
@@ -36,6 +40,8 @@ export class GraphMemory {
       context.afterQueuedWork(() => allocation.memory.giveBack(allocation.range));
     }
     this.allocations.length = 0;
+    for (const { range } of this.conditions) context.afterQueuedWork(() => { context.memory.giveBack(range); });
+    this.conditions.length = 0;
   }
 }
 
@@ -43,16 +49,26 @@ export class Graph {
   readonly handle: number;
   readonly context: CpuContext;
   readonly nodes: GraphNode[] = [];
-  readonly memory = new GraphMemory().use();
+  readonly memory: GraphMemory;
+  /** Whether it is a body of a conditional node, which lives and dies with the graph that has the node. */
+  readonly isBody: boolean;
   private readonly machine: Machine;
 
-  constructor(context: CpuContext) {
+  /** `within`: the graph whose conditional node this is a body of. */
+  constructor(context: CpuContext, within?: Graph) {
     this.context = context;
     this.machine = context.machine;
+    this.isBody = within !== undefined;
+    this.memory = within === undefined ? new GraphMemory().use() : within.memory;
     this.handle = this.machine.newHandle();
   }
 
-  /** A graph comes into being when its capture begins and can be named once it has ended. */
+  /** Whether one of its nodes is conditional. */
+  get isConditional(): boolean {
+    return this.nodes.some(({ operation }) => operation.nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL);
+  }
+
+  /** A graph comes into being when its capture begins and can be named once it has ended, or its capture was asked about. */
   publish(): void {
     this.machine.graphs.set(this.handle, this);
     for (const node of this.nodes) this.machine.graphNodes.set(node.handle, node);
@@ -83,17 +99,29 @@ export class Graph {
 
   destroy(): void {
     this.machine.graphs.delete(this.handle);
-    for (const node of this.nodes) this.machine.graphNodes.delete(node.handle);
-    this.memory.drop(this.context);
+    for (const node of this.nodes) {
+      this.machine.graphNodes.delete(node.handle);
+      for (const body of node.operation.bodies) body.destroy();
+    }
+    if (!this.isBody) this.memory.drop(this.context);
   }
 
-  /** The graph in the DOT language. */
+  /** The graph in the DOT language; the bodies of a conditional node are clusters beside it. */
   dot(): string {
-    const lines = this.nodes.map((node) => `  n${node.handle} [shape="box", label="${node.operation.describe().replace(/["\\]/g, '\\$&')}"];`);
-    for (const node of this.nodes) {
-      for (const dependency of node.dependencies) lines.push(`  n${dependency.handle} -> n${node.handle};`);
-    }
+    const lines = this.dotLines('  ');
     return `digraph graph_${this.handle} {\n${lines.join('\n')}${lines.length > 0 ? '\n' : ''}}\n`;
+  }
+
+  private dotLines(indent: string): string[] {
+    const lines = this.nodes.map((node) => `${indent}n${node.handle} [shape="box", label="${node.operation.describe().replace(/["\\]/g, '\\$&')}"];`);
+    for (const node of this.nodes) {
+      for (const dependency of node.dependencies) lines.push(`${indent}n${dependency.handle} -> n${node.handle};`);
+      node.operation.bodies.forEach((body, index) => {
+        lines.push(`${indent}subgraph cluster_${body.handle} {`, `${indent}  label="body ${index} of n${node.handle}";`, ...body.dotLines(`${indent}  `), `${indent}}`);
+        if (body.nodes.length > 0) lines.push(`${indent}n${node.handle} -> n${body.nodes[0]!.handle} [style="dashed"];`);
+      });
+    }
+    return lines;
   }
 }
 
@@ -101,20 +129,35 @@ export class Graph {
 export class GraphExec {
   readonly handle: number;
   readonly context: CpuContext;
-  readonly memory: GraphMemory;
+  /** What each plan that was taken over works with. */
+  private readonly memories: GraphMemory[];
   plan: GraphPlan;
   /** The plan that a stream is running: a graph never runs beside itself. */
   runningPlan: GraphPlan | undefined;
 
-  constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory) {
+  /** Whether a launch frees what the last one has left. */
+  readonly freesOnLaunch: boolean;
+
+  constructor(context: CpuContext, plan: GraphPlan, memory: GraphMemory, freesOnLaunch: boolean) {
+    this.freesOnLaunch = freesOnLaunch;
     this.handle = context.machine.newHandle();
     this.context = context;
     this.plan = plan;
-    this.memory = memory.use();
+    this.memories = [memory.use()];
+  }
+
+  get memory(): GraphMemory {
+    return this.memories[0]!;
+  }
+
+  /** Later launches run another graph of the same shape. Conditions of the old one may still decide launches that are queued. */
+  replace(plan: GraphPlan, memory: GraphMemory): void {
+    this.plan = plan;
+    if (!this.memories.includes(memory)) this.memories.push(memory.use());
   }
 
   destroy(): void {
     this.context.machine.graphExecs.delete(this.handle);
-    this.memory.drop(this.context);
+    for (const memory of this.memories) memory.drop(this.context);
   }
 }

@@ -1,9 +1,11 @@
 /**
- * What compiled kernels call outside WebAssembly: printf, malloc and free, and the message of a failed assertion.
+ * What compiled kernels call outside WebAssembly: printf, malloc and free, conditions of graphs, and the
+ * message of a failed assertion.
  */
 import { CUlimit } from '../../attributes.js';
 import { Quarantine } from '../check/quarantine.js';
 import type { CpuContext } from '../context.js';
+import { setCondition } from '../graphs/condition.js';
 import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
 import { deviceText, printf } from './device-text.js';
@@ -67,6 +69,9 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
       const { checker } = context;
       if (checker === undefined) context.heap!.giveBack(Number(address));
       else if (checker.heapFreed(Number(address))) context.heap!.keep(Number(address));
+    },
+    host_set_conditional(handle: bigint, value: number): void {
+      setCondition(memory, handle, value);
     },
     host_assert(message: number, file: number, line: number, name: number): void {
       const said = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}: Assertion \`${deviceText(memory, message)}\` failed.`;

@@ -3,6 +3,9 @@
  * size and keeps its own state between them, so that one thread can run many streams and stop at any time.
  */
 import { CUgraphExecUpdateResult } from '../../flags.js';
+import type { Graph } from '../graphs/graph.js';
+
+const NO_BODIES: readonly Graph[] = [];
 
 /** What a step came to. */
 export const STEP = {
@@ -72,6 +75,14 @@ export abstract class Operation {
   get meets(): 'host' | 'anybody' | undefined {
     return undefined;
   }
+
+  /** The graphs that a conditional node chooses from. */
+  get bodies(): readonly Graph[] {
+    return NO_BODIES;
+  }
+
+  /** The graph that it is part of is being launched: conditions take their first values. */
+  launchBegins(): void {}
 
   /** Prepares another run from the beginning: a graph runs the same operations many times. */
   restart(): void {}

@@ -1,0 +1,17 @@
+/** Lists of handles, as the driver takes and gives them: 64 bits each, one behind the other. */
+import type { Koffi } from './koffi.js';
+import { NativeMemory } from './native-memory.js';
+
+/** The handles in memory of their own, to be kept for the length of the call; undefined where there are none. */
+export function writeHandles(koffi: Koffi, handles: readonly number[]): NativeMemory | undefined {
+  if (handles.length === 0) return undefined;
+  const memory = new NativeMemory(koffi, 8 * handles.length);
+  handles.forEach((handle, i) => { memory.setU64(8 * i, handle); });
+  return memory;
+}
+
+/** A copy of the list of `count` handles in the driver's memory, which it may change with its next call. */
+export function readHandles(koffi: Koffi, address: number, count: number): number[] {
+  if (count === 0 || address === 0) return [];
+  return Array.from(new BigUint64Array(koffi.view(address, 8 * count)), Number);
+}

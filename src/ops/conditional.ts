@@ -1,0 +1,166 @@
+/**
+ * Operations that run, or do not, as the device has computed. Where the work is recorded each is a conditional node of the
+ * graph; elsewhere the host reads what decides and queues what is chosen.
+ */
+import { CudaError, DeviceBuffer, graphIf, graphSwitch, graphWhile } from '../core/index.js';
+import type { ConditionName } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { checkSupported, loadedSetter } from '../core/condition-setter.js';
+import { Link } from './chain.js';
+import { Later, NotLoaded, after, whenKnown } from './node.js';
+import type { Node, Submitted } from './node.js';
+import type { Run } from './run.js';
+
+/** One element of a tensor of whole numbers or bool, as what decides. A tensor of one element is one. */
+export interface DecidingTensor {
+  readonly buffer: DeviceBuffer<ConditionName>;
+  readonly layout: { readonly offset: number };
+  readonly size: number;
+}
+
+/** What decides: the one element of a tensor, or of a buffer. */
+export type Decider = DecidingTensor | DeviceBuffer<ConditionName>;
+
+type Decide<T> = (value: T) => Node<unknown>;
+/** What is queued of a choice; its value is nobody's. */
+type Choice<T> = (value: T) => Node<unknown>;
+
+/** The element, as a buffer. */
+function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
+  const tensor = given as Partial<DecidingTensor> | null | undefined;
+  const whole = given instanceof DeviceBuffer ? given : tensor?.buffer;
+  if (!(whole instanceof DeviceBuffer) || (!(given instanceof DeviceBuffer) && tensor?.layout === undefined)) {
+    throw invalid(`${what}(condition)`, 'a callback that gives a tensor of one element, or an operation that gives one', given);
+  }
+  const size = given instanceof DeviceBuffer ? given.length : tensor!.size;
+  if (size !== 1) throw invalid(`${what}(condition)`, 'a tensor of one element', given, 'Take one with slice(…).');
+  if (whole.dtype.kind === 'float') throw invalid(`${what}(condition)`, 'a tensor of whole numbers or bool', given, 'Compare in a kernel, and write whether it holds.');
+  const offset = given instanceof DeviceBuffer ? 0 : tensor!.layout!.offset;
+  return whole.slice(offset, offset + 1) as DeviceBuffer<ConditionName>;
+}
+
+/** The element's value, read back. */
+function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<number> {
+  if (run.mode === 'block') return Number((element.readBlocking(run.stream) as ArrayLike<number>)[0]);
+  return new Later(element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])), true);
+}
+
+/** Before the first node is recorded: the kernel that reads elements has to be there. */
+function checkReady(run: Run, what: string): void {
+  checkSupported(run.device, `${what}(…)`, false);
+  const setter = loadedSetter(run.device);
+  if (setter instanceof Promise) throw new NotLoaded(setter);
+}
+
+/** Queues a body, in a graph. */
+function recordBody(run: Run, body: Node<unknown>): void {
+  run.apart(() => {
+    if (body.submit(run) instanceof Later) throw new CudaError('ERR_CUDA_CAPTURE', 'a value of the host cannot be recorded in a graph: read it after graph.launch().');
+  });
+}
+
+/** One of the operations that the callbacks make of the value, or none: {@link DeviceOp.when}, {@link DeviceOp.choose}. */
+abstract class Chosen<T> extends Link<T, T> {
+  protected readonly what: string;
+  protected readonly choices: readonly Choice<T>[];
+  private readonly decide: Decide<T>;
+
+  constructor(before: Node<T>, what: string, decide: Decide<T>, choices: readonly Choice<T>[]) {
+    super(before, what);
+    this.what = what;
+    this.decide = decide;
+    this.choices = choices;
+  }
+
+  protected abstract choiceOf(value: number): Choice<T> | undefined;
+  protected abstract record(run: Run, element: DeviceBuffer<ConditionName>, bodies: readonly (() => void)[]): void;
+
+  next(value: T, run: Run): Submitted<T> {
+    const { choices, decide } = this;
+    if (run.recording) checkReady(run, this.what);
+    return whenKnown(run, decide(value).submit(run), (given) => {
+      const element = elementOf(this.what, given);
+      if (run.recording) {
+        this.record(run, element, choices.map((choice) => (): void => { recordBody(run, choice(value)); }));
+        return value;
+      }
+      return whenKnown(run, valueOf(run, element), (decided) => {
+        const choice = this.choiceOf(decided);
+        return choice === undefined ? value : after(choice(value).submit(run), value);
+      });
+    });
+  }
+}
+
+export class When<T> extends Chosen<T> {
+  protected choiceOf(value: number): Choice<T> | undefined {
+    return this.choices[value !== 0 ? 0 : 1];
+  }
+
+  protected record(run: Run, element: DeviceBuffer<ConditionName>, [then, otherwise]: readonly (() => void)[]): void {
+    graphIf(run.stream, element, then!, otherwise);
+  }
+}
+
+export class Choose<T> extends Chosen<T> {
+  protected choiceOf(value: number): Choice<T> | undefined {
+    return this.choices[value];
+  }
+
+  protected record(run: Run, element: DeviceBuffer<ConditionName>, bodies: readonly (() => void)[]): void {
+    graphSwitch(run.stream, element, bodies);
+  }
+}
+
+/** The body again and again: {@link DeviceOp.repeatWhile}. */
+export class RepeatWhile<T> extends Link<T, T> {
+  private readonly decide: Decide<T>;
+  private readonly body: Choice<T>;
+
+  constructor(before: Node<T>, decide: Decide<T>, body: Choice<T>) {
+    super(before, 'repeatWhile');
+    this.decide = decide;
+    this.body = body;
+  }
+
+  next(value: T, run: Run): Submitted<T> {
+    if (run.recording) return this.record(run, value);
+    for (;;) {
+      const goesOn = this.turn(run, value);
+      if (goesOn instanceof Later) return new Later(this.rest(run, value, goesOn), false);
+      if (!goesOn) return value;
+    }
+  }
+
+  /** Whether the condition held, and the body has been queued. */
+  private turn(run: Run, value: T): Submitted<boolean> {
+    const { decide, body } = this;
+    return whenKnown(run, decide(value).submit(run), (given) =>
+      whenKnown(run, valueOf(run, elementOf('repeatWhile', given)), (decided): Submitted<boolean> =>
+        (decided === 0 ? false : after(body(value).submit(run), true))));
+  }
+
+  /** A loop and no chain of promises, which would grow with each turn. */
+  private async rest(run: Run, value: T, first: Later<boolean>): Promise<T> {
+    let goesOn = await first.promise;
+    while (goesOn) goesOn = await run.settled(run.resume(() => this.turn(run, value)));
+    return value;
+  }
+
+  /** The condition is recorded twice: before the node, and behind the body. */
+  private record(run: Run, value: T): T {
+    const { decide, body } = this;
+    checkReady(run, 'repeatWhile');
+    const evaluate = (): DeviceBuffer<ConditionName> => elementOf('repeatWhile', decide(value).submit(run));
+    const element = evaluate();
+    graphWhile(run.stream, element, () => {
+      recordBody(run, body(value));
+      run.apart(() => {
+        const again = evaluate();
+        // Memory that a graph allocates lies at another place for each time that it is asked for.
+        if (again.memory !== element.memory || again.byteOffset !== element.byteOffset || again.dtype.bytes !== element.dtype.bytes) element.copyFrom(run.stream, again);
+      });
+    });
+    return value;
+  }
+}
