@@ -108,6 +108,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
     if (call.args.length === 0) arity(call, 1, 16);
     const values = call.args.map((_, at) => number(call, at));
     const type = floatType(...values);
+    if (values.length === 2 && mathsTexts.hypot?.[type] !== undefined) return callNamed(call, 'hypot', values);
     return callText(call.pass, call.node, call.name, hypotText(values.length), values.map((value) => typed(inType(value, type))));
   },
   pow: (call) => {
