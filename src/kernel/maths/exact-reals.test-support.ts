@@ -1,4 +1,5 @@
-// Test only: functions of reals to more than 200 binary digits of any f64 result, in whole numbers: x stands for x / 2^1300.
+// Test only: exact arithmetic. Reals are whole numbers, x for x / 2^1300: functions of them have more than 200 right binary digits of
+// any f64 result.
 
 const F = 1300n;
 const ONE = 1n << F;
@@ -17,6 +18,36 @@ export function realOf(value: number): bigint {
   const mantissa = (bits & ((1n << 52n) - 1n)) | (field ? 1n << 52n : 0n);
   const real = mantissa << (F - 1075n + (field || 1n));
   return bits >> 63n ? -real : real;
+}
+
+/** value = whole · 2^exponent, exactly. */
+function partsOf(value: number): readonly [bigint, number] {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  const bits = view.getBigUint64(0);
+  const field = Number((bits >> 52n) & 2047n);
+  const mantissa = (bits & ((1n << 52n) - 1n)) | (field ? 1n << 52n : 0n);
+  return [bits >> 63n ? -mantissa : mantissa, Math.max(field, 1) - 1075];
+}
+
+/** a · b + c of finite numbers, in whole numbers and rounded once, ties to even. */
+export function fusedExactly(a: number, b: number, c: number, type: 'f32' | 'f64'): number {
+  const [digits, least, most] = type === 'f64' ? [53, -1074, 1024] : [24, -149, 128];
+  const [[x, xe], [y, ye], [z, ze]] = [partsOf(a), partsOf(b), partsOf(c)];
+  const exponent = Math.min(xe + ye, ze);
+  const sum = ((x * y) << BigInt(xe + ye - exponent)) + (z << BigInt(ze - exponent));
+  if (sum === 0n) return a * b + c;
+  const size = magnitude(sum);
+  const last = Math.max(exponent + lengthOf(size) - digits, least);
+  const shift = BigInt(last - exponent);
+  let kept = shift > 0n ? size >> shift : size << -shift;
+  if (shift > 0n) {
+    const lost = size - (kept << shift);
+    const half = 1n << (shift - 1n);
+    if (lost > half || (lost === half && kept & 1n)) kept++;
+  }
+  const result = kept >= 1n << BigInt(Math.max(most - last, 0)) ? Infinity : Number(kept) * 2 ** last;
+  return sum < 0n ? -result : result;
 }
 
 /** How far a f64 (f32) is from the real, in units of the last place of that type at the real. A result beyond the range may be infinite. */

@@ -25,7 +25,8 @@ const arc = (coefficients: readonly number[]): string => `
   const a = Math.abs(x);
   const large = a > 0.5;
   const square = large ? 0.5 - a * 0.5 : x * x;
-  const v = large ? Math.sqrt(square) : a;
+  const root = Math.sqrt(square);
+  const v = large ? root : a;
   const bend = v * square * ${horner('square', coefficients)};`;
 
 const asinOf = (coefficients: readonly number[], { half, halfLow }: Pi): string => `(x, gpu) => {${arc(coefficients)}

@@ -2,7 +2,7 @@
 // them; what could be read in two ways (a conditional of two literals, two products in one sum) is refused, so that the
 // texts stay clear of it.
 import { parse, type AnyNode, type Expression, type Pattern, type Program, type SpreadElement, type Statement, type Super, type PrivateIdentifier } from 'acorn';
-import { F64, fma as exactFma } from '../../ptx/exact-floats.test-support.js';
+import { fusedExactly } from './exact-reals.test-support.js';
 
 export type TextType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
 
@@ -293,7 +293,7 @@ const magnitudeIsPlain = (value: number): boolean => { const m = Math.abs(value)
 /** Exact product by Dekker, then sums to odd (Boldo and Melquiond); in whole numbers where that may not hold. */
 function fmaF64(a: number, b: number, c: number): number {
   if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b) || !Number.isFinite(c)) return a * b + c;
-  if (!magnitudeIsPlain(a) || !magnitudeIsPlain(b) || (c !== 0 && !magnitudeIsPlain(c))) return f64OfBits(exactFma(bitsOfF64(a), bitsOfF64(b), bitsOfF64(c), F64, 'rn') ?? 0n);
+  if (!magnitudeIsPlain(a) || !magnitudeIsPlain(b) || (c !== 0 && !magnitudeIsPlain(c))) return fusedExactly(a, b, c, 'f64');
   const product = a * b;
   let t = 134217729 * a;
   const ah = t - (t - a);

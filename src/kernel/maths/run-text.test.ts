@@ -1,10 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { F32, F64, fma as exactFma } from '../../ptx/exact-floats.test-support.js';
+import { fusedExactly } from './exact-reals.test-support.js';
 import { bitsOfF64, f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';
 
 const word = fc.integer({ min: 0, max: 0xffffffff });
-const bitsOfF32 = (value: number): number => new Uint32Array(new Float32Array([value]).buffer)[0]!;
+
+test.each([
+  ['f32', 1 + 2 ** -23, 1 + 2 ** -23, -(1 + 2 ** -22), 2 ** -46],
+  ['f32', 2 ** -75, 2 ** -75, 0, 0],
+  ['f32', 2 ** -75, 2 ** -75, 2 ** -149, 2 ** -148],
+  ['f32', 2 ** 64, 2 ** 64, -(2 ** 127), 2 ** 127],
+  ['f32', 2 ** 64, 2 ** 64, 1, Infinity],
+  ['f64', 1 + 2 ** -52, 1 - 2 ** -52, -1, -(2 ** -104)],
+  ['f64', 2 ** -538, 3 * 2 ** -538, 2 ** -1074, 2 ** -1073],
+  ['f64', 3, 7, -21, 0],
+  ['f64', -1, 0, -0, -0],
+] as const)('%s: %d · %d + %d is %d', (type, a, b, c, result) => {
+  expect(fusedExactly(a, b, c, type)).toBe(result);
+  expect(runnable('fma', '(a, b, c, gpu) => { return gpu.fma(a, b, c); }', type)(a, b, c)).toBe(result);
+});
 
 test('a multiply-add of f32 is rounded once', () => {
   const run = runnable('fma', '(a, b, c, gpu) => { return a * b + c; }', 'f32');
@@ -13,8 +27,7 @@ test('a multiply-add of f32 is rounded once', () => {
     // Half of the addends lie near the product, where what is lost decides.
     const z = close ? Math.fround(-x * y * (1 + (c - 2 ** 31) * 2 ** -50)) : f32OfBits(c);
     fc.pre(Number.isFinite(x) && Number.isFinite(y) && Number.isFinite(z));
-    const exact = exactFma(BigInt(bitsOfF32(x)), BigInt(bitsOfF32(y)), BigInt(bitsOfF32(z)), F32, 'rn');
-    expect(bitsOfF32(run(x, y, z))).toBe(Number(exact));
+    expect(run(x, y, z)).toBe(fusedExactly(x, y, z, 'f32'));
   }), { numRuns: 2000 });
 });
 
@@ -25,8 +38,7 @@ test('a multiply-add of f64 is rounded once', () => {
     const product = x * y;
     const z = close && Number.isFinite(product) ? f64OfBits(BigInt.asUintN(64, bitsOfF64(product) + step)) : Number(step);
     fc.pre(Number.isFinite(z));
-    const exact = exactFma(bitsOfF64(-x), bitsOfF64(y), bitsOfF64(z), F64, 'rn');
-    expect(bitsOfF64(run(x, y, z))).toBe(exact);
+    expect(run(x, y, z)).toBe(fusedExactly(-x, y, z, 'f64'));
   }), { numRuns: 2000 });
 });
 
