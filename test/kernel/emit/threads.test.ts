@@ -1,11 +1,11 @@
 /** What threads do together, and what they tell the host. */
 import { describe, expect, test } from 'vitest';
-import { KernelSourceError } from '../source-error.js';
-import type { Expression, StorageType } from '../tree.js';
-import { emitKernel } from './emit.js';
-import { offer, runKernel } from './run-kernel.test-support.js';
-import type { HostArray } from './run-kernel.test-support.js';
-import { TreeBuilder, add, as, binary, bitcast, compare, constant, convert, lt, mul, nowhere, shuffle, sub, vote } from './trees.test-support.js';
+import { KernelSourceError } from '../../../src/kernel/source-error.js';
+import type { Expression, StorageType } from '../../../src/kernel/tree.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import { offer, runKernel } from './run-kernel.js';
+import type { HostArray } from './run-kernel.js';
+import { TreeBuilder, add, as, binary, bitcast, compare, constant, convert, lt, mul, nowhere, shuffle, sub, vote } from '../../../src/kernel/emit/trees.test-support.js';
 
 const span = nowhere;
 const lanes = Array.from({ length: 32 }, (_, lane) => lane);
@@ -241,7 +241,9 @@ test('lines of the source are in the text', () => {
   const t = new TreeBuilder('lines');
   const x = t.tensor('x', 'u32');
   x.put(t.special('threadIdx.x'), bitcast(constant(5), 'u32'));
-  const { ptx } = emitKernel(t.tree, { capability: '9.0', lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) } });
+  const emitted = emitKernel(t.tree, { capability: '9.0', lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) } });
+  offer(emitted);
+  const { ptx } = emitted;
   expect(ptx).toContain('.file 1 "a/b.ts"');
   expect(ptx).toContain('.loc 1 12 3');
 });
