@@ -187,7 +187,7 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
     where: (span) => ({ file: lines?.file ?? tree.name, line: lines?.lineOf(span)?.line ?? 0 }),
   });
   if (target.optimise === false) tidy(f);
-  else optimise(f);
+  else optimise(f, target.alignment ?? {});
 
   const entry = entryName(tree.name);
   const w = new Writer(capability);

@@ -67,6 +67,14 @@ const written: Readonly<Record<string, Write>> = {
   clock: (w, value) => w.line(`mov.u64 ${w.operand(value)}, ${value.detail === 'clock' ? '%clock64' : '%globaltimer'}`),
   load: (w, value) => w.line(`${memoryPrefix(value, 'ld')}.${memoryTypes[value.memory!.form]} ${w.operand(value)}, ${w.address(value.args[0]!, value.memory!.offset)}`),
   store: (w, value) => w.line(`${memoryPrefix(value, 'st')}.${memoryTypes[value.memory!.form]} ${w.address(value.args[0]!, value.memory!.offset)}, ${w.operand(value.args[1]!)}`),
+  part: () => undefined,
+  vectorLoad: (w, value) => {
+    const parts = value.parts!;
+    w.line(`${memoryPrefix(value, 'ld')}.v${parts.length}.${memoryTypes[value.memory!.form]} {${parts.map((part) => w.operand(part)).join(', ')}}, ${w.address(value.args[0]!, value.memory!.offset)}`);
+  },
+  vectorStore: (w, value, args) => {
+    w.line(`${memoryPrefix(value, 'st')}.v${args.length - 1}.${memoryTypes[value.memory!.form]} ${w.address(value.args[0]!, value.memory!.offset)}, {${args.slice(1).join(', ')}}`);
+  },
   atomic: (w, value, args) => {
     const [operator, scope, half] = value.detail.split(' ') as [string, string, string | undefined];
     const { space, offset } = value.memory!;

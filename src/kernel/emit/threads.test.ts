@@ -241,7 +241,9 @@ test('lines of the source are in the text', () => {
   const t = new TreeBuilder('lines');
   const x = t.tensor('x', 'u32');
   x.put(t.special('threadIdx.x'), bitcast(constant(5), 'u32'));
-  const { ptx } = emitKernel(t.tree, { capability: '9.0', lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) } });
+  const emitted = emitKernel(t.tree, { capability: '9.0', lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) } });
+  offer(emitted);
+  const { ptx } = emitted;
   expect(ptx).toContain('.file 1 "a/b.ts"');
   expect(ptx).toContain('.loc 1 12 3');
 });

@@ -1,4 +1,5 @@
 /** What a loop computes anew in each turn, and is the same each time, goes before it. */
+import { resolve } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 import { dominates, loopsOf, orderOf } from './order.js';
@@ -26,7 +27,12 @@ export function hoistInvariants(f: SsaFunction): void {
   const loops = loopsOf(order);
   for (const loop of loops) {
     const leaving = [...loop.blocks].filter((block) => block.end?.kind === 'return' || (block.end?.kind === 'branch' && (!loop.blocks.has(block.end.then) || !loop.blocks.has(block.end.otherwise))));
-    const isOutside = (value: Value): boolean => value.block === undefined || !loop.blocks.has(value.block);
+    const isOutside = (arg: Value): boolean => {
+      const value = resolve(arg);
+      return value.block === undefined || !loop.blocks.has(value.block);
+    };
+    // Nothing is read before the check that it is there.
+    const checked = [...loop.blocks].some((block) => block.values.some((value) => value.op === 'assert'));
     let before: Block | undefined;
     for (const block of order.blocks) {
       if (!loop.blocks.has(block)) continue;
@@ -34,7 +40,7 @@ export function hoistInvariants(f: SsaFunction): void {
       const always = loop.ends.every((end) => dominates(order, block, end)) && leaving.every((out) => dominates(order, block, out));
       const kept: Value[] = [];
       for (const value of block.values) {
-        const may = isPure(value.op) || (always && value.op === 'load' && value.memory!.readonly);
+        const may = isPure(value.op) || (always && !checked && value.op === 'load' && value.memory!.readonly);
         if (!may || !value.args.every(isOutside)) {
           kept.push(value);
           continue;

@@ -1,22 +1,27 @@
 /** The passes, in their order. */
 import type { SsaFunction } from '../ssa/function.js';
+import { liftCommon } from './common.js';
 import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
 import { hoistInvariants } from './invariants.js';
 import { selectBranches } from './selections.js';
 import { shareValues } from './values.js';
+import { joinAccesses } from './vectors.js';
+import type { Alignment } from './vectors.js';
 
-export function optimise(f: SsaFunction): void {
+export function optimise(f: SsaFunction, alignment: Alignment): void {
   tidyControlFlow(f);
   shareValues(f);
   dropDead(f);
   tidyControlFlow(f);
   selectBranches(f);
   tidyControlFlow(f);
+  liftCommon(f);
   hoistInvariants(f);
   shareValues(f);
   tidyControlFlow(f, false);
   dropDead(f);
+  joinAccesses(f, alignment);
 }
 
 /** What has to be done in any case. */

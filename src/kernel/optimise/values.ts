@@ -36,7 +36,7 @@ class Scoped {
   }
 }
 
-function keyOf(value: Value): string {
+export function keyOf(value: Value): string {
   let key = `${value.op}|${value.detail}|${value.type}|${value.as ?? ''}`;
   for (const arg of value.args) key += `|${arg.id}`;
   if (value.memory) key += `|${value.memory.offset}|${value.memory.form}|${value.memory.space}`;

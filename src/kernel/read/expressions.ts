@@ -54,7 +54,25 @@ export function asNumber(pass: Pass, node: AnyNode, value: Value): NumberValue {
 
 /** The value as a condition. */
 export function readTest(pass: Pass, node: AnyNode): Expression {
-  return truth(readNumber(pass, node));
+  if (node.type === 'UnaryExpression' && node.operator === '!') return not(readTest(pass, node.argument), pass.span(node));
+  if (node.type !== 'LogicalExpression' || node.operator === '??') return truth(readNumber(pass, node));
+  pass.count(node);
+  const and = node.operator === '&&';
+  const left = readTest(pass, node.left);
+  const known = knownTest(left);
+  if (known !== undefined) return known === and ? readTest(pass, node.right) : left;
+  let right: Expression | undefined;
+  const statements = pass.collect(() => {
+    right = readTest(pass, node.right);
+  });
+  const span = pass.span(node);
+  if (statements.length === 0) return logical(and ? 'and' : 'or', left, right!, span);
+  const emitRight = (): Value => {
+    for (const statement of statements) pass.emit(statement);
+    return typed(right!);
+  };
+  const decided = (): Value => literal(!and, span);
+  return truth(asNumber(pass, node, either(pass, node, left, and ? [emitRight, decided] : [decided, emitRight])));
 }
 
 /** Whether a condition is known at compile time, and what it is. */

@@ -33,6 +33,7 @@ export function logical(operator: 'and' | 'or', left: Expression, right: Express
 /** `not`, without two in a row, and without one before (in)equality, which minifiers turn around too. */
 export function not(operand: Expression, span: Span): Expression {
   if (operand.op === 'unary' && operand.operator === 'not' && operand.type === 'bool') return operand.operand;
+  if (operand.op === 'constant') return constant(!operand.value, 'bool', span);
   if (operand.op === 'compare' && (operand.operator === 'eq' || operand.operator === 'ne')) return { ...operand, operator: operand.operator === 'eq' ? 'ne' : 'eq' };
   return unary('not', operand, span);
 }

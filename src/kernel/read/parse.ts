@@ -70,6 +70,7 @@ export function parseFunction(text: string, index: number): ParsedFunction {
       program = parse(before + text + after, { ecmaVersion: 'latest', sourceType: 'script' });
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
+      if (error.message.startsWith('Not enough stack space')) throw new RangeError(error.message);
       const pos = (error as SyntaxError & { pos?: number }).pos ?? 0;
       const found = { message: error.message.replace(/ \(\d+:\d+\)$/, ''), pos: Math.max(0, pos - before.length) };
       if (first === undefined || found.pos > first.pos) first = found;

@@ -53,7 +53,7 @@ function across(b: Builder, first: string, second: string, added: Value | undefi
     return added === undefined ? product : b.make('add', 'b64', [product, b.make('extend', 'b64', [added], '', 'u32')]);
   }
   const product = b.make('mul', 'b32', [x, y]);
-  if (product.constant === undefined) product.range ??= [0, 2 ** 31 - 1];
+  if (product.constant === undefined) product.range ??= [added === undefined ? 1 : 0, 2 ** 31 - 1];
   const value = added === undefined ? product : b.make('add', 'b32', [product, added]);
   if (value.constant === undefined) value.range ??= [0, 2 ** 31 - 1];
   return value;
@@ -67,10 +67,7 @@ function buildSpecial(b: Builder, name: SpecialName): Value {
     case 'blockDim': return special(b, `ntid.${axis}`);
     case 'gridDim': return special(b, `nctaid.${axis}`);
     case 'globalId': return across(b, `ctaid.${axis}`, `ntid.${axis}`, special(b, `tid.${axis}`));
-    case 'globalSize': {
-      const value = across(b, `nctaid.${axis}`, `ntid.${axis}`, undefined);
-      return value;
-    }
+    case 'globalSize': return across(b, `nctaid.${axis}`, `ntid.${axis}`, undefined);
     default: break;
   }
   switch (name) {

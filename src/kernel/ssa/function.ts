@@ -43,6 +43,8 @@ export class Value {
   memory: MemoryAccess | undefined;
   block: Block | undefined;
   span: Span | undefined;
+  /** Values that one read of neighbouring elements gives. */
+  parts: readonly Value[] | undefined;
   /** The value that takes this one's place. */
   replacement: Value | undefined;
   /** What it is known to lie between, where its operation does not say it. */
@@ -59,6 +61,7 @@ export class Value {
     this.memory = undefined;
     this.block = undefined;
     this.span = undefined;
+    this.parts = undefined;
     this.replacement = undefined;
     this.range = undefined;
   }

@@ -52,6 +52,12 @@ function wholeOf(b: Builder, node: Loop): Whole {
 /** Turns of a loop whose counter starts at a constant and is compared with one; undefined where that is not so. */
 function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined {
   if (node.test === undefined || node.testAfter) return undefined;
+  const counter = counterOf(node, whole);
+  if (counter !== undefined) {
+    const [from, to, step] = [b.read(counter.local), buildValue(b, counter.limit), buildValue(b, counter.step)].map((value) => value.constant) as (number | undefined)[];
+    if (from === undefined || to === undefined || step === undefined) return undefined;
+    if (step > 0 && to + step <= 2 ** 31 - 1) return Math.max(Math.ceil((to - from) / step), 0);
+  }
   const updated = summaryOf(node.update);
   const test = summaryOf(node.test);
   const body = summaryOf(node.body);
@@ -169,7 +175,7 @@ function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Va
 function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
   const { summary } = whole;
   if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY)) return false;
-  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 8 * BODY);
+  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 24 * BODY);
   if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
   b.unrolled += by * summary.size;
   const leave = b.newBlock();

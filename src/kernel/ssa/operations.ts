@@ -63,6 +63,8 @@ export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   low: one,
   high: one,
   pair: one,
+  // One of the elements that are read at once.
+  part: { cost: 0 },
 };
 
 export function isPure(op: string): boolean {
