@@ -5,21 +5,30 @@ import { KernelSourceError } from '../source-error.js';
 import { readKernel } from './read-kernel.js';
 import { sourceOf } from './reading.test-support.js';
 import { printTree } from './tree-text.test-support.js';
+import { checkTree } from './well-typed.test-support.js';
 
 const uses = { f: { text: '(v, gpu) => { if (v > 0) return gpu.g(v); return 1; }', uses: { g: { text: '(v) => v * v', uses: {} } } }, N: 4, W: [1, 2.5, 3n], on: true };
 
-function readsOrSaysWhy(text: string): void {
+/** Whether the text was read. */
+function readsOrSaysWhy(text: string): boolean {
   try {
-    printTree(readKernel(sourceOf(text, uses)));
+    const tree = readKernel(sourceOf(text, uses));
+    printTree(tree);
+    checkTree(tree);
+    return true;
   } catch (error) {
     if (!(error instanceof KernelSourceError)) throw error;
     expect(error.what).not.toBe('');
-    if (error.span === undefined) return;
+    if (error.span === undefined) return false;
     expect(error.span.start).toBeGreaterThanOrEqual(0);
     expect(error.span.end).toBeGreaterThanOrEqual(error.span.start);
     expect(error.span.end).toBeLessThanOrEqual(error.text.length);
+    return false;
   }
 }
+
+/** What is a number in the programs below. */
+const numbers = fc.constantFrom('x[i]', 'y[0]', 'y[k & 3]', 'i', 'k', 'q.x', 'q.n', 'p[0].x', 's_f32', 's_i64', 's_u64', 's_u32', 's_f64', 's_bool', '0', '1', '2.5', '-1', '4294967295', '5n', 'true', 'gpu.N', 'gpu.lane', 'y.length', 'm[i][1]', 'tile[i & 3]');
 
 const atom = fc.constantFrom(
   'y', 'x[i]', 'y[0]', 'm', 'm[0]', 'm[i][k]', 'p[i]', 'p[0].x', 'by', 'by.n', 'i', 'k', 'q', 'q.x', 's_f32', 's_i64', 's_u64', 's_u32', 's_f64', 's_bool', '0', '1', '2.5', '-1', '4294967295', '5n', 'true', 'void 0', '"a"', 'null',
@@ -27,22 +36,23 @@ const atom = fc.constantFrom(
   'gpu.constructor', 'Math.toString', 'y.__proto__', 'gpu.shared.constructor', 'console',
 );
 
-const expression = fc.letrec<{ any: string }>((tie) => {
+const expressionsOf = (atoms: fc.Arbitrary<string>) => fc.letrec<{ any: string }>((tie) => {
   const any = tie('any');
   return {
     any: fc.oneof(
-      { maxDepth: 4, depthSize: 'small' }, atom,
+      { maxDepth: 4, depthSize: 'small' }, atoms,
       fc.tuple(any, fc.constantFrom('+', '-', '*', '/', '%', '**', '&', '|', '^', '<<', '>>', '>>>', '<', '<=', '===', '!==', '&&', '||', ','), any).map(([a, op, b]) => `(${a} ${op} ${b})`),
       fc.tuple(fc.constantFrom('-', '+', '!', '~', 'void ', '~~'), any).map(([op, a]) => `${op}(${a})`),
       fc.tuple(any, any, any).map(([a, b, c]) => `(${a} ? ${b} : ${c})`),
       fc.tuple(fc.constantFrom('y[0]', 'k', 'q', 'q.x', 'p[0].x', 'p[i]', 'm[0][1]', 'tile[0]'), fc.constantFrom('=', '+=', '*=', '>>>=', '&&=', '||='), any).map(([a, op, b]) => `(${a} ${op} ${b})`),
       fc.tuple(fc.constantFrom('k++', '--k', 'y[k]++', '++q.x', 'p[0].n--')).map(([a]) => a),
       fc.tuple(fc.constantFrom('gpu.f', 'Math.max', 'Math.floor', 'Math.hypot', 'Math.round', 'Math.imul', 'gpu.i32', 'gpu.f16', 'gpu.bits', 'gpu.warp.sum', 'gpu.block.sum', 'gpu.atomicAdd', 'gpu.warp.shuffle', 'console.log', 'gpu.clamp', 'gpu.unroll'), fc.array(any, { maxLength: 3 })).map(([f, args]) => `${f}(${args.join(', ')})`),
-      fc.tuple(any, any).map(([a, b]) => `${a}[${b}]`),
-      any.map((a) => `({ x: ${a}, n: 1 })`),
+      ...(atoms === numbers ? [any.map((a) => `(x[0] > 1 && gpu.f(${a}) > 0 ? k = 1 : k++)`)] : [fc.tuple(any, any).map(([a, b]) => `${a}[${b}]`), any.map((a) => `({ x: ${a}, n: 1 })`)]),
     ),
   };
 }).any;
+
+const expression = fc.oneof(expressionsOf(atom), expressionsOf(numbers));
 
 const statement = fc.letrec<{ any: string }>((tie) => {
   const any = tie('any');
@@ -62,17 +72,21 @@ const statement = fc.letrec<{ any: string }>((tie) => {
 
 describe('reading', () => {
   it('survives any text', () => {
-    fc.assert(fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.string().map((body) => `({ y }, gpu) => { ${body} }`)), readsOrSaysWhy), { numRuns: 2000 });
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.string().map((body) => `({ y }, gpu) => { ${body} }`)), (text) => void readsOrSaysWhy(text)), { numRuns: 2000 });
   });
 
   it('survives any program', () => {
+    let read = 0;
     fc.assert(fc.property(fc.array(statement, { maxLength: 5 }), (body) => {
-      readsOrSaysWhy(`(args, gpu) => { const { y, x, m, p, by, s_f32, s_i64, s_u64, s_u32, s_f64, s_bool } = args; const i = gpu.globalId.x; let k = 0; let q = { x: 1, n: 2 }; const tile = gpu.shared.f32(4); ${body.join('\n')} }`);
+      const done = readsOrSaysWhy(`(args, gpu) => { const { y, x, m, p, by, s_f32, s_i64, s_u64, s_u32, s_f64, s_bool } = args; const i = gpu.globalId.x; let k = 0; let q = { x: 1, n: 2 }; const tile = gpu.shared.f32(4); ${body.join('\n')} }`);
+      if (done) read++;
     }), { numRuns: 3000 });
+    // Most random programs have an error; enough of them must have none.
+    expect(read).toBeGreaterThan(200);
   });
 
   it('survives a program with characters changed', () => {
     const text = '({ y, x, p }, gpu) => { const i = gpu.globalId.x; let sum = 0; for (let k = 0; k < x.length; k++) { if (x[k] > 1) sum += x[k] * 2; else p[k] = { x: sum, n: 1 }; } y[i] = gpu.warp.sum(sum) + gpu.f(sum); }';
-    fc.assert(fc.property(fc.nat(text.length), fc.nat(6), fc.string({ maxLength: 3 }), (at, cut, put) => readsOrSaysWhy(text.slice(0, at) + put + text.slice(at + cut))), { numRuns: 3000 });
+    fc.assert(fc.property(fc.nat(text.length), fc.nat(6), fc.string({ maxLength: 3 }), (at, cut, put) => void readsOrSaysWhy(text.slice(0, at) + put + text.slice(at + cut))), { numRuns: 3000 });
   });
 });

@@ -1,8 +1,9 @@
 /** Short ways to read a kernel in a test. */
 import type { KernelSource, Signature, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
-import type { StorageType, StructType } from '../tree.js';
+import type { KernelTree, StorageType, StructType } from '../tree.js';
 import { readKernel } from './read-kernel.js';
+import { checkTree } from './well-typed.test-support.js';
 import { printBody, printTree } from './tree-text.test-support.js';
 
 export const point: StructType = { fields: [{ name: 'x', storage: 'f32', offset: 0 }, { name: 'n', storage: 'i32', offset: 4 }], bytes: 8, align: 4 };
@@ -20,17 +21,22 @@ const params: Readonly<Record<string, SignatureEntry>> = {
   by: { kind: 'struct', struct: point },
 } satisfies Signature;
 
+function checked(tree: KernelTree): KernelTree {
+  checkTree(tree);
+  return tree;
+}
+
 export function sourceOf(text: string, uses: KernelSource['uses'] = {}, indexType: 'i32' | 'i64' = 'i32'): KernelSource {
   return { name: 'k', signature: params, text, uses, indexType };
 }
 
 /** The statements of a kernel whose body is `body`. */
 export function bodyOf(body: string, uses: KernelSource['uses'] = {}, indexType: 'i32' | 'i64' = 'i32'): string {
-  return printBody(readKernel(sourceOf(`(a, gpu) => { const i = gpu.threadIdx.x; const { ${Object.keys(params).join(', ')} } = a; ${body} }`, uses, indexType))).replace('i: i32 = threadIdx.x\n', '');
+  return printBody(checked(readKernel(sourceOf(`(a, gpu) => { const i = gpu.threadIdx.x; const { ${Object.keys(params).join(', ')} } = a; ${body} }`, uses, indexType)))).replace('i: i32 = threadIdx.x\n', '');
 }
 
 export function wholeOf(text: string, uses: KernelSource['uses'] = {}): string {
-  return printTree(readKernel(sourceOf(text, uses)));
+  return printTree(checked(readKernel(sourceOf(text, uses))));
 }
 
 /** The error that reading gives: what, fix, and the code that it points to. */
