@@ -56,7 +56,7 @@ export interface LaunchDefaults {
   readonly checks?: boolean;
   /**
    * Whether the code says which line of your file each instruction comes from, for profilers and the checks of the CPU device.
-   * Default: on a device that checks. CU_JIT_GENERATE_LINE_INFO
+   * Default: with `checks`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
    */
   readonly lineInfo?: boolean;
 }
@@ -278,7 +278,7 @@ export class Defined {
 
   /** The code of a launch: by default of the usual one. `anyBlock`: of whichever block. */
   private form(device: Device | undefined, options: CodeOptions, { aligned = true, anyBlock = false }: { aligned?: boolean; anyBlock?: boolean } = {}): CodeForm {
-    const { index = 'i32', checks = false, lineInfo = device?.isChecked ?? false } = { ...this.defaults, ...options };
+    const { index = 'i32', checks = false, lineInfo = checks || device?.isChecked === true } = { ...this.defaults, ...options };
     return { index, aligned, checks, lines: lineInfo, block: anyBlock ? undefined : three(this.block) };
   }
 

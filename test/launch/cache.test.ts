@@ -64,7 +64,7 @@ test('what it depends on is compiled apart: constants, target, index type, check
   const usual = { index: 'i32', aligned: true, checks: false, block: [256, 1, 1], lines: false };
   const own: unknown = expect.any(Number);
   expect(compilations.map(({ source, form }) => [source.uses['K'], form])).toEqual([
-    [own, usual], [-0, usual], [0, usual], [0n, usual], [own, usual], [own, { ...usual, index: 'i64' }], [own, { ...usual, checks: true }], [own, { ...usual, block: [64, 1, 1] }],
+    [own, usual], [-0, usual], [0, usual], [0n, usual], [own, usual], [own, { ...usual, index: 'i64' }], [own, { ...usual, checks: true, lines: true }], [own, { ...usual, block: [64, 1, 1] }],
   ]);
 });
 

@@ -1,9 +1,9 @@
 /** Kernels in TypeScript on the device: compiled from their text, launched, compared with JavaScript. */
-import { CudaArgumentError, CudaCompileError, Device, SimulationError, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
+import { CudaArgumentError, CudaCheckError, CudaCompileError, Device, SimulationError, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
 import type { Gpu, GpuWith } from 'async-cuda';
 import { beforeAll, expect, test } from 'vitest';
 
-import { failure, onCpu, onDevice, range } from '../core/test-device.js';
+import { failure, onCpu, onDevice, openTestDevice, range } from '../core/test-device.js';
 
 const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
   const i = gpu.globalId.x;
@@ -133,6 +133,19 @@ onDevice('Kernels in TypeScript', (host) => {
     expect([...await wide({ y: device.ones(f32, [3]), a: 2, x: device.ones(f32, [3]) }).andThen((given) => given.y.read())]).toEqual([3, 3, 3]);
   });
 
+  test('where 32 bits do not count the elements, indices have 64 by themselves', async () => {
+    const count = kernel('count', { out: output(i64), x: input(f32, 2) }, ({ out, x }, gpu) => {
+      const i = gpu.globalId.x;
+      if (i === 0) out[i] = x.length + gpu.i64(x[65_535]![32_767]!);
+    });
+    using one = await device.full(f32, [1, 1], 5);
+    using out = await device.zeros(i64, [1]);
+    // A view of one element, 2^31 times.
+    await count({ out, x: one.broadcastTo([65_536, 32_768]) });
+    expect([...await out.read()]).toEqual([2n ** 31n + 5n]);
+    expect((await failure(() => count({ out, x: one.broadcastTo([65_536, 32_768]) }, { index: 'i32' }))).message).toBe("options.index: expected 'i64', or nothing, got 'i32'. A tensor of kernel 'count' has 2^31 elements or more.");
+  });
+
   test('where a tensor begins makes no difference', async () => {
     using x = await device.tensor(f32, Float32Array.from(range(70)));
     using y = await device.zeros(f32, [70]);
@@ -201,6 +214,29 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(error.position?.file).toMatch(/kernels\.test\.ts$/);
     expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(CudaArgumentError);
     expect((await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message).toContain('options.grid');
+  });
+
+  const beyond = kernel('beyond', { y: output(f32) }, ({ y }, gpu) => {
+    const i = gpu.globalId.x;
+    y[i + 1] = 1;
+  });
+
+  test.runIf(onCpu)('with checks an index outside of a tensor fails', async () => {
+    await using other = Device.of(await openTestDevice({ check: false }, 'cpu:1'));
+    using y = await other.zeros(f32, [8]);
+    using part = y.slice([0, 4]);
+    await beyond({ y: part }, { block: 4 });
+    expect([...await y.read()]).toEqual([0, 1, 1, 1, 1, 0, 0, 0]);
+    const error = await failure(() => beyond({ y: part }, { block: 4, checks: true }));
+    expect([error.code, error.message]).toEqual(['ERR_CUDA_DEVICE_LOST', expect.stringMatching(/kernels\.test\.ts:\d+: beyond: Assertion `an index of y is out of bounds` failed/) as string]);
+  });
+
+  test.runIf(onCpu)('a device that checks names the line', async () => {
+    await using other = Device.of(await openTestDevice({ check: true }, 'cpu:1'));
+    using y = await other.zeros(f32, [4]);
+    const error = await failure(() => beyond({ y }, { block: 4 }));
+    expect(error).toBeInstanceOf(CudaCheckError);
+    expect(error.message).toMatch(/kernels\.test\.ts:\d+/);
   });
 
   test.runIf(onCpu)('the CPU device has no machine code', async () => {

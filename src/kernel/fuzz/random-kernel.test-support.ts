@@ -203,16 +203,22 @@ class Maker {
     const { known } = this;
     this.known = [...known, counter];
     const leaves = random.chance(50);
-    const make = (): Statement => t.loop(random.chance(90) ? t.compare('lt', counter, limit) : t.logical('and', t.compare('lt', counter, limit), this.apart(() => this.expression('bool', 2))), [t.set(counter, t.add(counter, one))], id => {
-      this.around.push({ id, loop: true });
+    // It counts in the body, on both sides of a branch, rather than in the update: then nothing else may go on to the next turn.
+    const inBody = random.chance(30);
+    const step = (by: Expression): Statement => t.set(counter, t.add(counter, by));
+    const make = (): Statement => t.loop(random.chance(70) ? t.compare('lt', counter, limit) : t.logical('and', t.compare('lt', counter, limit), this.apart(() => this.expression('bool', 2))), inBody ? [] : [step(one)], id => {
+      this.around.push({ id, loop: !inBody });
       const body = this.statements(1 + random.below(3));
       if (leaves) {
         const test = this.expression('bool', 2);
-        body.splice(random.below(body.length + 1), 0, t.if(test, [random.chance(50) ? t.next(id) : t.leave(id)]));
+        body.splice(random.below(body.length + 1), 0, t.if(test, [!inBody && random.chance(50) ? t.next(id) : t.leave(id)]));
       }
       this.around.pop();
+      // The counter may skip turns, so that what the test reads comes out of a branch.
+      if (inBody) body.push(t.if(this.expression('bool', 2), [step(t.add(one, one)), ...random.chance(50) ? [t.next(id)] : []]), step(one));
+      else if (random.chance(30)) body.splice(random.below(body.length + 1), 0, t.if(this.expression('bool', 2), [step(one), ...random.chance(50) ? [t.next(id)] : []]));
       return body;
-    }, random.chance(20));
+    }, random.chance(35));
     // A loop that some threads leave sooner is no place to meet.
     const loop = this.apart(make);
     this.known = known;
