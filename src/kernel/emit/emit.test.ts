@@ -71,6 +71,13 @@ test('neighbours of one place differ in an immediate', () => {
   expect(ptx.match(/mul\.wide/g)).toHaveLength(1);
 });
 
+test('a counter that begins at 1 has a neighbour below', () => {
+  const t = new TreeBuilder('below');
+  const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
+  t.for(1, x.length, 1, (i) => y.put(i, x.at(add(i, -1))), { unroll: 1 });
+  expect(emitKernel(t.tree, { capability: '9.0' }).ptx).toMatch(/ld\.global\.nc\.f32 %f\d+, \[%rd\d+\+-4\]/);
+});
+
 test('an index that may wrap is computed as it is', () => {
   const t = new TreeBuilder('wraps');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
