@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runKernel } from '../emit/run-kernel.test-support.js';
+import { runKernel } from '../../../test/kernel/emit/run-kernel.js';
 import { readKernel } from '../read/read-kernel.js';
 import { simulateKernel } from '../simulate/simulate.js';
 import { mathsTexts } from './index.js';
