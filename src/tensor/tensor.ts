@@ -2,7 +2,7 @@
  * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and cost nothing; whatever
  * touches the memory is an operation.
  */
-import { CudaArgumentError, CudaDisposedError, CudaError, PinnedBuffer } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
 import { isNodeMemory } from '../core/node-memory.js';
@@ -244,7 +244,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   readBits(): DeviceOp<BitArray<D>> {
     return new DeviceOp(new Made<BitArray<D>>(this.device, `${this.name}.readBits()`, (run) => {
       run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
-      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'readBits: a thread that blocks reads with read(). Await the operation.');
+      if (run.mode === 'block') return this.flat('readBits').readBitsBlocking(run.stream);
       return new Later(this.flat('readBits').readBits(run.stream).then(), true);
     }));
   }
@@ -254,7 +254,10 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return this.queued('writeBits(…)', (run) => {
       this.checkWritable('writeBits');
       run.checkNotRecording('tensor.writeBits()', 'write before the capture, or record write(…)');
-      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'writeBits: a thread that blocks writes with write(). Await the operation.');
+      if (run.mode === 'block') {
+        this.flat('writeBits').writeBitsBlocking(run.stream, source);
+        return;
+      }
       const pending = this.flat('writeBits').writeBits(run.stream, source);
       if (pending.gives) run.dependOn(pending.then());
     });
