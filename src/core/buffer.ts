@@ -396,15 +396,35 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   writeBlocking(stream: Stream, source: WriteSource<D>): void {
     this.check(stream);
     if (source instanceof PinnedBuffer) this.copyHost(stream, source, true);
-    else if (this.length > 0) writeRegionBlocking(stream, this.device.staging, this.region(), this.encoderOf(source, false), this.name());
+    else this.writeArrayBlocking(stream, source, false);
+  }
+
+  /** As {@link writeBits}, on a thread that blocks where staging memory is full. @internal */
+  writeBitsBlocking(stream: Stream, source: BitArray<D>): void {
+    this.check(stream);
+    this.writeArrayBlocking(stream, source, true);
+  }
+
+  private writeArrayBlocking(stream: Stream, source: unknown, raw: boolean): void {
+    const encoder = this.encoderOf(source, raw);
+    if (this.length > 0) writeRegionBlocking(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
   /** As {@link read}, on a thread that blocks until it is there. @internal */
   readBlocking(stream: Stream): HostArray<D> {
+    return this.readArrayBlocking(stream, false) as HostArray<D>;
+  }
+
+  /** As {@link readBits}, on a thread that blocks until it is there. @internal */
+  readBitsBlocking(stream: Stream): BitArray<D> {
+    return this.readArrayBlocking(stream, true) as BitArray<D>;
+  }
+
+  private readArrayBlocking(stream: Stream, raw: boolean): unknown {
     this.check(stream);
-    const { target, decoder } = readTarget(this.dtype, this.length, undefined, { raw: false, fix: '' });
+    const { target, decoder } = readTarget(this.dtype, this.length, undefined, { raw, fix: '' });
     if (this.length > 0) readRegionBlocking(stream, this.device.staging, this.region(), decoder, this.name());
-    return target as HostArray<D>;
+    return target;
   }
 
   private encoderOf(source: unknown, raw: boolean): Encoder {

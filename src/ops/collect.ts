@@ -1,4 +1,6 @@
 /** Several operations as one, in order on one stream. */
+import { CudaError } from '../core/index.js';
+import type { Device, Stream } from '../core/index.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -60,7 +62,8 @@ export class Made<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
-    const { make } = this;
+    const { make, device } = this;
+    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
     return make(run);
   }
 
@@ -84,11 +87,20 @@ export class Applied<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
-    const { apply } = this;
+    const { apply, device } = this;
+    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
     return whenKnown(run, this.inputs.submit(run), (values) => apply(run, values));
   }
 
   describe(): string {
     return this.name;
   }
+}
+
+function elsewhere(name: string, device: Device, stream: Stream): CudaError {
+  return new CudaError(
+    'ERR_CUDA_INVALID_ARGUMENT',
+    `${name} is of ${device.kind}:${device.ordinal}, and was to run on ${stream.title} of ${stream.device.kind}:${stream.device.ordinal}. An operation will not run on another device than its tensors: ` +
+      'run those of each device by themselves, and copy what the other needs with tensor.to(device).',
+  );
 }

@@ -2,16 +2,20 @@
  * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and cost nothing; whatever
  * touches the memory is an operation.
  */
-import { CudaArgumentError, CudaDisposedError, CudaError, PinnedBuffer } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
 import { isNodeMemory } from '../core/node-memory.js';
+import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import type { OrOp } from '../ops/device-op.js';
 import { Later, after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
+import { poolOf } from '../ops/pools.js';
 import type { Run } from '../ops/run.js';
+import { coreOf, policyOf } from '../ops/scheduling.js';
+import type { AnyDevice } from '../ops/scheduling.js';
 import * as axes from './axes.js';
 import * as broadcasting from './broadcasting.js';
 import { coalesce, coalesceTogether } from './coalescing.js';
@@ -240,7 +244,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   readBits(): DeviceOp<BitArray<D>> {
     return new DeviceOp(new Made<BitArray<D>>(this.device, `${this.name}.readBits()`, (run) => {
       run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
-      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'readBits: a thread that blocks reads with read(). Await the operation.');
+      if (run.mode === 'block') return this.flat('readBits').readBitsBlocking(run.stream);
       return new Later(this.flat('readBits').readBits(run.stream).then(), true);
     }));
   }
@@ -250,7 +254,10 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return this.queued('writeBits(…)', (run) => {
       this.checkWritable('writeBits');
       run.checkNotRecording('tensor.writeBits()', 'write before the capture, or record write(…)');
-      if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', 'writeBits: a thread that blocks writes with write(). Await the operation.');
+      if (run.mode === 'block') {
+        this.flat('writeBits').writeBitsBlocking(run.stream, source);
+        return;
+      }
       const pending = this.flat('writeBits').writeBits(run.stream, source);
       if (pending.gives) run.dependOn(pending.then());
     });
@@ -307,27 +314,31 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   /**
-   * A copy on another device. In the order of the run's stream; on one device it is {@link dup}. cuMemcpyPeerAsync, or through
-   * the host.
+   * A copy on another device, which is part of this operation: it is over when the copy is, and fails as the copy does. The
+   * copy runs on a stream of the other device's policy, behind the work of both devices that it conflicts with, and what
+   * either of them does next with the memory is behind the copy. What comes next in the chain still runs on this device: go
+   * on with the copy in an operation of its own. On one device it is {@link dup}. cuMemcpyPeerAsync; between a GPU and a CPU
+   * device through the host
+   *
+   * @throws when run: CudaArgumentError where `device` is none; CudaError with code ERR_CUDA_CAPTURE in a graph
    */
-  to(device: Device): DeviceOp<Tensor<D, S>> {
-    return new DeviceOp(new Made<Tensor<D, S>>(this.device, `${this.name}.to(…)`, (run) => {
+  to(device: AnyDevice): DeviceOp<Tensor<D, S>> {
+    const target = coreOf(device);
+    if (target.runtime === this.device.runtime) return this.dup();
+    return new DeviceOp(new Made<Tensor<D, S>>(this.device, `${this.name}.to(${target.kind}:${target.ordinal})`, (run) => {
       run.checkNotRecording('a copy to another device', 'copy before the capture');
-      const queue = (from: Tensor<D, S>): Tensor<D, S> => {
-        const target = device.alloc(this.dtype, this.size, { stream: device.stream });
-        target.copyFrom(device.stream, from.dense());
-        if (device.runtime === run.device.runtime) run.stream.wait(device.stream);
-        return new Tensor(target, contiguous(this.shape), true);
+      this.checkAlive();
+      if (this.isContiguous) return copyAcross(run, this, target);
+      const made = nodeOf(this.dup()).submit(run);
+      const queue = (from: Tensor<D, S>): Submitted<Tensor<D, S>> => {
+        try {
+          return copyAcross(run, from, target);
+        } finally {
+          // Behind the copy: the memory knows of it.
+          from.close();
+        }
       };
-      if (this.isContiguous) return queue(this);
-      const copy = this.dup();
-      const made = nodeOf(copy).submit(run);
-      const close = (from: Tensor<D, S>): Tensor<D, S> => {
-        const there = queue(from);
-        from.close();
-        return there;
-      };
-      return made instanceof Later ? new Later(made.promise.then((known) => run.resume(() => close(known))), false) : close(made);
+      return made instanceof Later ? new Later(made.promise.then((known) => run.settled(run.resume(() => queue(known)))), false) : queue(made);
     }));
   }
 
@@ -446,6 +457,38 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     closeBehind(run, copy, done);
     return done;
   }
+}
+
+/** Copies what is contiguous to new memory of another device, on a stream of that one. */
+function copyAcross<D extends DTypeName, S extends Shape>(run: Run, from: Tensor<D, S>, device: Device): Tensor<D, S> {
+  const stream = policyOf(device).nextStream();
+  const pool = poolOf(device);
+  const source = from.dense();
+  const blocks = run.mode === 'block';
+  if (blocks) {
+    // Only where nothing is left to wait for on the one device can this thread block until the other is done.
+    source.memory.orderEnd(run.stream);
+    run.block();
+  }
+  const target = device.alloc(from.dtype, from.size, pool === undefined ? { stream } : { stream, pool });
+  try {
+    if (!blocks) run.dependOn(target.copyFrom(stream, source).wait());
+    else if (device.kind !== from.device.kind) target.writeBlocking(stream, source.readBlocking(run.stream));
+    else {
+      const operation = new Operation(stream);
+      operation.take();
+      try {
+        target.copyFrom(stream, source);
+      } finally {
+        operation.letGo();
+      }
+      operation.block(stream);
+    }
+  } catch (error) {
+    target.close();
+    throw error;
+  }
+  return new Tensor<D, S>(target, contiguous(from.shape), true);
 }
 
 /** The graph keeps what was allocated for it, unless a node did. */

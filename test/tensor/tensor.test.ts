@@ -47,6 +47,18 @@ onDevice('Tensors', (host) => {
     expect((await x.read())[3_000_000]).toBe(3_000_001);
   });
 
+  test('raw words come and go, also on a thread that blocks', async () => {
+    const words = Uint16Array.of(0x3c00, 0x7e01, 0xfbff);
+    using x = await zeros(device(), f16, [3]);
+    expect([...await x.writeBits(words).andThen((each) => each.readBits())]).toEqual([...words]);
+    using y = zeros(device(), f16, [3]).sync();
+    expect([...y.writeBits(words).sync().readBits().sync()]).toEqual([...words]);
+    expect([...await y.readBits()]).toEqual([...words]);
+    expect((await failure(() => y.writeBits(new Uint16Array(2)).sync())).message).toContain('3 elements');
+    using none = await zeros(device(), f16, [0]);
+    expect(none.readBits().sync()).toEqual(new Uint16Array());
+  });
+
   test('sequences: arange, linspace, eye, full', async () => {
     expect([...await arange(device(), i32, 5, { start: 10, step: -3 }).use((x) => x.read())]).toEqual([10, 7, 4, 1, -2]);
     expect([...await arange(device(), i64, 3, { start: 2n ** 60n, step: 1n }).use((x) => x.read())]).toEqual([2n ** 60n, 2n ** 60n + 1n, 2n ** 60n + 2n]);
