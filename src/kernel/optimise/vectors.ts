@@ -16,7 +16,7 @@ const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = { s8: 1, u8: 1, 
 function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8): number {
   const value = resolve(start);
   if (value.constant !== undefined) {
-    const low = BigInt.asUintN(32, BigInt(value.constant as number));
+    const low = BigInt.asUintN(32, BigInt(value.constant));
     return low === 0n ? MOST : Math.min(MOST, Number(low & -low));
   }
   if (depth === 0) return 1;

@@ -2,7 +2,7 @@
 import type { Expression, Span, Statement } from '../tree.js';
 
 /** Locals that have a value; undefined where control cannot be. */
-type State = ReadonlySet<number> | undefined;
+type State = Set<number> | undefined;
 
 const meet = (a: State, b: State): State => {
   if (a === undefined) return b;
@@ -25,8 +25,9 @@ class Checker {
     this.#report = report;
   }
 
+  /** Each list of statements adds to a set of its own. */
   run(statements: readonly Statement[], from: State): State {
-    let state = from;
+    let state = from === undefined ? undefined : new Set(from);
     for (const statement of statements) {
       if (state === undefined) return undefined;
       state = this.#one(statement, state);
@@ -34,11 +35,11 @@ class Checker {
     return state;
   }
 
-  #one(statement: Statement, state: ReadonlySet<number>): State {
+  #one(statement: Statement, state: Set<number>): State {
     switch (statement.kind) {
       case 'assign':
         this.#reads(statement.value, state);
-        return state.has(statement.local) ? state : new Set(state).add(statement.local);
+        return state.add(statement.local);
       case 'if': {
         this.#reads(statement.test, state);
         return meet(this.run(statement.then, state), this.run(statement.otherwise, state));

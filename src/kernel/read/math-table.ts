@@ -107,6 +107,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
   hypot: (call) => {
     if (call.args.length === 0) arity(call, 1, 16);
     const values = call.args.map((_, at) => number(call, at));
+    if (values.length === 2) return callNamed(call, 'hypot', values);
     const type = floatType(...values);
     return callText(call.pass, call.node, call.name, hypotText(values.length), values.map((value) => typed(inType(value, type))));
   },

@@ -180,26 +180,35 @@ export class Builder {
     return resolve(this.readAt(variable, this.block));
   }
 
-  /** The value at the block's end. */
+  /** The value at the block's end. Without recursion: chains of blocks are as long as the kernel. */
   readAt(variable: number, block: Block): Value {
-    const held = this.held.get(block)!;
-    const known = held.get(variable);
-    if (known !== undefined) return resolve(known);
-    const value = this.readBefore(variable, block);
-    held.set(variable, value);
-    return value;
+    const open = [block];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const held = this.held.get(at)!;
+      if (!held.has(variable)) {
+        const unread = this.ways(at).find((from) => !this.held.get(from)!.has(variable));
+        if (unread !== undefined) {
+          open.push(unread);
+          continue;
+        }
+        held.set(variable, this.join(variable, at));
+      }
+      open.pop();
+    }
+    return resolve(this.held.get(block)!.get(variable)!);
   }
 
-  private readBefore(variable: number, block: Block): Value {
-    const { before } = block;
-    if (before.length === 0) return this.f.undefinedOf(this.variableType(variable));
-    // A loop that assigns the variable has a phi for it already.
-    if (before.length === 1 || this.heads.has(block)) return this.readAt(variable, before[0]!);
-    const args = before.map((from) => this.readAt(variable, from));
+  /** Where what a block begins with comes from. A loop that assigns a variable has a phi for it already; to others it is as it was before. */
+  private ways(block: Block): readonly Block[] {
+    return this.heads.has(block) ? block.before.slice(0, 1) : block.before;
+  }
+
+  private join(variable: number, block: Block): Value {
+    const args = this.ways(block).map((from) => resolve(this.held.get(from)!.get(variable)!));
     const meant = args.filter((arg) => arg.op !== 'undefined');
     const [first] = meant;
-    if (first === undefined) return args[0]!;
-    if (meant.every((arg) => arg === first) && (meant.length === args.length || first.constant !== undefined)) return first;
+    if (first === undefined) return args[0] ?? this.f.undefinedOf(this.variableType(variable));
+    if (args.length === 1 || (meant.every((arg) => arg === first) && (meant.length === args.length || first.constant !== undefined))) return first;
     const phi = this.phi(block, first.type);
     phi.args = args;
     return phi;

@@ -182,6 +182,7 @@ function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boo
   b.depth++;
   const { head, phis } = openHead(b, whole.variables);
   head.keepRolled = true;
+  boundCounter(b, node, whole, phis);
   for (let turn = 0; turn < by && b.reachable; turn++) buildTurn(b, node, leave);
   if (b.reachable) branchOn(b, node.test!, head, leave);
   closeHead(b, head, phis);
@@ -217,6 +218,17 @@ function counterOf(node: Loop, whole: Whole): Counter | undefined {
   return { local, limit: test.right, step };
 }
 
+/** In a loop that tests at its bottom the counter is at least what it began with, and less than the limit: unless a step can take it past i32. */
+function boundCounter(b: Builder, node: Loop, whole: Whole, phis: readonly (readonly [number, Value])[]): void {
+  const counter = counterOf(node, whole);
+  const phi = counter && phis.find(([variable]) => variable === counter.local)?.[1];
+  if (counter === undefined || phi === undefined) return;
+  const step = buildValue(b, counter.step).constant as number | undefined;
+  const [, highest] = rangeOf(buildValue(b, counter.limit));
+  if (step === undefined || step <= 0 || highest - 1 + step > 2 ** 31 - 1) return;
+  phi.range = [Math.min(rangeOf(phi.args[0]!)[0], highest - 1), highest - 1];
+}
+
 /** The number of turns is not known: four at once as long as four are left, then the rest one by one. */
 function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   const by = node.unroll ?? BY;
@@ -246,6 +258,7 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
     b.depth++;
     const phis = enterHead(b, four, before);
     four.keepRolled = true;
+    boundCounter(b, node, whole, phis);
     for (let turn = 0; turn < by; turn++) buildTurn(b, node, leave);
     b.branch(counted(), four, rest);
     closeHead(b, four, phis);
@@ -275,6 +288,7 @@ function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean):
   b.depth++;
   const { head, phis } = openHead(b, whole.variables);
   head.keepRolled = keepRolled;
+  if (turned && b.options.optimise) boundCounter(b, node, whole, phis);
   if (test !== undefined && !turned) {
     const inside = b.newBlock();
     branchOn(b, test, inside, leave);

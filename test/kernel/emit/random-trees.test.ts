@@ -1,10 +1,10 @@
 /** Random kernels: optimised or not, they write the same bits. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { BinaryOperator, CompareOperator, Expression, ValueType } from '../tree.js';
-import { runKernel } from './run-kernel.test-support.js';
-import { TreeBuilder, add, binary, bitcast, compare, conditional, constant, convert, fma, logical, lt, mul, narrow, shuffle, unary } from './trees.test-support.js';
-import type { Elements, Variable } from './trees.test-support.js';
+import type { BinaryOperator, CompareOperator, Expression, ValueType } from '../../../src/kernel/tree.js';
+import { runKernel } from './run-kernel.js';
+import { TreeBuilder, add, binary, bitcast, compare, conditional, constant, convert, fma, logical, lt, mul, narrow, shuffle, unary } from '../../../src/kernel/emit/trees.test-support.js';
+import type { Elements, Variable } from '../../../src/kernel/emit/trees.test-support.js';
 
 /** Draws from a seed: all that a kernel is made of, so that a failing seed is all there is to know. */
 class Dice {

@@ -1,8 +1,8 @@
 /** Neighbouring elements are read and written at once, only where the address allows it. */
 import { describe, expect, test } from 'vitest';
-import { runKernel } from './run-kernel.test-support.js';
-import { TreeBuilder, add, lt, mul } from './trees.test-support.js';
-import type { KernelTree } from '../tree.js';
+import { runKernel } from './run-kernel.js';
+import { TreeBuilder, add, lt, mul } from '../../../src/kernel/emit/trees.test-support.js';
+import type { KernelTree } from '../../../src/kernel/tree.js';
 
 /** Four elements for each thread, in the order given. */
 function fours(order: readonly number[], between = false): KernelTree {

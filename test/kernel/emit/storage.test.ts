@@ -1,9 +1,9 @@
 /** Elements of every storage: read, written, narrowed, on either side of the compute capabilities that have instructions for it. */
 import { describe, expect, test } from 'vitest';
-import type { StorageType } from '../tree.js';
-import { runKernel } from './run-kernel.test-support.js';
-import type { HostArray } from './run-kernel.test-support.js';
-import { TreeBuilder, add, bitcast, compare, convert, mul, narrow, readType } from './trees.test-support.js';
+import type { StorageType } from '../../../src/kernel/tree.js';
+import { runKernel } from './run-kernel.js';
+import type { HostArray } from './run-kernel.js';
+import { TreeBuilder, add, bitcast, compare, convert, mul, narrow, readType } from '../../../src/kernel/emit/trees.test-support.js';
 
 const bytesOf: Readonly<Record<string, number>> = { bool: 1, i8: 1, u8: 1, f8e4m3: 1, f8e5m2: 1, i16: 2, u16: 2, f16: 2, bf16: 2 };
 

@@ -1,11 +1,11 @@
 /** What threads do together, and what they tell the host. */
 import { describe, expect, test } from 'vitest';
-import { KernelSourceError } from '../source-error.js';
-import type { Expression, StorageType } from '../tree.js';
-import { emitKernel } from './emit.js';
-import { offer, runKernel } from './run-kernel.test-support.js';
-import type { HostArray } from './run-kernel.test-support.js';
-import { TreeBuilder, add, as, binary, bitcast, compare, constant, convert, lt, mul, nowhere, shuffle, sub, vote } from './trees.test-support.js';
+import { KernelSourceError } from '../../../src/kernel/source-error.js';
+import type { Expression, StorageType } from '../../../src/kernel/tree.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import { offer, runKernel } from './run-kernel.js';
+import type { HostArray } from './run-kernel.js';
+import { TreeBuilder, add, as, binary, bitcast, compare, constant, convert, lt, mul, nowhere, shuffle, sub, vote } from '../../../src/kernel/emit/trees.test-support.js';
 
 const span = nowhere;
 const lanes = Array.from({ length: 32 }, (_, lane) => lane);

@@ -1,13 +1,13 @@
-// Test only: compiles a tree and runs it on the embedded CPU device's compiler, on one thread.
+/** Test only: compiles a tree and runs it on the embedded CPU device's compiler, on one thread. */
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { Grid } from '../../ptx/run-grid.test-support.js';
-import type { Argument, Dimensions, Outcome } from '../../ptx/run-grid.test-support.js';
-import type { KernelTree } from '../tree.js';
-import { emitKernel } from './emit.js';
-import type { EmitTarget, EmittedKernel } from './emit.js';
+import { Grid } from '../../../src/ptx/run-grid.test-support.js';
+import type { Argument, Dimensions, Outcome } from '../../../src/ptx/run-grid.test-support.js';
+import type { KernelTree } from '../../../src/kernel/tree.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import type { EmitTarget, EmittedKernel } from '../../../src/kernel/emit/emit.js';
 
 export type HostArray = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
 

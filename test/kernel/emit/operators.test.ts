@@ -1,9 +1,9 @@
 /** Every operator of every type, on values at the edges, against what JavaScript computes; from memory and folded while compiling. */
 import { describe, expect, test } from 'vitest';
-import type { BinaryOperator, CompareOperator, Expression, UnaryOperator, ValueType } from '../tree.js';
-import type { HostArray } from './run-kernel.test-support.js';
-import { runKernel } from './run-kernel.test-support.js';
-import { TreeBuilder, binary, compare, constant, convert, fma, unary } from './trees.test-support.js';
+import type { BinaryOperator, CompareOperator, Expression, UnaryOperator, ValueType } from '../../../src/kernel/tree.js';
+import type { HostArray } from './run-kernel.js';
+import { runKernel } from './run-kernel.js';
+import { TreeBuilder, binary, compare, constant, convert, fma, unary } from '../../../src/kernel/emit/trees.test-support.js';
 
 type Scalar = number | bigint;
 

@@ -1,9 +1,9 @@
 /** Shapes of control flow, optimised and as they are. */
 import { describe, expect, test } from 'vitest';
-import { runKernel } from './run-kernel.test-support.js';
-import { TreeBuilder, add, binary, compare, conditional, constant, logical, lt, mul, rem, sub } from './trees.test-support.js';
-import type { Elements } from './trees.test-support.js';
-import type { Expression } from '../tree.js';
+import { runKernel } from './run-kernel.js';
+import { TreeBuilder, add, binary, compare, conditional, constant, logical, lt, mul, rem, sub } from '../../../src/kernel/emit/trees.test-support.js';
+import type { Elements } from '../../../src/kernel/emit/trees.test-support.js';
+import type { Expression } from '../../../src/kernel/tree.js';
 
 /** Runs what `body` builds with 64 threads: it gives the value that thread i writes. */
 function run(optimise: boolean, body: (t: TreeBuilder, i: Expression, n: Expression, out: Elements) => void, n = 10): number[] {

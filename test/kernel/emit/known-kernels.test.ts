@@ -1,10 +1,10 @@
 /** Kernels that everybody knows: right on the CPU device, in the instructions that make them fast, and compiled soon. */
 import { describe, expect, test } from 'vitest';
-import { emitKernel } from './emit.js';
-import { knownKernels } from './known-kernels.test-support.js';
-import { offer, runKernel } from './run-kernel.test-support.js';
-import type { HostArray } from './run-kernel.test-support.js';
-import { TreeBuilder, add, lt } from './trees.test-support.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import { knownKernels } from '../../../src/kernel/emit/known-kernels.test-support.js';
+import { offer, runKernel } from './run-kernel.js';
+import type { HostArray } from './run-kernel.js';
+import { TreeBuilder, add, lt } from '../../../src/kernel/emit/trees.test-support.js';
 
 const count = 500;
 const floats = (length: number, of: (at: number) => number): Float32Array => Float32Array.from({ length }, (_, at) => of(at));
