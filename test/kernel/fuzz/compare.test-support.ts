@@ -1,13 +1,13 @@
 /** Test only: one kernel as JavaScript and as PTX on the CPU device's compiler, and where the two differ. */
-import { STATUS } from '../../ptx/index.js';
-import { Grid } from '../../ptx/run-grid.test-support.js';
-import type { Argument } from '../../ptx/run-grid.test-support.js';
-import { emitKernel } from '../emit/emit.js';
-import type { StorageType } from '../tree.js';
-import type { HostArguments } from '../simulate/arguments.js';
-import { narrowBits } from '../simulate/narrow-formats.js';
-import type { NarrowStorage } from '../simulate/narrow-formats.js';
-import { simulateKernel } from '../simulate/simulate.js';
+import { STATUS } from '../../../src/ptx/index.js';
+import { Grid } from '../../../src/ptx/run-grid.test-support.js';
+import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import type { StorageType } from '../../../src/kernel/tree.js';
+import type { HostArguments } from '../../../src/kernel/simulate/arguments.js';
+import { narrowBits } from '../../../src/kernel/simulate/narrow-formats.js';
+import type { NarrowStorage } from '../../../src/kernel/simulate/narrow-formats.js';
+import { simulateKernel } from '../../../src/kernel/simulate/simulate.js';
 import { BLOCKS, LENGTH, READ_AS, Random, THREADS, randomValue } from './random-kernel.test-support.js';
 import type { RandomKernel } from './random-kernel.test-support.js';
 

@@ -1,6 +1,6 @@
 /** Test only: leaves out of a tree what a failure does not need. */
-import type { Expression, KernelTree, Statement, ValueType } from '../tree.js';
-import { children, walk } from '../simulate/walk.js';
+import type { Expression, KernelTree, Statement, ValueType } from '../../../src/kernel/tree.js';
+import { children, walk } from '../../../src/kernel/simulate/walk.js';
 
 const ZEROS: Readonly<Record<ValueType, number | bigint | boolean>> = { bool: false, i32: 0, u32: 0, i64: 0n, u64: 0n, f32: 0, f64: 0 };
 

@@ -5,7 +5,7 @@
  * kernel found that differs, as the simulation's JavaScript.
  */
 import { expect, test } from 'vitest';
-import { writeJavaScript } from '../simulate/javascript.js';
+import { writeJavaScript } from '../../../src/kernel/simulate/javascript.js';
 import { difference } from './compare.test-support.js';
 import { randomKernel } from './random-kernel.test-support.js';
 import { smallestTree } from './smallest-tree.test-support.js';
