@@ -1,12 +1,13 @@
 /** Test only: one kernel as JavaScript and as PTX on the CPU device's compiler, and where the two differ. */
-import { Grid } from '../../ptx/run-grid.test-support.js';
-import type { Argument } from '../../ptx/run-grid.test-support.js';
-import { emitKernel } from '../emit/emit.js';
-import type { StorageType } from '../tree.js';
-import type { HostArguments } from '../simulate/arguments.js';
-import { narrowBits } from '../simulate/narrow-formats.js';
-import type { NarrowStorage } from '../simulate/narrow-formats.js';
-import { simulateKernel } from '../simulate/simulate.js';
+import { STATUS } from '../../../src/ptx/index.js';
+import { Grid } from '../../../src/ptx/run-grid.test-support.js';
+import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
+import { emitKernel } from '../../../src/kernel/emit/emit.js';
+import type { StorageType } from '../../../src/kernel/tree.js';
+import type { HostArguments } from '../../../src/kernel/simulate/arguments.js';
+import { narrowBits } from '../../../src/kernel/simulate/narrow-formats.js';
+import type { NarrowStorage } from '../../../src/kernel/simulate/narrow-formats.js';
+import { simulateKernel } from '../../../src/kernel/simulate/simulate.js';
 import { BLOCKS, LENGTH, READ_AS, Random, THREADS, randomValue } from './random-kernel.test-support.js';
 import type { RandomKernel } from './random-kernel.test-support.js';
 
@@ -79,9 +80,10 @@ export function difference({ tree, inputs, outputs, scalars }: RandomKernel, see
       words[0] = isNarrow(storage) ? narrowBits(storage, value as number) : typeof value === 'boolean' ? Number(value) : value;
       return { bytes: bytesOf(words) };
     });
-    const outcome = grid.run(emitted.entry, passed, { grid: [BLOCKS], block: [THREADS] });
+    const outcome = grid.run(emitted.entry, passed, { grid: [BLOCKS], block: [THREADS], fuel: 10_000, maxCalls: 500 });
     const device = optimise ? 'the CPU device' : 'the CPU device without optimisations';
     if (outcome.fault !== undefined) return { what: `${device} stops with fault ${outcome.fault.kind} in thread ${outcome.fault.thread} of block ${outcome.fault.block}` };
+    if (outcome.status !== STATUS.done) return { what: `${device} does not end` };
     for (const { name, storage } of outputs) {
       const [here, there] = [simulated.get(name)!, views.get(name)];
       if (there === undefined) continue;

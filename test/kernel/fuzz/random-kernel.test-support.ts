@@ -2,9 +2,9 @@
  * Test only: random kernels, well typed, whose results depend on no order of threads. Every thread writes elements of
  * its own; shared memory is written and read with barriers between; what threads do together they do in uniform control flow.
  */
-import { TreeBuilder } from '../tree-builder.test-support.js';
-import type { Elements } from '../tree-builder.test-support.js';
-import type { BinaryOperator, CompareOperator, Expression, KernelTree, Statement, StorageType, UnaryOperator, ValueType } from '../tree.js';
+import { TreeBuilder } from '../../../src/kernel/tree-builder.test-support.js';
+import type { Elements } from '../../../src/kernel/tree-builder.test-support.js';
+import type { BinaryOperator, CompareOperator, Expression, KernelTree, Statement, StorageType, UnaryOperator, ValueType } from '../../../src/kernel/tree.js';
 
 /** Numbers from a seed; the same seed gives the same ones. */
 export class Random {

@@ -1,14 +1,14 @@
 /** Kernels from their source to JavaScript, and the same from PTX on the CPU device. */
 import { SourceMap } from 'node:module';
 import { expect, test } from 'vitest';
-import { runKernel } from '../emit/run-kernel.test-support.js';
-import type { HostArray } from '../emit/run-kernel.test-support.js';
-import { readKernel } from '../index.js';
-import type { SignatureEntry, Used } from '../index.js';
-import type { KernelTree, StorageType } from '../tree.js';
-import { writeJavaScript } from './javascript.js';
-import { SimulationError } from './failure.js';
-import { simulateKernel } from './simulate.js';
+import { runKernel } from '../emit/run-kernel.js';
+import type { HostArray } from '../emit/run-kernel.js';
+import { readKernel } from '../../../src/kernel/index.js';
+import type { SignatureEntry, Used } from '../../../src/kernel/index.js';
+import type { KernelTree, StorageType } from '../../../src/kernel/tree.js';
+import { writeJavaScript } from '../../../src/kernel/simulate/javascript.js';
+import { SimulationError } from '../../../src/kernel/simulate/failure.js';
+import { simulateKernel } from '../../../src/kernel/simulate/simulate.js';
 
 const tensor = (storage: StorageType, access: 'input' | 'output' | 'inout' = 'inout', rank = 1): SignatureEntry => ({ kind: 'tensor', element: { storage }, access, rank });
 const scalar = (storage: StorageType): SignatureEntry => ({ kind: 'scalar', storage });

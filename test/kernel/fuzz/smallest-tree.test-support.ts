@@ -1,6 +1,6 @@
 /** Test only: leaves out of a tree what a failure does not need. */
-import type { Expression, KernelTree, Statement, ValueType } from '../tree.js';
-import { children, walk } from '../simulate/walk.js';
+import type { Expression, KernelTree, Statement, ValueType } from '../../../src/kernel/tree.js';
+import { children, walk } from '../../../src/kernel/simulate/walk.js';
 
 const ZEROS: Readonly<Record<ValueType, number | bigint | boolean>> = { bool: false, i32: 0, u32: 0, i64: 0n, u64: 0n, f32: 0, f64: 0 };
 
@@ -14,6 +14,7 @@ interface Edit {
 function edited(tree: KernelTree, edit: Edit): { tree: KernelTree; changed: boolean; nodes: number } {
   let count = -1;
   let changed = false;
+  const counting = countedWith(tree);
   const expression = (node: Expression): Expression => {
     count++;
     if (count === edit.at) {
@@ -40,6 +41,8 @@ function edited(tree: KernelTree, edit: Edit): { tree: KernelTree; changed: bool
     return copy as unknown as Expression;
   };
   const list = (nodes: readonly Statement[]): Statement[] => nodes.flatMap(node => {
+    // What a loop counts with stays as it is: a loop that does not end tells nothing.
+    if (node.kind === 'assign' && counting.has(node.local)) return [node];
     count++;
     if (count === edit.at) {
       const inside = node.kind === 'if' ? [[], node.then, node.otherwise] : node.kind === 'group' || node.kind === 'loop' ? [[], node.body] : [[]];
@@ -54,16 +57,27 @@ function edited(tree: KernelTree, edit: Edit): { tree: KernelTree; changed: bool
   const statement = (node: Statement): Statement => {
     const copy: Record<string, unknown> = { ...node };
     for (const [key, value] of Object.entries(node)) {
-      if (typeof value === 'object' && value !== null && 'op' in value && 'type' in value) copy[key] = expression(value as Expression);
+      if (node.kind !== 'loop' && typeof value === 'object' && value !== null && 'op' in value && 'type' in value) copy[key] = expression(value as Expression);
     }
     if (node.kind === 'store') copy['place'] = { ...node.place, index: expression(node.place.index) };
     if (node.kind === 'if') { copy['then'] = list(node.then); copy['otherwise'] = list(node.otherwise); }
-    // A loop's update stays: without it the loop might never end.
+    // A loop's test and update stay, for the same reason.
     if (node.kind === 'loop' || node.kind === 'group') copy['body'] = list(node.body);
     return copy as unknown as Statement;
   };
   const body = list(tree.body);
   return { tree: { ...tree, body }, changed, nodes: count + 1 };
+}
+
+/** Variables that tests of loops read. */
+function countedWith(tree: KernelTree): ReadonlySet<number> {
+  const found = new Set<number>();
+  const read = (node: Expression): void => {
+    if (node.op === 'local') found.add(node.local);
+    children(node).forEach(read);
+  };
+  walk(tree.body, { statement: node => { if (node.kind === 'loop' && node.test !== undefined) read(node.test); } });
+  return found;
 }
 
 /** Whether every jump is inside of what it leaves, and every variable that is read is assigned somewhere before. */

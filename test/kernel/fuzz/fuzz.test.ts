@@ -5,12 +5,12 @@
  * kernel found that differs, as the simulation's JavaScript.
  */
 import { expect, test } from 'vitest';
-import { writeJavaScript } from '../simulate/javascript.js';
+import { writeJavaScript } from '../../../src/kernel/simulate/javascript.js';
 import { difference } from './compare.test-support.js';
 import { randomKernel } from './random-kernel.test-support.js';
 import { smallestTree } from './smallest-tree.test-support.js';
 
-const CASES = Number(process.env['ASYNC_CUDA_KERNEL_FUZZ'] ?? 60);
+const CASES = Number(process.env['ASYNC_CUDA_KERNEL_FUZZ'] ?? 40);
 const FIRST = Number(process.env['ASYNC_CUDA_KERNEL_FUZZ_SEED'] ?? 1);
 
 /** What differs for the seed, with the smallest kernel; undefined where nothing does. */
