@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-import { DiskCache, cubinEntry } from '../runtime/disk-cache.js';
+import { DiskCache, codeEntry } from '../runtime/disk-cache.js';
 import { runCommandLine } from './command-line.js';
 
 async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
@@ -48,7 +48,7 @@ test('cache tells what is kept, and clear removes it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'async-cuda-cli-'));
   process.env['ASYNC_CUDA_CACHE_DIR'] = folder;
   try {
-    new DiskCache(folder).set(cubinEntry({ image: '', options: {}, architecture: '', driver: '' }), new Uint8Array(2 ** 20));
+    new DiskCache(folder).set(codeEntry('', []), new Uint8Array(2 ** 20));
     expect((await run('cache')).out).toBe(`${folder}: 1 entry, 1.0 MiB\n`);
     expect((await run('cache', 'clear')).out).toBe(`${folder}: 1 entry, 1.0 MiB removed\n`);
     expect((await run('cache')).out).toBe(`${folder}: 0 entries, 0.0 MiB\n`);

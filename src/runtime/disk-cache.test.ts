@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { DiskCache, codeEntry, cubinEntry, kernelEntry } from './disk-cache.js';
-import type { CubinKey } from './disk-cache.js';
+import { DiskCache, codeEntry, kernelEntry } from './disk-cache.js';
 
 let folder: string;
 beforeEach(() => (folder = join(mkdtempSync(join(tmpdir(), 'async-cuda-cache-')), 'made', 'when', 'needed')));
 afterEach(() => rmSync(join(folder, '../../..'), { recursive: true, force: true }));
 
-const key = (changes: Partial<CubinKey> = {}): string => cubinEntry({ image: '.version 7.0', options: {}, architecture: 'sm_90', driver: '13000', ...changes });
+const key = (source = '', kind: 'kernel' | 'tuning' = 'kernel'): string => kernelEntry(kind, [source, [9, 0]]);
 const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill(fill);
 const onlyFile = (): string => join(folder, readdirSync(folder)[0]!);
 
@@ -22,15 +21,10 @@ test('gives back what was kept, also to another process', () => {
   expect(new Uint8Array(new DiskCache(folder).get(key())!)).toEqual(code(1000));
 });
 
-test.each<[string, Partial<CubinKey>]>([
-  ['program', { image: '.version 7.1' }],
-  ['option', { options: { CU_JIT_MAX_REGISTERS: 32 } }],
-  ['GPU', { architecture: 'sm_100' }],
-  ['driver', { driver: '13010' }],
-])('keeps code of another %s apart', (_, changes) => {
+test('keeps what was made of another source, or is of another kind, apart', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(10));
-  expect(cache.get(key(changes))).toBeUndefined();
+  expect([key('other'), key('', 'tuning')].map((each) => cache.get(each))).toEqual([undefined, undefined]);
 });
 
 test('keeps V8\'s code of scripts, apart for each script and engine', () => {
@@ -66,12 +60,6 @@ test('what cannot be written is as if it were not', async () => {
   expect(await cache.read(kernelEntry('tuning', []))).toBeUndefined();
 });
 
-test('the order of options does not matter', () => {
-  const cache = new DiskCache(folder);
-  cache.set(key({ options: { a: 1, b: 2 } }), code(10));
-  expect(cache.get(key({ options: { b: 2, a: 1 } }))).toBeDefined();
-});
-
 test.each<[string, (path: string) => void]>([
   ['cut off', (path) => truncateSync(path, 500)],
   ['empty', (path) => truncateSync(path, 0)],
@@ -96,23 +84,23 @@ test.each<[string, (path: string) => void]>([
 test('what was not used for longest goes where there is too much', () => {
   const cache = new DiskCache(folder, 10_000);
   const names = new Map<string, string>();
-  for (const image of ['a', 'b', 'c']) {
+  for (const source of ['a', 'b', 'c']) {
     const before = new Set(names.values());
-    cache.set(key({ image }), code(3000));
+    cache.set(key(source), code(3000));
     const file = join(folder, readdirSync(folder).find((name) => !before.has(join(folder, name)))!);
-    names.set(image, file);
-    const hour = ['a', 'b', 'c'].indexOf(image);
+    names.set(source, file);
+    const hour = ['a', 'b', 'c'].indexOf(source);
     utimesSync(file, hour * 3600, hour * 3600);
   }
-  cache.get(key({ image: 'a' }));
-  cache.set(key({ image: 'd' }), code(3000));
-  expect(['a', 'b', 'c', 'd'].map((image) => cache.get(key({ image })) !== undefined)).toEqual([true, false, false, true]);
+  cache.get(key('a'));
+  cache.set(key('d'), code(3000));
+  expect(['a', 'b', 'c', 'd'].map((source) => cache.get(key(source)) !== undefined)).toEqual([true, false, false, true]);
   expect(cache.contents().bytes).toBeLessThanOrEqual(10_000);
 });
 
 test('code larger than the cache is not kept, and removes nothing', () => {
   const cache = new DiskCache(folder, 10_000);
-  cache.set(key({ image: 'small' }), code(100));
+  cache.set(key('small'), code(100));
   cache.set(key(), code(20_000));
   expect(cache.contents().entries).toBe(1);
 });
@@ -120,9 +108,9 @@ test('code larger than the cache is not kept, and removes nothing', () => {
 test('clear removes the cache’s own files and no other', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(1000));
-  cache.set(key({ image: 'b' }), code(1000));
+  cache.set(key('b'), code(1000));
   writeFileSync(join(folder, 'notes.txt'), 'mine');
-  writeFileSync(join(folder, `${'0'.repeat(64)}.cubin.abc.tmp`), 'unfinished');
+  writeFileSync(join(folder, `${'0'.repeat(64)}.kernel.abc.tmp`), 'unfinished');
   expect(cache.clear()).toMatchObject({ entries: 2 });
   expect(readdirSync(folder)).toEqual(['notes.txt']);
 });
@@ -130,11 +118,11 @@ test('clear removes the cache’s own files and no other', () => {
 test('files that nobody will finish go after an hour, fresh ones stay', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(10));
-  const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.cubin.abc.tmp`));
+  const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.kernel.abc.tmp`));
   for (const path of [old!, fresh!]) writeFileSync(path, '');
   utimesSync(old!, 1, 1);
-  cache.set(key({ image: 'b' }), code(10));
-  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual(['2'.repeat(64) + '.cubin.abc.tmp']);
+  cache.set(key('b'), code(10));
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual(['2'.repeat(64) + '.kernel.abc.tmp']);
 });
 
 test('a folder that cannot be made or written is taken as an empty one', () => {
@@ -152,12 +140,12 @@ test('many processes may write and read the same entries', async () => {
   const program = join(folder, '../../..', 'program.mjs');
   await build({
     stdin: {
-      contents: `import { DiskCache, cubinEntry } from './disk-cache.ts';
+      contents: `import { DiskCache, kernelEntry } from './disk-cache.ts';
         const cache = new DiskCache(${JSON.stringify(folder)}, 60_000);
         let spoiled = 0;
         for (let i = 0; i < 200; i++) {
           const n = i % 5;
-          const key = cubinEntry({ image: String(n), options: {}, architecture: '', driver: '' });
+          const key = kernelEntry('kernel', [n]);
           const found = cache.get(key);
           if (found !== undefined && (found.length !== 10_000 + n || found.some((byte) => byte !== n))) spoiled++;
           cache.set(key, new Uint8Array(10_000 + n).fill(n));

@@ -1,7 +1,6 @@
 /**
- * What takes long to make, kept on disk: machine code that the driver's JIT made of PTX, one file for each program,
- * options, GPU and driver; the PTX that was made of kernels in TypeScript, and how they were tuned; and V8's code of our own
- * threads' script, one for each V8.
+ * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how they were tuned; and V8's
+ * code of our own threads' script, one for each V8. Machine code is kept by the driver.
  *
  * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
  * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
@@ -26,8 +25,8 @@ const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
 
-const ENTRY = /^[0-9a-f]{64}\.(cubin|code|kernel|tuning)$/;
-const UNFINISHED = /^[0-9a-f]{64}\.(cubin|code|kernel|tuning)\.[0-9a-f]+\.tmp$/;
+const ENTRY = /^[0-9a-f]{64}\.(code|kernel|tuning)$/;
+const UNFINISHED = /^[0-9a-f]{64}\.(code|kernel|tuning)\.[0-9a-f]+\.tmp$/;
 
 /** A file of the cache. */
 interface KeptFile {
@@ -37,28 +36,10 @@ interface KeptFile {
   used: number;
 }
 
-/** What machine code depends on. */
-export interface CubinKey {
-  image: string;
-  /** CU_JIT_* */
-  options: object;
-  /** e.g. `sm_90` */
-  architecture: string;
-  /** As exactly as it can be told: each driver has its own compiler. */
-  driver: string;
-}
-
 export interface CacheContents {
   folder: string;
   entries: number;
   bytes: number;
-}
-
-/** The entry that holds machine code. */
-export function cubinEntry({ image, options, architecture, driver }: CubinKey): string {
-  const sorted = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
-  // As JSON, so that no two keys run together to the same text.
-  return `${createHash('sha256').update(JSON.stringify([VERSION, driver, architecture, sorted])).update(image).digest('hex')}.cubin`;
 }
 
 /** The entry that holds V8's code of a script. `engine` is all that it depends on beside the script. */
