@@ -106,7 +106,7 @@ const rules: Readonly<Record<string, Rule>> = {
       const { constant } = b;
       // The reciprocal of a power of two is exact, and then so is that its product rounds as the quotient does.
       if (typeof constant === 'number' && constant !== 0 && Number.isFinite(constant)) {
-        const inverse = 1 / constant;
+        const inverse = type === 'f32' ? Math.fround(1 / constant) : 1 / constant;
         const normal = type === 'f32' ? 2 ** -126 : 2 ** -1022;
         if (Math.abs(inverse) >= normal && Number.isFinite(inverse) && Number.isInteger(Math.log2(Math.abs(constant)))) {
           return make('mul', type, [a, f.constant(type, inverse)]);

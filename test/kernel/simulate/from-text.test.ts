@@ -167,3 +167,16 @@ test('console.log and assertions', () => {
   expect(run).toThrow(/the assertion '.*too large.*' failed.*Thread \(2, 0, 0\)/s);
   expect(texts[0]).toMatch(/^thread 0 0\.5/);
 });
+
+test('quotients by powers of two, of which not all have a reciprocal', () => {
+  const tree = read({ y: tensor('f32', 'output'), x: tensor('f32', 'input') }, `({ y, x }) => {
+    y[0] = x[0] / 4;
+    y[1] = x[0] / -(2 ** -149);
+    y[2] = x[1] / (2 ** -149);
+    y[3] = x[1] / (2 ** -126);
+    y[4] = x[1] / (2 ** 127);
+  }`);
+  const y = new Float32Array(5);
+  both(tree, 1, 1, { y, x: Float32Array.of(0, 1.5 * 2 ** -130) });
+  expect([...y]).toEqual([0, -0, 1.5 * 2 ** 19, 1.5 * 2 ** -4, 0]);
+});
