@@ -1,5 +1,5 @@
 /** What tools do to a function's text, read back: every tool's text gives the tree of the untouched one. */
-import { transform as swc } from '@swc/core';
+import { transform as swc } from '@swc/wasm';
 import { build as esbuildBuild, transform as esbuild, type TransformOptions } from 'esbuild';
 import { createInstrumenter } from 'istanbul-lib-instrument';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
