@@ -12,9 +12,10 @@ import { EventLoopStall } from './event-loop-stall.js';
 import { type Image, encodePng, readImage } from './image.js';
 import { loadKernels } from './kernels.js';
 import { drawMontage } from './montage.js';
-import { HELP, parseOptions } from './options.js';
+import { HELP, type Options, parseOptions } from './options.js';
 import { type Stages, runPipeline } from './pipeline.js';
 import { milliseconds } from './theme.js';
+import { loadTypeScriptKernels } from './typescript-kernels.js';
 
 /** The first runs pay for what happens once: translating kernels, growing memory pools, JavaScript not yet compiled. */
 const WARM_UP_RUNS = 3;
@@ -31,11 +32,11 @@ interface Measured {
   readonly loadingStall: number;
 }
 
-async function measure(image: Image, deviceName: string | undefined): Promise<Measured> {
+async function measure(image: Image, { device: deviceName, kernels: written }: Options): Promise<Measured> {
   await using device = await (deviceName === undefined ? Device.open() : Device.open(deviceName));
 
   const loading = new EventLoopStall();
-  const kernels = await loadKernels(device);
+  const kernels = await (written === 'cuda' ? loadKernels(device) : loadTypeScriptKernels(device));
   for (let i = 0; i < WARM_UP_RUNS; i++) await runPipeline(device, image, kernels);
   const loadingStall = loading.stop().longest;
 
@@ -84,11 +85,11 @@ async function main(): Promise<void> {
   const image = await readImage(options.image);
   const size = `${image.width} x ${image.height}`;
   console.log(`image:  ${shown(options.image)}, ${size}`);
-  const measured = await measure(image, options.device);
+  const measured = await measure(image, options);
   console.log(report(measured));
 
   const picture = drawMontage(image, measured.stages, {
-    title: 'async-cuda: seven CUDA kernels on two streams',
+    title: `async-cuda: seven kernels in ${options.kernels === 'cuda' ? 'CUDA C++' : 'TypeScript'} on two streams`,
     subtitle: [
       measured.device,
       `${shortened(basename(options.image))}, ${size}`,

@@ -7,15 +7,18 @@ export interface Options {
   readonly out: string;
   /** A name for `Device.open`; undefined for the best device. */
   readonly device: string | undefined;
+  /** Whose kernels run. */
+  readonly kernels: 'cuda' | 'typescript';
   readonly help: boolean;
 }
 
-export const HELP = `Runs a photograph through seven CUDA kernels on two streams and draws what came out.
+export const HELP = `Runs a photograph through seven kernels on two streams and draws what came out.
 
 Usage: npm run demo -- [image] [options]
 
   image            a PNG or JPEG file; default: demo/images/coffee.png
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
+  --kernels WHICH  cuda or typescript: the same kernels, written in CUDA C++ or in TypeScript; default: typescript
   --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png
   --help           this text
 `;
@@ -28,6 +31,7 @@ export function parseOptions(args: string[]): Options {
     image: positionals[0] ?? besideThisFile('images/coffee.png'),
     out: values.out ?? besideThisFile('out/pipeline.png'),
     device: values.device,
+    kernels: oneOf(values.kernels, ['cuda', 'typescript']),
     help: values.help,
   };
 }
@@ -39,9 +43,16 @@ function parse(args: string[]) {
     options: {
       device: { type: 'string' },
       out: { type: 'string' },
+      kernels: { type: 'string', default: 'typescript' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
+}
+
+function oneOf<const T extends string>(value: string, known: readonly T[]): T {
+  const found = known.find((each) => each === value);
+  if (found === undefined) throw new Error(`--kernels: expected ${known.join(' or ')}, got ${value}`);
+  return found;
 }
 
 function besideThisFile(path: string): string {

@@ -12,21 +12,23 @@ import { type Kernels, loadKernels } from './kernels.js';
 import { noise } from './noise.js';
 import { runPipeline } from './pipeline.js';
 import { referenceStages } from './reference.js';
+import { loadTypeScriptKernels } from './typescript-kernels.js';
 
 let device: Device;
 let kernels: Kernels;
+let inTypeScript: Kernels;
 
 beforeAll(async () => {
   device = await Device.open(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu');
-  kernels = await loadKernels(device);
+  [kernels, inTypeScript] = await Promise.all([loadKernels(device), loadTypeScriptKernels(device)]);
 });
 
 afterAll(async () => {
   await device.close();
 });
 
-async function expectReference(image: Image): Promise<void> {
-  const stages = await runPipeline(device, image, kernels);
+async function expectReference(image: Image, by: () => Kernels): Promise<void> {
+  const stages = await runPipeline(device, image, by());
   const reference = referenceStages(image);
   for (const name of ['grey', 'blurred', 'edges', 'histogram', 'equalised'] as const) {
     // Comparing buffers first: a failing toEqual of a quarter million numbers prints for minutes.
@@ -45,22 +47,24 @@ function firstDifference(actual: ArrayLike<number>, expected: ArrayLike<number>)
   return `${actual[at]} instead of ${expected[at]} at ${at}`;
 }
 
-describe('the pipeline gives the reference, byte for byte', () => {
+describe.each<[string, () => Kernels]>([
+  ['CUDA C++', () => kernels], ['TypeScript', () => inTypeScript],
+])('the pipeline of kernels in %s gives the reference, byte for byte', (_, by) => {
   test.each([
     { width: 1, height: 1, what: 'a single pixel' },
     { width: 131, height: 77, what: 'odd sizes, tiles cut on both sides' },
     { width: 64, height: 32, what: 'whole tiles' },
     { width: 3, height: 70, what: 'narrower than the halo' },
   ])('for $what ($width x $height)', async ({ width, height }) => {
-    await expectReference(noise(width, height));
+    await expectReference(noise(width, height), by);
   });
 
   test('for an image of one level, which equalising leaves alone', async () => {
-    await expectReference({ width: 45, height: 19, data: new Uint8Array(45 * 19 * 3).fill(255) });
+    await expectReference({ width: 45, height: 19, data: new Uint8Array(45 * 19 * 3).fill(255) }, by);
   });
 
   test('for the photograph', async () => {
-    await expectReference(await readImage(fileURLToPath(new URL('images/coffee.png', import.meta.url))));
+    await expectReference(await readImage(fileURLToPath(new URL('images/coffee.png', import.meta.url))), by);
   });
 });
 

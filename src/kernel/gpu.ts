@@ -180,6 +180,8 @@ export interface Gpu {
   fma(a: number, b: number, c: number): number;
   /** 1 / sqrt(value), each rounded: the same bits everywhere. `fast.rsqrt` is one instruction. */
   rsqrt(value: number): number;
+  /** To the nearest integer, ties to even; `Math.round` takes ties upwards. cvt.rni */
+  rint(value: number): number;
   /** The error function. */
   erf(value: number): number;
   /** Upper half of the product of two integers of one type. */

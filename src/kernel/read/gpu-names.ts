@@ -160,6 +160,10 @@ const rows: Readonly<Record<string, Entry>> = {
     const type = floatType(number(at, 0));
     return typed(binary('div', constant(1, type, span), unary('sqrt', inType(number(at, 0), type), span), span));
   }),
+  rint: call((at) => {
+    arity(at, 1);
+    return typed(unary('rint', inType(number(at, 0), floatType(number(at, 0))), at.pass.span(at.node)));
+  }),
   erf: call(textFunction('erf', 1)),
   mulhi: call((at) => {
     arity(at, 2);
