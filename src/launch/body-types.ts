@@ -71,8 +71,11 @@ type CallArgument<P extends KernelParam> =
 /** What a call takes: each argument, or an operation that gives it. */
 export type CallArguments<S extends KernelParams> = { readonly [K in keyof S]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
-/** What a call gives: what was passed, by the same names; of operations what they gave. */
-export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> };
+/**
+ * What a call gives: what was passed, by the same names; of operations what they gave. Disposing it, as `op.use(…)` does, closes
+ * the tensors among the latter.
+ */
+export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> } & Disposable;
 
 /** Names that are not in the signature. */
 export type NoOthers<S, A> = Readonly<Record<Exclude<keyof A, keyof S>, never>>;

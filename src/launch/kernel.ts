@@ -203,10 +203,11 @@ export class Defined {
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
     if (device !== undefined) checkTogether(name, parameters, known, device);
     const inputs = new Collected(given.map((value) => nodeOf(value)), name);
+    const made = parameters.filter((_, index) => given[index] instanceof DeviceOp).map((parameter) => parameter.name);
     // Awaited again, it most often has the same arguments.
     let last: PlannedLaunch | undefined;
     return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
-      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options);
+      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options, made);
       if (plan instanceof Later) return plan;
       last = plan;
       return plan.queue(run);
@@ -214,12 +215,12 @@ export class Defined {
   }
 
   /** What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once. */
-  private plan(run: Run, args: readonly unknown[], options: CallOptions): PlannedLaunch | Later<unknown> {
+  private plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[]): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
     checkTogether(name, parameters, values, device);
-    const result = Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]]));
+    const result = { values: Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]])), made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
     const shape = launchShape(name, parameters, args, values, given, device.properties);
     if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);

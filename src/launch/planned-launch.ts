@@ -11,15 +11,21 @@ interface Prepared {
   readonly args: readonly KernelArgument[];
 }
 
+/** What a call gives, and which of it operations have made for the call. */
+interface Result {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly made: readonly string[];
+}
+
 export class PlannedLaunch {
   private readonly device: Device;
   private readonly given: readonly unknown[];
-  private readonly result: Readonly<Record<string, unknown>>;
+  private readonly result: Result;
   private readonly written: readonly { name: string; value: AnyTensor | Partitioned }[];
   /** Undefined where there is nothing to launch. */
   private readonly prepared: Prepared | undefined;
 
-  constructor(device: Device, given: readonly unknown[], result: Readonly<Record<string, unknown>>, written: PlannedLaunch['written'], prepared: Prepared | undefined) {
+  constructor(device: Device, given: readonly unknown[], result: Result, written: PlannedLaunch['written'], prepared: Prepared | undefined) {
     this.device = device;
     this.given = given;
     this.result = result;
@@ -44,8 +50,22 @@ export class PlannedLaunch {
       const { kernel, options, args } = this.prepared;
       kernel.launch(run.stream, options, ...args);
     }
-    return { ...this.result };
+    return closing(this.result);
   }
+}
+
+/** Disposing it closes what was made for the call. */
+function closing({ values, made }: Result): object {
+  const result: Record<string, unknown> = { ...values };
+  // Not enumerable: neither a copy nor a comparison takes it along.
+  return Object.defineProperty(result, Symbol.dispose, {
+    value() {
+      for (const name of made) {
+        const value = result[name];
+        if (value instanceof Tensor) (value as AnyTensor).close();
+      }
+    },
+  });
 }
 
 /** A structure: its fields may have been assigned since. */

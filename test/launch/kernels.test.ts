@@ -74,6 +74,19 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(values).toEqual(x.map((each, i) => 2 * each + y[i]!));
   });
 
+  test('use closes what the operations of a call made, and nothing that was passed', async () => {
+    using mine = await device.ones(f32, [100]);
+    const made: { isClosed: boolean }[] = [];
+    const op = saxpy({ y: mine, a: 2, x: device.full(f32, [100], 3) });
+    expect((await op.use(({ y, x }) => {
+      made.push(x);
+      return y.read();
+    }))[99]).toBe(7);
+    expect([made[0]!.isClosed, mine.isClosed]).toEqual([true, false]);
+    // Each run makes its own.
+    expect((await op.use(({ y }) => y.read()))[0]).toBe(13);
+  });
+
   test('tensors of two axes, and views of them', async () => {
     using x = await device.tensor(f32, Float32Array.from(range(35)), [5, 7]);
     using out = await device.zeros(f32, [7, 5]);
