@@ -51,8 +51,8 @@ export type Value =
   | { readonly kind: 'shape'; readonly param: number; readonly from: number }
   | { readonly kind: 'list'; readonly name: string; readonly items: readonly Constant[] }
   | { readonly kind: 'args' }
-  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. */
-  | { readonly kind: 'namespace'; readonly path: string }
+  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`: what gpu has beside its rows. */
+  | { readonly kind: 'namespace'; readonly path: string; readonly given?: ReadonlyMap<string, Value> }
   | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value }
   | { readonly kind: 'device'; readonly name: string; readonly fn: DeviceFunctionText }
   | { readonly kind: 'string'; readonly value: string }
