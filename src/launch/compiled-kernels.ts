@@ -26,7 +26,9 @@ export async function compiledKernel(variant: Variant, form: CodeForm, target: C
 }
 
 /** Lines of the user's file, which the code then depends on. */
-async function linesOf({ definition: { text, site } }: Variant): Promise<Lines & { readonly key: string }> {
+async function linesOf({ definition }: Variant): Promise<Lines & { readonly key: string }> {
+  const { site } = definition;
+  const text = definition.origin?.text ?? definition.text;
   // What finds places in files is not needed by programs whose kernels are right.
   const { locateText } = await import('./source-location.js');
   const own = locateText(text, site);

@@ -7,6 +7,9 @@ export type { BodyArguments, BodyTensor, CallArguments, CallResult, GpuWith, Rea
 export type { CompileTarget } from './compiler.js';
 export { DeviceFunction, deviceFunction } from './device-function.js';
 export type { DeviceSignature } from './device-function.js';
+export { elementKernel } from './element-kernel.js';
+export type { ElementCallOptions, ElementKernel, ElementKernelOptions } from './element-kernel.js';
+export type { ArithmeticGpu, BodyElements, ElementArguments, ElementCallResult, ElementGpu, ElementGpuWith, ElementParam, ElementParams, ElementResult } from './element-types.js';
 export { kernel } from './kernel.js';
 export type { CallOptions, CodeOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
 export { inout, input, output } from './parameters.js';

@@ -1,5 +1,5 @@
 /** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
-import type { KernelSource, Signature } from '../kernel/signature.js';
+import type { KernelSource, Signature, TextOrigin } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
@@ -11,6 +11,8 @@ import type { StackFrame } from './call-stack.js';
 export interface Definition {
   readonly name: string;
   readonly text: string;
+  /** Where the text was made of what the user wrote. */
+  readonly origin?: TextOrigin;
   readonly signature: Signature;
   /** The calls that led to its definition. */
   readonly site: readonly StackFrame[];
@@ -48,8 +50,8 @@ export class Variant {
   }
 
   source(indexType: IndexType): KernelSource {
-    const { name, signature, text } = this.definition;
-    return { name, signature, text, uses: this.uses, indexType };
+    const { name, signature, text, origin } = this.definition;
+    return { name, signature, text, uses: this.uses, indexType, ...(origin === undefined ? {} : { origin }) };
   }
 
   /** Different for sources that are compiled to something different. */

@@ -1,0 +1,81 @@
+/** How the tensors of an element kernel's call are walked together: broadcast to one shape, with as few axes as that takes. */
+import { invalid } from '../core/arguments.js';
+import type { ElementForm } from '../kernel/element/element-source.js';
+import { broadcastAll, broadcastTo } from '../tensor/index.js';
+import type { Layout, Shape } from '../tensor/index.js';
+import { coalesceTogether } from '../tensor/coalescing.js';
+import { layoutOf } from '../tensor/layout.js';
+import { sameShape, showShape } from '../tensor/shape.js';
+
+/** A tensor of the call, in the signature's order. */
+export interface Walked {
+  readonly name: string;
+  readonly written: boolean;
+  /** Undefined where the call leaves it out. */
+  readonly layout: Layout | undefined;
+}
+
+/** Layouts by name, of one shape, and the form of the code that walks them. */
+export interface Walk {
+  readonly layouts: ReadonlyMap<string, Layout>;
+  readonly axes: number;
+  readonly single: readonly string[];
+}
+
+const MOST_AXES = 4;
+
+/**
+ * The shape of the outputs: that of those that are given, else what all tensors broadcast to.
+ *
+ * @throws CudaArgumentError where a shape does not fit
+ */
+export function outputShape(kernel: string, tensors: readonly Walked[]): Shape {
+  const argument = (name: string): string => `args.${name} of kernel '${kernel}'`;
+  const given = tensors.filter(({ layout }) => layout !== undefined);
+  const first = given.find(({ written }) => written);
+  if (first === undefined) {
+    const [one] = given;
+    if (one === undefined) {
+      const { name } = tensors.find(({ written }) => written)!;
+      throw invalid(argument(name), 'a Tensor to write to', undefined, 'It can be left out where another tensor tells its shape.');
+    }
+    return broadcastAll(given.map(({ layout }) => layout!.shape));
+  }
+  const { shape } = first.layout!;
+  for (const { name, written, layout } of given) {
+    if (written && !sameShape(layout!.shape, shape)) throw invalid(argument(name), `a Tensor of shape ${showShape(shape)}, that of ${first.name}: outputs have one shape`, layout!.shape);
+  }
+  return shape;
+}
+
+/** @throws CudaArgumentError where a tensor does not broadcast to the shape, or there are too many axes */
+export function walkOf(kernel: string, shape: Shape, tensors: readonly { readonly name: string; readonly layout: Layout }[]): Walk {
+  const names = tensors.map(({ name }) => name);
+  const merged = coalesceTogether(tensors.map(({ name, layout }) => stretched(kernel, name, layout, shape)));
+  const [first] = merged;
+  const axes = first!.shape.length;
+  if (axes > MOST_AXES) {
+    throw invalid(`args of kernel '${kernel}'`, `tensors that are walked by at most ${MOST_AXES} axes together`, `${axes} that cannot be merged`, 'Make views contiguous() first.');
+  }
+  if (axes <= 1 && merged.every(({ strides: [stride = 0] }) => stride === 1 || stride === 0)) {
+    const isSingle = ({ strides: [stride = 0] }: Layout): boolean => stride === 0;
+    const single = axes === 0 || first!.shape[0] === 1 ? [] : names.filter((_, at) => isSingle(merged[at]!));
+    const run = (layout: Layout, name: string): Layout => layoutOf([single.includes(name) ? 1 : (layout.shape[0] ?? 1)], [1], layout.offset);
+    return { layouts: new Map(names.map((name, at) => [name, run(merged[at]!, name)])), axes: 1, single };
+  }
+  const layouts = merged.map((layout) => (axes > 1 ? layout : layoutOf([1, layout.shape[0]!], [0, layout.strides[0]!], layout.offset)));
+  return { layouts: new Map(names.map((name, at) => [name, layouts[at]!])), axes: Math.max(2, axes), single: [] };
+}
+
+function stretched(kernel: string, name: string, layout: Layout, shape: Shape): Layout {
+  try {
+    return broadcastTo(layout, shape as never) as Layout;
+  } catch (error) {
+    throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor that broadcasts to ${showShape(shape)}, the shape of the outputs`, layout.shape, (error as Error).message);
+  }
+}
+
+/** Different for forms whose code differs. */
+export function keyOfElementForm({ width, axes, single, coordinates }: ElementForm): string {
+  return `${width} ${axes} ${coordinates} ${single.join(',')}`;
+}
