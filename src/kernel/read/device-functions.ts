@@ -37,7 +37,7 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
   const { parsed, number } = pass.knowledge.parse(fn.text, shownAs !== undefined || caller.shownAs !== undefined);
   const { params } = parsed.node;
   // The kernel around a body gives it all that there is, whether it is taken or not.
-  if (args.length > params.length && fn.gpu === undefined) {
+  if (args.length > params.length && (fn.gpu?.given.length ?? 0) === 0) {
     return pass.fail(argNodes[params.length] ?? node, `${name} takes ${params.length} argument${params.length === 1 ? '' : 's'}, and got ${args.length}`, 'Leave out the others.');
   }
   // The parameter after those that the call gives is the function's own gpu.

@@ -149,7 +149,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
     const used = uses[name]!;
     if (typeof used === 'object' && !Array.isArray(used)) {
       const fn = used as Exclude<typeof used, readonly unknown[]>;
-      return { kind: 'device', name: fn.gpu === undefined ? `gpu.${name}` : 'the body', fn };
+      return { kind: 'device', name: name.endsWith('$') ? 'the body' : `gpu.${name}`, fn };
     }
     if (typeof used === 'object') return { kind: 'list', name: `gpu.${name}`, items: used as readonly (number | bigint | boolean)[] };
     return literal(used, span);

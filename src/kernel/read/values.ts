@@ -53,7 +53,8 @@ export type Value =
   | { readonly kind: 'args' }
   /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`: what gpu has beside its rows. */
   | { readonly kind: 'namespace'; readonly path: string; readonly given?: ReadonlyMap<string, Value> }
-  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value }
+  /** `typesOnly`: of the arguments only the types count; they are not evaluated. */
+  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value; readonly typesOnly?: boolean }
   | { readonly kind: 'device'; readonly name: string; readonly fn: DeviceFunctionText }
   | { readonly kind: 'string'; readonly value: string }
   | { readonly kind: 'nothing' };
