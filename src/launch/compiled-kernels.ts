@@ -26,9 +26,7 @@ export async function compiledKernel(variant: Variant, form: CodeForm, target: C
 }
 
 /** Lines of the user's file, which the code then depends on. */
-async function linesOf({ definition }: Variant): Promise<Lines & { readonly key: string }> {
-  const { site } = definition;
-  const text = definition.origin?.text ?? definition.text;
+async function linesOf({ definition: { text, site } }: Variant): Promise<Lines & { readonly key: string }> {
   // What finds places in files is not needed by programs whose kernels are right.
   const { locateText } = await import('./source-location.js');
   const own = locateText(text, site);
@@ -50,7 +48,7 @@ async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm,
   const known = kept === undefined ? undefined : parsed(kept);
   if (known !== undefined) return known;
   try {
-    const compiled = await compile(variant.source(form.index), form, target, lines);
+    const compiled = await compile(variant.source(form.index), variant.definition.lowering, form, target, lines);
     // Nobody waits for it.
     void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
     return compiled;

@@ -1,19 +1,11 @@
 /** How the tensors of an element kernel's call are walked together: broadcast to one shape, with as few axes as that takes. */
 import { invalid } from '../core/arguments.js';
-import type { ElementForm } from '../kernel/element/element-source.js';
 import { broadcastAll, broadcastTo } from '../tensor/index.js';
 import type { Layout, Shape } from '../tensor/index.js';
 import { coalesceTogether } from '../tensor/coalescing.js';
 import { layoutOf } from '../tensor/layout.js';
 import { sameShape, showShape } from '../tensor/shape.js';
-
-/** A tensor of the call, in the signature's order. */
-export interface Walked {
-  readonly name: string;
-  readonly written: boolean;
-  /** Undefined where the call leaves it out. */
-  readonly layout: Layout | undefined;
-}
+import type { ShapedTensor } from './shaped-kernel.js';
 
 /** Layouts by name, of one shape, and the form of the code that walks them. */
 export interface Walk {
@@ -29,7 +21,7 @@ const MOST_AXES = 4;
  *
  * @throws CudaArgumentError where a shape does not fit
  */
-export function outputShape(kernel: string, tensors: readonly Walked[]): Shape {
+export function outputShape(kernel: string, tensors: readonly ShapedTensor[]): Shape {
   const argument = (name: string): string => `args.${name} of kernel '${kernel}'`;
   const given = tensors.filter(({ layout }) => layout !== undefined);
   const first = given.find(({ written }) => written);
@@ -69,13 +61,8 @@ export function walkOf(kernel: string, shape: Shape, tensors: readonly { readonl
 
 function stretched(kernel: string, name: string, layout: Layout, shape: Shape): Layout {
   try {
-    return broadcastTo(layout, shape as never) as Layout;
+    return broadcastTo(layout, shape as never);
   } catch (error) {
     throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor that broadcasts to ${showShape(shape)}, the shape of the outputs`, layout.shape, (error as Error).message);
   }
-}
-
-/** Different for forms whose code differs. */
-export function keyOfElementForm({ width, axes, single, coordinates }: ElementForm): string {
-  return `${width} ${axes} ${coordinates} ${single.join(',')}`;
 }

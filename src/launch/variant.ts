@@ -1,5 +1,6 @@
 /** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
-import type { KernelSource, Signature, TextOrigin } from '../kernel/signature.js';
+import type { Lowering } from '../kernel/lowering.js';
+import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
@@ -11,8 +12,8 @@ import type { StackFrame } from './call-stack.js';
 export interface Definition {
   readonly name: string;
   readonly text: string;
-  /** Where the text was made of what the user wrote. */
-  readonly origin?: TextOrigin;
+  /** Where the body is not what a thread does. */
+  readonly lowering?: Lowering;
   readonly signature: Signature;
   /** The calls that led to its definition. */
   readonly site: readonly StackFrame[];
@@ -50,15 +51,15 @@ export class Variant {
   }
 
   source(indexType: IndexType): KernelSource {
-    const { name, signature, text, origin } = this.definition;
-    return { name, signature, text, uses: this.uses, indexType, ...(origin === undefined ? {} : { origin }) };
+    const { name, signature, text } = this.definition;
+    return { name, signature, text, uses: this.uses, indexType };
   }
 
   /** Different for sources that are compiled to something different. */
   get sourceKey(): string {
     if (this.ownKey === undefined) {
-      const { name, signature, text } = this.definition;
-      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses)]);
+      const { name, signature, text, lowering } = this.definition;
+      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses), lowering]);
     }
     return this.ownKey;
   }

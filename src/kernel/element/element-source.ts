@@ -6,36 +6,11 @@
 import type { AnyNode } from 'acorn';
 
 import { childrenOf, parseFunction } from '../read/parse.js';
-import type { KernelSource, Signature, SignatureEntry, TextOrigin, Used } from '../signature.js';
+import type { KernelSource, SignatureEntry, TextOrigin } from '../signature.js';
 import type { StorageType } from '../tree.js';
+import { extentName } from './element-form.js';
+import type { ElementForm } from './element-form.js';
 import { gpuOfElements } from './gpu-of-elements.js';
-
-/** An element kernel's definition. */
-export interface ElementDefinition {
-  readonly name: string;
-  readonly signature: Signature;
-  /** Function.prototype.toString of the body. */
-  readonly text: string;
-  readonly uses: Readonly<Record<string, Used>>;
-}
-
-/** How the tensors of one launch lie. */
-export interface ElementForm {
-  /** Elements of one thread. 1 where there is more than one axis. */
-  readonly width: number;
-  /** Axes that the tensors are indexed by: 1 where each is one run of elements, or one element; else 2 to 4. */
-  readonly axes: number;
-  /** Tensors, by name, of which there is one element for all. With one axis only. */
-  readonly single: readonly string[];
-  /** Axes of `gpu.coordinates`; 0 where the body does not ask for them. */
-  readonly coordinates: number;
-}
-
-/** What the kernel is compiled from. */
-export type ElementSource = Pick<KernelSource, 'name' | 'signature' | 'text' | 'uses'> & { readonly origin: TextOrigin };
-
-/** The name of the parameter that an axis' extent is passed by. */
-export const extentName = (axis: number): string => `extent$${axis}`;
 
 /** What memory is read as. */
 const VALUE_TYPES: Readonly<Record<StorageType, string>> = {
@@ -54,14 +29,15 @@ const isTensor = (part: Part): part is TensorPart => part.entry.kind === 'tensor
 
 const typeOf = ({ entry: { element } }: TensorPart): string => ('storage' in element ? VALUE_TYPES[element.storage] : '');
 
-export function elementSource({ name, signature, text, uses }: ElementDefinition, form: ElementForm, indexType: 'i32' | 'i64'): ElementSource {
+/** `source`: the body, with the signature that the user gave. */
+export function elementSource({ name, signature, text, uses, indexType }: KernelSource, form: ElementForm): KernelSource {
   const parts = Object.entries(signature).map(([each, entry]) => ({ name: each, entry }));
   const own: Record<string, SignatureEntry> = Object.fromEntries(parts.map(({ name: each, entry }) => [each, entry.kind === 'tensor' ? { ...entry, rank: form.axes } : entry]));
   for (let axis = 0; axis < form.coordinates; axis++) own[extentName(axis)] = { kind: 'scalar', storage: indexType };
   const given = ['index', ...(form.coordinates > 0 ? ['coordinates'] : [])];
   const write = form.axes === 1 ? writeRun : writeAxes;
   return {
-    name, signature: own, text: `(args, gpu) => {\n${write(parts, form, indexType)}\n}`,
+    name, indexType, signature: own, text: `(args, gpu) => {\n${write(parts, form, indexType)}\n}`,
     uses: { element$: { text, uses, gpu: gpuOfElements(given) } },
     origin: { text, spanOf: resultSpan(text) },
   };
