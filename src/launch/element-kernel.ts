@@ -89,7 +89,7 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
   checkShaped(signature, parameters);
   checkOptions('options', options, ['uses']);
   const text = textOfFunction('body', body);
-  return new DefinedElements(parameters, { name, text, signature: signatureOf(parameters), site: captureStack(elementKernel) }, usedOf('options.uses', options.uses)).callable();
+  return new DefinedElements(parameters, { name, text, signature: signatureOf(parameters), site: captureStack(elementKernel) }, usedOf('options.uses', options.uses)).callable() as unknown as ElementKernel<S, U>;
 }
 
 /** Bytes that one instruction reads or writes at most. */

@@ -2,9 +2,9 @@
 import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
 import type { ARITHMETIC_NAMES } from '../kernel/element/gpu-of-elements.js';
 import type { Gpu } from '../kernel/gpu.js';
-import type { DeviceOp } from '../ops/index.js';
+import type { DeviceOp, Given } from '../ops/index.js';
 import type { Shape, Tensor } from '../tensor/index.js';
-import type { CallResult, GpuWith } from './body-types.js';
+import type { GpuWith } from './body-types.js';
 import type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
 import type { Uses } from './uses.js';
 
@@ -60,4 +60,4 @@ export type ElementArguments<S extends ElementParams> =
 
 /** What a call gives: what was passed, and new tensors for what was left out. */
 export type ElementCallResult<S extends ElementParams, A> =
-  CallResult<A> & { -readonly [K in Exclude<NamesOf<S, 'output'>, keyof A>]: S[K] extends PointerParam<infer D> ? Tensor<D, Shape> : never };
+  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never };

@@ -97,7 +97,7 @@ export function tileKernel<const S extends ElementParams, U extends Uses = Recor
   checkTile('options.tile', options.tile);
   const text = textOfFunction('body', body);
   const definition = { name, text, signature: signatureOf(parameters), site: captureStack(tileKernel) };
-  return new DefinedTiles(parameters, definition, usedOf('options.uses', options.uses), options.tile).callable();
+  return new DefinedTiles(parameters, definition, usedOf('options.uses', options.uses), options.tile).callable() as unknown as TileKernel<S, U>;
 }
 
 function checkTile(argument: string, tile: unknown): asserts tile is TileSize {
