@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 
 import { DTYPES } from '../core/index.js';
 import { checkOptions } from '../core/arguments.js';
-import { extentName } from '../kernel/element/element-form.js';
+import { ROW_NAMES, extentName } from '../kernel/element/element-form.js';
 import type { ElementForm } from '../kernel/element/element-form.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { numel } from '../tensor/index.js';
@@ -94,6 +94,8 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
 
 /** Bytes that one instruction reads or writes at most. */
 const WIDEST = 16;
+/** Threads of a block where there are rows. */
+const PLANE = [32, 8] as const;
 
 /** An element kernel behind the function that users call. */
 class DefinedElements extends ShapedKernel {
@@ -124,7 +126,9 @@ class DefinedElements extends ShapedKernel {
     if (found === undefined) {
       const own = this.parameters.map((parameter) => ({ ...parameter, entry: parameter.entry.kind === 'tensor' ? { ...parameter.entry, rank: form.axes } : parameter.entry }));
       const extents = Array.from({ length: form.coordinates }, (_, axis): Parameter => ({ name: extentName(axis), entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
-      found = new Defined([...own, ...extents], new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses), { index });
+      const rows = form.access === undefined ? [] : ROW_NAMES.map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
+      const block = form.access === undefined ? {} : { block: PLANE };
+      found = new Defined([...own, ...extents, ...rows], new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses), { index, ...block });
       this.forms.set(key, found);
     }
     return found;
@@ -140,15 +144,18 @@ class DefinedElements extends ShapedKernel {
   }
 
   protected launchOf(shape: Shape, tensors: readonly (ShapedTensor & { readonly layout: Layout })[], maxGrid: readonly number[]): ShapedLaunch {
-    const { layouts, axes, single } = walkOf(this.name, shape, tensors);
+    const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
     const extents = !this.asksForCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
     const width = axes === 1 ? this.width : 1;
     const index = indexTypeOf(layouts, shape);
     const [walked] = layouts.values();
-    const grid = axes === 1 ? [Math.ceil(numel(shape) / (256 * width)), 1, 1] as const : gridOver(walked!.shape, maxGrid);
+    const grid = rows !== undefined ? gridOver([rows.extents[0], rows.extents[1] / width], maxGrid) : axes === 1 ? [Math.ceil(numel(shape) / (256 * width)), 1, 1] as const : gridOver(walked!.shape, maxGrid);
     return {
-      defined: this.formed({ width, axes, single, coordinates: extents.length }, index), options: { grid, index }, layouts,
-      extra: Object.fromEntries(extents.map((extent, axis) => [extentName(axis), extent])),
+      defined: this.formed({ width, axes, single, coordinates: extents.length, ...(rows === undefined ? {} : { access: rows.access }) }, index), options: { grid, index }, layouts,
+      extra: {
+        ...Object.fromEntries(extents.map((extent, axis) => [extentName(axis), extent])),
+        ...(rows === undefined ? {} : { rows$: rows.extents[0], groups$: rows.extents[1] / width } satisfies Record<(typeof ROW_NAMES)[number], number>),
+      },
     };
   }
 

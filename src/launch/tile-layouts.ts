@@ -1,18 +1,19 @@
 /** How the tensors of a tile kernel's call are walked: broadcast to one shape, of which the last axis are columns and all others rows. */
 import { invalid } from '../core/arguments.js';
-import type { TileAccess } from '../kernel/tiles/tile-form.js';
+import type { RowAccess } from '../kernel/element/element-form.js';
 import { broadcastAll, broadcastTo } from '../tensor/index.js';
 import type { Layout, Shape } from '../tensor/index.js';
 import { coalesceTogether } from '../tensor/coalescing.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
+import { rowAccessOf, runOf } from './row-access.js';
 import type { ShapedTensor } from './shaped-kernel.js';
 
 /** Rows and columns of all tiles, and how each tensor lies in them. */
 export interface TileWalk {
   readonly extents: readonly [rows: number, columns: number];
   readonly layouts: ReadonlyMap<string, Layout>;
-  readonly access: Readonly<Record<string, TileAccess>>;
+  readonly access: Readonly<Record<string, RowAccess>>;
 }
 
 /** The shape that all tensors broadcast to. @throws CudaArgumentError where they do not, or there is none */
@@ -40,27 +41,18 @@ export function tileWalkOf(kernel: string, shape: Shape, tensors: readonly (Shap
   if (merged[0]!.shape.length > 1) {
     throw invalid(`args of kernel '${kernel}'`, 'tensors whose axes before the last lie one behind the other, as rows', tensors.map(({ layout }) => showShape(layout.shape)).join(', '), 'Make views contiguous() first, and broadcast inputs by copies.');
   }
-  const access: Record<string, TileAccess> = {};
+  const access: Record<string, RowAccess> = {};
   const layouts = new Map<string, Layout>();
   tensors.forEach(({ name, written }, at) => {
     const { offset, strides } = wide[at]!;
     const down = rows === 1 ? 0 : merged[at]!.strides[0]!;
     const right = columns === 1 ? 0 : (strides.at(-1) ?? 0);
-    const found = accessOf([rows, columns], down, right);
+    const found = rowAccessOf([rows, columns], down, right);
     if (written && found === 'strided' && (down === 0 || right === 0) && rows > 1 && columns > 1) {
       throw invalid(`args.${name} of kernel '${kernel}'`, 'a contiguous Tensor, as an output that is smaller than the others', tensors[at]!.layout.shape, 'Make it contiguous() first.');
     }
     access[name] = found;
-    const lengths: Readonly<Record<Exclude<TileAccess, 'strided'>, number>> = { dense: rows * columns, row: columns, column: rows, one: 1 };
-    layouts.set(name, found === 'strided' ? layoutOf([rows, columns], [down, right], offset) : layoutOf([lengths[found]], [1], offset));
+    layouts.set(name, found === 'strided' ? layoutOf([rows, columns], [down, right], offset) : runOf(found, [rows, columns], offset));
   });
   return { extents: [rows, columns], layouts, access };
-}
-
-/** Where an axis has one element, its stride says nothing. */
-function accessOf([rows, columns]: readonly [number, number], down: number, right: number): TileAccess {
-  if ((columns === 1 || right === 1) && (rows === 1 || down === columns)) return 'dense';
-  if (down === 0 && right === 1) return 'row';
-  if (right === 0 && down === 1) return 'column';
-  return down === 0 && right === 0 ? 'one' : 'strided';
 }

@@ -95,6 +95,20 @@ onDevice('Element kernels', (host) => {
     }), { numRuns: 60, examples: [[[5, 2, 3, 4], [true, false, true, false][Symbol.iterator]() as never, true]] });
   });
 
+  test('rows and columns that are a multiple of what a thread has', async () => {
+    for (const [rows, columns] of [[1, 8], [3, 4], [20, 132], [9, 512]] as const) {
+      const row = range(columns);
+      const x = Float32Array.from(range(rows * columns), (i) => (i % 97) - 40);
+      const bias = Float32Array.from(row, (i) => i % 5);
+      const half = Float32Array.from(range(rows), (i) => i / 2);
+      const { out } = await mixed({ x: device.tensor(f32, x, [rows, columns]), bias: device.tensor(f32, bias), half: device.tensor(f16, half, [rows, 1]) });
+      expect(await read(out)).toEqual([...x.map((v, i) => (v < 0 ? 0.5 * v : v * v + bias[i % columns]! * half[Math.floor(i / columns)]!))]);
+      out.close();
+    }
+    const { row } = await places({ out: device.zeros(i32, [3, 8]), row: device.zeros(i32, [3, 8]) });
+    expect(await read(row)).toEqual(range(24).map((i) => Math.floor(i / 8) * 1000 + (i % 8)));
+  });
+
   test('outputs that share elements are refused, as is what does not fit', async () => {
     using x = await device.ones(f32, [4]);
     expect(() => saxpy({ y: x, a: 1, x })).toThrow("args.y of kernel 'saxpy' is written and overlaps args.x");

@@ -8,7 +8,7 @@ import type { AnyNode } from 'acorn';
 import { childrenOf, parseFunction } from '../read/parse.js';
 import type { KernelSource, SignatureEntry, TextOrigin } from '../signature.js';
 import type { StorageType } from '../tree.js';
-import { extentName } from './element-form.js';
+import { ROW_NAMES, extentName } from './element-form.js';
 import type { ElementForm } from './element-form.js';
 import { gpuOfElements } from './gpu-of-elements.js';
 
@@ -34,8 +34,9 @@ export function elementSource({ name, signature, text, uses, indexType }: Kernel
   const parts = Object.entries(signature).map(([each, entry]) => ({ name: each, entry }));
   const own: Record<string, SignatureEntry> = Object.fromEntries(parts.map(({ name: each, entry }) => [each, entry.kind === 'tensor' ? { ...entry, rank: form.axes } : entry]));
   for (let axis = 0; axis < form.coordinates; axis++) own[extentName(axis)] = { kind: 'scalar', storage: indexType };
+  if (form.access !== undefined) for (const each of ROW_NAMES) own[each] = { kind: 'scalar', storage: indexType };
   const given = ['index', ...(form.coordinates > 0 ? ['coordinates'] : [])];
-  const write = form.axes === 1 ? writeRun : writeAxes;
+  const write = form.access !== undefined ? writeRows : form.axes === 1 ? writeRun : writeAxes;
   return {
     name, indexType, signature: own, text: `(args, gpu) => {\n${write(parts, form, indexType)}\n}`,
     uses: { element$: { text, uses, gpu: gpuOfElements(given) } },
@@ -92,24 +93,41 @@ function assign(parts: readonly Part[], result: string, to: (part: TensorPart) =
   return `const result$ = ${result}; ${outputs.map((part) => `${to(part)} = result$.${part.name};`).join(' ')}`;
 }
 
+/** Where the elements of a thread lie: of those with `single` it has one. */
+interface Group {
+  readonly isSingle: (part: Part) => boolean;
+  /** Its element k$. */
+  readonly at: (part: TensorPart) => string;
+  /** The number of element k$. */
+  readonly index: string;
+}
+
+/** All elements of one thread: read, then computed, then written. */
+function writeGroup(parts: readonly Part[], form: ElementForm, indexType: string, { isSingle, at, index }: Group): string[] {
+  const { width } = form;
+  const outputs = written(parts);
+  const read = parts.filter(isTensor).filter((part) => part.entry.access !== 'output' && !isSingle(part));
+  const turns = `for (let k$ = 0; k$ < ${width}; k$++)`;
+  return [
+    ...read.map((part) => `const ${part.name}$in = gpu.local.${typeOf(part)}(${width}); ${turns} ${part.name}$in[k$] = ${at(part)};`),
+    ...outputs.map((part) => `const ${part.name}$out = gpu.local.${typeOf(part)}(${width});`),
+    `${turns} { const index$ = ${index}; ${coordinates(form, 'index$', indexType)}`,
+    assign(parts, call(parts, (part) => (isSingle(part) ? at(part) : `${part.name}$in[k$]`), 'index$', form), (part) => `${part.name}$out[k$]`),
+    '}',
+    ...outputs.map((part) => `${turns} ${at(part)} = ${part.name}$out[k$];`),
+  ];
+}
+
 /** Every tensor is a run of elements, or one. */
 function writeRun(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { width, single } = form;
-  const outputs = written(parts);
   const isSingle = ({ name }: Part): boolean => single.includes(name);
-  const read = parts.filter(isTensor).filter((part) => part.entry.access !== 'output' && !isSingle(part));
   const at = (part: TensorPart, index: string): string => `args.${part.name}[${isSingle(part) ? '0' : index}]`;
-  const turns = `for (let k$ = 0; k$ < ${width}; k$++)`;
   const lines = [
-    `const { length } = args.${outputs[0]!.name};`,
+    `const { length } = args.${written(parts)[0]!.name};`,
     `const first$ = gpu.globalId.x * ${width};`,
     `if (first$ <= length - ${width}) {`,
-    ...read.map((part) => `const ${part.name}$in = gpu.local.${typeOf(part)}(${width}); ${turns} ${part.name}$in[k$] = ${at(part, 'first$ + k$')};`),
-    ...outputs.map((part) => `const ${part.name}$out = gpu.local.${typeOf(part)}(${width});`),
-    `${turns} { const index$ = first$ + k$; ${coordinates(form, 'index$', indexType)}`,
-    assign(parts, call(parts, (part) => (isSingle(part) ? at(part, '') : `${part.name}$in[k$]`), 'index$', form), (part) => `${part.name}$out[k$]`),
-    '}',
-    ...outputs.map((part) => `${turns} ${at(part, 'first$ + k$')} = ${part.name}$out[k$];`),
+    ...writeGroup(parts, form, indexType, { isSingle, at: (part) => at(part, 'first$ + k$'), index: 'first$ + k$' }),
     '} else {',
     'gpu.unroll(1);',
     `for (let index$ = first$; index$ < length; index$++) { ${coordinates(form, 'index$', indexType)}`,
@@ -118,6 +136,24 @@ function writeRun(parts: readonly Part[], form: ElementForm, indexType: string):
     '}',
   ];
   return lines.join('\n');
+}
+
+/** Rows and columns, of which a thread has some side by side: nothing is left over at the end of a row. */
+function writeRows(parts: readonly Part[], form: ElementForm, indexType: string): string {
+  const { width, access = {} } = form;
+  const dense = `(row$ * args.groups$ + group$) * ${width} + k$`;
+  const places = { dense, row: `group$ * ${width} + k$`, column: 'row$', one: '0' };
+  const group: Group = {
+    isSingle: ({ name }) => access[name] === 'column' || access[name] === 'one', at: ({ name }) => `args.${name}[${places[access[name]!]}]`, index: dense,
+  };
+  return [
+    'const group$ = gpu.globalId.x;',
+    'if (group$ < args.groups$) {',
+    'for (let row$ = gpu.globalId.y; row$ < args.rows$; row$ += gpu.globalSize.y) {',
+    ...writeGroup(parts, form, indexType, group),
+    '}',
+    '}',
+  ].join('\n');
 }
 
 /** Tensors of several axes, by their strides: x goes along the last one. */

@@ -1,10 +1,5 @@
 /** How one launch of a tile kernel is laid out: its code is specialised for it. */
-
-/**
- * How a tensor is walked over the rows and columns of all tiles. `dense`: rows one behind the other; `row`, `column`: one row
- * for all, one element of each row; `one`: one element for all; `strided`: by two strides.
- */
-export type TileAccess = 'dense' | 'row' | 'column' | 'one' | 'strided';
+import type { RowAccess } from '../element/element-form.js';
 
 export interface TileForm {
   /** Rows and columns of a tile. */
@@ -23,7 +18,7 @@ export interface TileForm {
   readonly exactColumns: boolean;
   /** A tile has all columns. */
   readonly wholeRows: boolean;
-  readonly access: Readonly<Record<string, TileAccess>>;
+  readonly access: Readonly<Record<string, RowAccess>>;
 }
 
 /** Elements that a thread can have in registers. */
