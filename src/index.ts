@@ -14,11 +14,12 @@ export { Partitioned, Tensor } from './tensor/index.js';
 export type {
   AnyTensor, ArangeOptions, Dims, EyeOptions, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
-export { DeviceFunction, SimulationError, deviceFunction, inout, input, kernel, output, struct } from './launch/index.js';
+export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './launch/index.js';
 export type {
-  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
+  BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, ArithmeticGpu, BodyElements, ElementArguments,
+  ShapedCallOptions, ElementCallResult, ElementGpu, ElementGpuWith, ElementKernel, ElementKernelOptions, ElementParam, ElementParams, ElementResult, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
   KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, SimulatedArguments, SimulatedTensor, SimulationOptions, StructDeclaration, StructFields, StructValue, StructsParam,
-  TensorParam, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
+  TensorParam, LoadedTile, StoredTile, Tile, TileArguments, TileKernel, TileKernelOptions, TileSize, TileWith, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
 } from './launch/index.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,

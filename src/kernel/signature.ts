@@ -17,6 +17,26 @@ export type Used = number | bigint | boolean | readonly (number | bigint | boole
 export interface DeviceFunctionText {
   readonly text: string;
   readonly uses: Readonly<Record<string, Used>>;
+  /** What its gpu is, and that of the functions that it calls, where that is not all of it. */
+  readonly gpu?: NarrowGpu;
+}
+
+/** A part of gpu, for bodies that do not know of threads. */
+export interface NarrowGpu {
+  /** Names of gpu that there are. */
+  readonly has: readonly string[];
+  /** Names that the call gives: its last arguments, in this order. */
+  readonly given: readonly string[];
+  /** What has no other names, for messages: `an element kernel`. */
+  readonly of: string;
+  /** What to write instead of any other. */
+  readonly fix: string;
+}
+
+/** Where a text was made from another, which is the user's: which part of that one each of its parts is shown as. */
+export interface TextOrigin {
+  readonly text: string;
+  spanOf(start: number, end: number): { readonly start: number; readonly end: number };
 }
 
 /** All that a kernel is made of. */
@@ -25,6 +45,8 @@ export interface KernelSource {
   readonly signature: Signature;
   /** Function.prototype.toString of the body. */
   readonly text: string;
+  /** Where `text` is not the user's. */
+  readonly origin?: TextOrigin;
   readonly uses: Readonly<Record<string, Used>>;
   readonly indexType: 'i32' | 'i64';
 }

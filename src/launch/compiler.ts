@@ -2,6 +2,7 @@
  * The way from a kernel's source to PTX. The compiler is loaded when the first kernel is compiled: a program that finds all
  * of its kernels on disk does without.
  */
+import type { Lowering } from '../kernel/lowering.js';
 import type { KernelSource } from '../kernel/signature.js';
 import type { AbiParam, Span } from '../kernel/tree.js';
 import { ALIGNMENT } from './variant.js';
@@ -34,9 +35,9 @@ export interface Lines {
 }
 
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines): Promise<CompiledKernel> {
+export async function compile(source: KernelSource, lowering: Lowering | undefined, form: CodeForm, { capability }: CompileTarget, lines?: Lines): Promise<CompiledKernel> {
   const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/read-kernel.js'), import('../kernel/emit/emit.js')]);
-  const tree = readKernel(source);
+  const tree = readKernel(lowering === undefined ? source : (await import('../kernel/lowering.js')).lowered(source, lowering));
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
   const { ptx, entry, abi } = emitKernel(tree, {
     capability: capability.join('.'), checks: form.checks,

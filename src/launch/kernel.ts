@@ -215,7 +215,7 @@ export class Defined {
   }
 
   /** What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once. */
-  private plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[]): PlannedLaunch | Later<unknown> {
+  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = []): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));

@@ -3,6 +3,7 @@ import { CudaArgumentError } from '../core/index.js';
 import type { DType, DTypeName, Dimensions, PointerParam } from '../core/index.js';
 import { checkOptions } from '../core/arguments.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
+import { lowered } from '../kernel/lowering.js';
 import { readKernel } from '../kernel/read/read-kernel.js';
 import type { Locate } from '../kernel/simulate/failure.js';
 import type { HostTensor } from '../kernel/simulate/arguments.js';
@@ -98,9 +99,9 @@ export function simulate(variant: Variant, parameters: readonly Parameter[], def
 function simulated(variant: Variant): Simulated {
   let found = known.get(variant);
   if (found === undefined) {
-    const { site } = variant.definition;
+    const { site, lowering } = variant.definition;
     try {
-      const tree = readKernel(variant.source('i32'));
+      const tree = readKernel(lowering === undefined ? variant.source('i32') : lowered(variant.source('i32'), lowering));
       found = { tree, locate: locateSpans(tree.texts.map((text) => locateText(text, site))) };
     } catch (error) {
       throw compileError(error, variant.definition);

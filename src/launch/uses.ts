@@ -2,7 +2,7 @@
 import { invalid } from '../core/arguments.js';
 import type { Used } from '../kernel/signature.js';
 import { DeviceFunction, textOfFunction } from './device-function.js';
-import { checkName } from './names.js';
+import { checkName, unknownName } from './names.js';
 
 /** A constant, a list of them, or a function that runs on the device. */
 export type Usable = number | bigint | boolean | ArrayLike<number | bigint | boolean> | DeviceFunction | ((...args: never[]) => unknown);
@@ -20,6 +20,15 @@ export function usedOf(argument: string, uses: unknown): UsedByName {
     checkName(argument, name, 'a constant or a function');
     return [name, usedValue(`${argument}.${name}`, value)];
   })));
+}
+
+/** What a kernel uses, with other values for some of it. @throws CudaArgumentError for names that it does not use */
+export function otherUses(kernel: string, uses: UsedByName, changes: unknown): UsedByName {
+  if (changes === undefined) return uses;
+  const names = Object.keys(uses);
+  const given = Object.fromEntries(Object.entries(changes as object).filter(([, value]) => (value as unknown) !== undefined));
+  for (const name of Object.keys(given)) if (!names.includes(name)) throw unknownName(`changes.uses.${name}`, `kernel '${kernel}' does not use`, name, names);
+  return { ...uses, ...usedOf('changes.uses', given) };
 }
 
 function usedValue(argument: string, value: unknown): Used {

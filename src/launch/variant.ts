@@ -1,4 +1,5 @@
 /** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
+import type { Lowering } from '../kernel/lowering.js';
 import type { KernelSource, Signature } from '../kernel/signature.js';
 import { keyOfUses } from './uses.js';
 import type { UsedByName } from './uses.js';
@@ -11,6 +12,8 @@ import type { StackFrame } from './call-stack.js';
 export interface Definition {
   readonly name: string;
   readonly text: string;
+  /** Where the body is not what a thread does. */
+  readonly lowering?: Lowering;
   readonly signature: Signature;
   /** The calls that led to its definition. */
   readonly site: readonly StackFrame[];
@@ -55,8 +58,8 @@ export class Variant {
   /** Different for sources that are compiled to something different. */
   get sourceKey(): string {
     if (this.ownKey === undefined) {
-      const { name, signature, text } = this.definition;
-      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses)]);
+      const { name, signature, text, lowering } = this.definition;
+      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses), lowering]);
     }
     return this.ownKey;
   }

@@ -1,6 +1,7 @@
 /** Shared, local and dynamic shared memory that a body declares. */
 import type { DeclaredArray, StorageType } from '../tree.js';
-import { arity, known, type Call } from './calls.js';
+import { arity, known, number, type Call } from './calls.js';
+import { commonType } from './operators.js';
 import { storageBytes } from './types.js';
 import type { Value } from './values.js';
 
@@ -35,6 +36,11 @@ function declare(space: 'shared' | 'local', storage: StorageType) {
 
 export function arrayFunctions(space: 'shared' | 'local'): Record<string, (call: Call) => Value> {
   return Object.fromEntries(storages.map((storage) => [storage, declare(space, storage)]));
+}
+
+/** An array of the type that a value has: for kernels that are written by the compiler itself. */
+export function arrayLike(space: 'shared' | 'local') {
+  return (call: Call): Value => declare(space, commonType(number(call, 1)))({ ...call, args: call.args.slice(0, 1) });
 }
 
 export const dynamicArrayFunctions: Readonly<Record<string, (call: Call) => Value>> = Object.fromEntries(storages.map((storage) => [storage, (call: Call): Value => {

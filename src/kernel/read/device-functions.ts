@@ -25,7 +25,7 @@ function callers(frame: Frame): string[] {
 }
 
 /** Reads the function's statements in place of the call, with the types of these arguments. */
-export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFunctionText, args: readonly Value[], argNodes: readonly AnyNode[], shownAs?: Span): Value {
+export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFunctionText, given: readonly Value[], argNodes: readonly AnyNode[], shownAs?: Span): Value {
   const caller = pass.frame;
   for (let at: Frame | undefined = caller; at !== undefined; at = at.caller) {
     if (!sameFunction(at.fn, fn)) continue;
@@ -33,9 +33,11 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
     const cycle = all.slice(all.indexOf(at.name)).join(' → ');
     return pass.fail(node, `A device function cannot call itself: ${cycle}`, 'Functions are put in place of their calls: write a loop.');
   }
+  const [args, gpu] = takenByGpu(fn, given);
   const { parsed, number } = pass.knowledge.parse(fn.text, shownAs !== undefined || caller.shownAs !== undefined);
   const { params } = parsed.node;
-  if (args.length > params.length) {
+  // The kernel around a body gives it all that there is, whether it is taken or not.
+  if (args.length > params.length && (fn.gpu?.given.length ?? 0) === 0) {
     return pass.fail(argNodes[params.length] ?? node, `${name} takes ${params.length} argument${params.length === 1 ? '' : 's'}, and got ${args.length}`, 'Leave out the others.');
   }
   // The parameter after those that the call gives is the function's own gpu.
@@ -50,11 +52,12 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
   const direct = body.type !== 'BlockStatement' || returns.length === 0 || (returns.length === 1 && returns[0] === last);
   const frame: Frame = {
     parsed, text: number, key: pass.freshKey(node, name), name, uses: fn.uses, bindings: new Map(), caller, fn, targets: [], shownAs: shownAs ?? caller.shownAs, unroll: undefined,
+    narrow: fn.gpu ?? caller.narrow,
     result: { group: pass.newGroup(), slot: undefined, returnsNothing: false },
   };
   pass.frame = frame;
   try {
-    for (const [at, param] of params.entries()) bindPattern(pass, param, args[at] ?? { kind: 'namespace', path: '' });
+    for (const [at, param] of params.entries()) bindPattern(pass, param, args[at] ?? gpu);
     if (body.type !== 'BlockStatement') return read(pass, body);
     if (direct) {
       const before = returns.length === 0 ? body.body : body.body.slice(0, -1);
@@ -78,6 +81,13 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
   } finally {
     pass.frame = caller;
   }
+}
+
+/** The arguments that are the function's own, and its gpu with those that it takes. */
+function takenByGpu({ gpu }: DeviceFunctionText, args: readonly Value[]): readonly [readonly Value[], Value] {
+  if (gpu === undefined) return [args, { kind: 'namespace', path: '' }];
+  const own = args.length - gpu.given.length;
+  return [args.slice(0, own), { kind: 'namespace', path: '', given: new Map(gpu.given.map((name, at) => [name, args[own + at]!])) }];
 }
 
 const returnsByFunction = new WeakMap<FunctionNode, ReturnStatement[]>();

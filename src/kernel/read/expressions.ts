@@ -226,7 +226,10 @@ function callValue(pass: Pass, node: CallExpression): Value {
     if (argument.type === 'SpreadElement') return unsupported(pass, argument);
     argNodes.push(argument);
   }
-  const args = pass.inOrder(argNodes.map((argument) => () => read(pass, argument)));
+  const readArguments = (): Value[] => pass.inOrder(argNodes.map((argument) => () => read(pass, argument)));
+  let args: Value[] = [];
+  if (fn.kind === 'function' && fn.typesOnly === true) pass.collect(() => { args = readArguments(); });
+  else args = readArguments();
   if (fn.kind === 'device') return callDevice(pass, node, fn.name, fn.fn, args, argNodes);
   const call: Call = { pass, node, name: fn.name, args, argNodes };
   return fn.call(call);

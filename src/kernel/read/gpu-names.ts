@@ -2,7 +2,7 @@
 import type { ApproximateName, SpecialName, ValueType } from '../tree.js';
 import { atomicFunctions } from './atomics.js';
 import { blockReduction, warpReduction } from './reductions.js';
-import { arrayFunctions, dynamicArrayFunctions } from './arrays.js';
+import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
 import { arity, floatType, happen, integer, known, maskOf, number, single, statement, type Call } from './calls.js';
 import { castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
@@ -206,11 +206,15 @@ const rows: Readonly<Record<string, Entry>> = {
   }),
 };
 
+/** Names that no user writes: they are in kernels that are written by the compiler itself. */
+const ownRows: Readonly<Record<string, (call: Call) => Value>> = { localLike$: arrayLike('local'), sharedLike$: arrayLike('shared') };
+
 const namespaces = new Set(Object.keys(rows).flatMap((path) => (path.includes('.') ? [path.slice(0, path.indexOf('.'))] : [])));
 
 /** What gpu.PATH stands for, or undefined where there is no such name. */
 export function gpuName(pass: Pass, node: AnyNode, path: string): Value | undefined {
   if (namespaces.has(path)) return { kind: 'namespace', path };
+  if (Object.hasOwn(ownRows, path)) return { kind: 'function', name: `gpu.${path}`, call: ownRows[path]!, typesOnly: true };
   if (!Object.hasOwn(rows, path)) return undefined;
   const row = rows[path]!;
   return typeof row === 'function' ? row(pass, node) : { kind: 'function', name: `gpu.${path}`, call: row.call };

@@ -81,7 +81,7 @@ export function property(pass: Pass, node: AnyNode, value: Value, name: string):
   const span = pass.span(node);
   switch (value.kind) {
     case 'args': return argument(pass, node, name);
-    case 'namespace': return namespaced(pass, node, value.path, name);
+    case 'namespace': return value.given?.get(name) ?? namespaced(pass, node, value.path, name);
     case 'tensor': {
       const whole = value.indices.length === 0;
       if (name === 'shape') return { kind: 'shape', param: value.param, from: value.indices.length };
@@ -147,10 +147,15 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
   const { uses } = pass.frame;
   if (path === '' && Object.hasOwn(uses, name)) {
     const used = uses[name]!;
-    if (typeof used === 'object' && !Array.isArray(used)) return { kind: 'device', name: `gpu.${name}`, fn: used as Exclude<typeof used, readonly unknown[]> };
+    if (typeof used === 'object' && !Array.isArray(used)) {
+      const fn = used as Exclude<typeof used, readonly unknown[]>;
+      return { kind: 'device', name: name.endsWith('$') ? 'the body' : `gpu.${name}`, fn };
+    }
     if (typeof used === 'object') return { kind: 'list', name: `gpu.${name}`, items: used as readonly (number | bigint | boolean)[] };
     return literal(used, span);
   }
+  const { narrow } = pass.frame;
+  if (narrow !== undefined && pass.frame.shownAs === undefined && path === '' && !narrow.has.includes(name)) return pass.fail(node, `There is no gpu.${name} in ${narrow.of}`, narrow.fix);
   const found = gpuName(pass, node, path === '' ? name : `${path}.${name}`);
   if (found !== undefined) return found;
   const within = path === '' ? 'gpu' : `gpu.${path}`;

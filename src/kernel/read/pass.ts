@@ -3,7 +3,7 @@
  * repeated until no variable's type changes any more; the last pass is the tree.
  */
 import type { AnyNode } from 'acorn';
-import type { DeviceFunctionText, KernelSource, SignatureEntry, Used } from '../signature.js';
+import type { DeviceFunctionText, KernelSource, NarrowGpu, SignatureEntry, Used } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import type { AbiParam, DeclaredArray, Expression, LocalVariable, Place, Span, Statement, StorageType, StructType, ValueType } from '../tree.js';
 import { abiOrder } from './abi.js';
@@ -30,6 +30,8 @@ export interface Frame {
   readonly targets: Target[];
   /** What its nodes are shown as: the call, for functions of the language's own, whose text is not the user's. */
   readonly shownAs: Span | undefined;
+  /** What there is of gpu, where not all. */
+  readonly narrow?: NarrowGpu | undefined;
   /** From `gpu.unroll`, for the loop that follows. */
   unroll: number | undefined;
 }
@@ -118,8 +120,15 @@ export class Pass {
 
   span(node: AnyNode): Span {
     const span = { text: this.frame.text, start: node.start, end: node.end };
-    if (this.frame.shownAs !== undefined) this.#hidden.set(span, this.frame.shownAs);
+    const shown = this.frame.shownAs ?? this.#inOrigin(span);
+    if (shown !== undefined) this.#hidden.set(span, shown);
     return span;
+  }
+
+  /** The place in the text that the kernel's was made from. */
+  #inOrigin({ text, start, end }: Span): Span | undefined {
+    const { origin } = this.source;
+    return origin === undefined || text !== 0 ? undefined : { text: this.knowledge.textNumber(origin.text), ...origin.spanOf(start, end) };
   }
 
   /** Puts what is shown into the spans of the language's own texts. */
@@ -149,7 +158,9 @@ export class Pass {
 
   /** The code that a node came from, for messages. */
   code(node: AnyNode): string {
-    const text = (this.knowledge.texts[this.frame.text] ?? '').slice(node.start, node.end).replace(/\s+/g, ' ');
+    const own = { text: this.frame.text, start: node.start, end: node.end };
+    const shown = this.#inOrigin(own) ?? own;
+    const text = (this.knowledge.texts[shown.text] ?? '').slice(shown.start, shown.end).replace(/\s+/g, ' ');
     return text.length > 60 ? `${text.slice(0, 57)}...` : text;
   }
 

@@ -51,9 +51,10 @@ export type Value =
   | { readonly kind: 'shape'; readonly param: number; readonly from: number }
   | { readonly kind: 'list'; readonly name: string; readonly items: readonly Constant[] }
   | { readonly kind: 'args' }
-  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. */
-  | { readonly kind: 'namespace'; readonly path: string }
-  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value }
+  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`: what gpu has beside its rows. */
+  | { readonly kind: 'namespace'; readonly path: string; readonly given?: ReadonlyMap<string, Value> }
+  /** `typesOnly`: of the arguments only the types count; they are not evaluated. */
+  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value; readonly typesOnly?: boolean }
   | { readonly kind: 'device'; readonly name: string; readonly fn: DeviceFunctionText }
   | { readonly kind: 'string'; readonly value: string }
   | { readonly kind: 'nothing' };

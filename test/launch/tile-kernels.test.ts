@@ -1,0 +1,196 @@
+/** Tile kernels on the device: reductions, broadcasting, edges, refusals. */
+import { CudaCompileError, Device, elementKernel, f16, f32, f64, i32, inout, input, output, tileKernel } from 'async-cuda';
+import type { DeviceOp, Tensor } from 'async-cuda';
+import fc from 'fast-check';
+import { beforeAll, expect, test } from 'vitest';
+
+import { failure, onDevice, range } from '../core/test-device.js';
+
+const softmax = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
+  const v = x.load();
+  const e = Math.exp(v - tile.max(v, 1));
+  y.store(e / tile.sum(e, 1));
+}, { tile: [1, null] });
+
+const rmsNorm = tileKernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), eps: f32 }, ({ y, x, w, eps }, { mean }) => {
+  const v = x.load();
+  y.store(v / Math.sqrt(mean(v * v, 1) + eps) * w.load());
+}, { tile: [4, null] });
+
+const scaled = tileKernel('scaled', { y: inout(f32), x: input(f32), by: f32 }, (args, tile) => {
+  args.y.store(args.y.load() + tile.twice(args.x.load()) * args.by);
+}, { tile: [8, 32], uses: { twice: (v: number) => v * 2 } });
+
+const sums = tileKernel('sums', { out: output(i32), x: input(i32) }, ({ out, x }, tile) => {
+  out.store(tile.sum(x.load(), 1));
+}, { tile: [4, null] });
+
+const columns = tileKernel('columns', { most: output(f32), least: output(f32), x: input(f32) }, ({ most, least, x }, { max, min }) => {
+  const v = x.load();
+  most.store(max(v, 0));
+  least.store(min(v, 0));
+}, { tile: [null, 16] });
+
+const centred = tileKernel('centred', { y: output(f64), x: input(f64) }, ({ y, x }, tile) => {
+  const v = x.load();
+  const all = tile.sum(v);
+  y.store(v - all / tile.sum(v / v) + tile.max(v) - tile.min(v));
+}, { tile: [null, null] });
+
+const square = tileKernel('square', { y: output(f16), x: input(f16) }, ({ y, x }) => y.store(x.load() ** 2), { tile: [16, 16] });
+
+onDevice('Tile kernels', (host) => {
+  let device: Device;
+  beforeAll(() => { device = Device.of(host.device); });
+
+  const read = async (op: DeviceOp<Tensor> | Tensor): Promise<number[]> => [...await (await op).read() as Iterable<number>];
+
+  test('softmax of rows of any length', async () => {
+    for (const [rows, length] of [[1, 1], [3, 7], [2, 32], [5, 100], [2, 1024], [2, 1030], [1, 5000]] as const) {
+      const values = Float32Array.from(range(rows * length), (i) => ((i * 7919) % 101) / 10 - 5);
+      using x = await device.tensor(f32, values, [rows, length]);
+      const { y } = await softmax({ x });
+      expect(y.shape).toEqual([rows, length]);
+      const got = await read(y);
+      for (let row = 0; row < rows; row++) {
+        const own = [...values.subarray(row * length, (row + 1) * length)];
+        const most = Math.max(...own);
+        const all = own.reduce((sum, v) => sum + Math.exp(v - most), 0);
+        for (const [i, v] of own.entries()) expect(Math.abs(got[row * length + i]! / (Math.exp(v - most) / all) - 1)).toBeLessThan(1e-5);
+      }
+      y.close();
+    }
+  });
+
+  test('RMS norm with a row of weights, rows of several axes', async () => {
+    const x = Float32Array.from(range(2 * 3 * 40), (i) => Math.sin(i));
+    const w = Float32Array.from(range(40), (i) => i);
+    const { y } = await rmsNorm({ x: device.tensor(f32, x, [2, 3, 40]), w: device.tensor(f32, w), eps: 1e-5 });
+    const got = await read(y);
+    for (let row = 0; row < 6; row++) {
+      const own = x.subarray(row * 40, row * 40 + 40);
+      const scale = 1 / Math.sqrt(own.reduce((sum, v) => sum + v * v, 0) / 40 + 1e-5);
+      for (let i = 0; i < 40; i++) expect(got[row * 40 + i]).toBeCloseTo(own[i]! * scale * w[i]!, 4);
+    }
+  });
+
+  test('tiles are clipped at the edge, and no element beyond is written', async () => {
+    const shape = fc.tuple(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70 }));
+    await fc.assert(fc.asyncProperty(shape, fc.constantFrom('dense', 'row', 'column', 'one', 'view'), async ([rows, length], kind) => {
+      using whole = await device.full(f32, [rows + 2, length + 3], 5);
+      const y = whole.slice([1, rows + 1], [2, length + 2]) as unknown as Tensor<'f32', [number, number]>;
+      const of = { dense: [rows, length], row: [length], column: [rows, 1], one: [], view: [length, rows] }[kind] as [number];
+      using base = await device.arange(f32, of.reduce((a, b) => a * b, 1)).map((each) => each.reshape(of));
+      const x = kind === 'view' ? (base as unknown as Tensor<'f32', [number, number]>).transpose() : base;
+      await scaled({ y, x, by: 0.5 });
+      const at = { dense: (r: number, c: number) => r * length + c, row: (_: number, c: number) => c, column: (r: number) => r, one: () => 0, view: (r: number, c: number) => c * rows + r }[kind];
+      expect(await read(whole)).toEqual(range((rows + 2) * (length + 3)).map((i) => {
+        const r = Math.floor(i / (length + 3)) - 1;
+        const c = (i % (length + 3)) - 2;
+        return r >= 0 && r < rows && c >= 0 && c < length ? 5 + at(r, c) : 5;
+      }));
+    }), { numRuns: 40 });
+  });
+
+  test('results of reductions into smaller outputs', async () => {
+    fc.sample(fc.nat(), 1);
+    for (const [rows, length] of [[1, 1], [5, 9], [4, 128], [9, 1000]] as const) {
+      using x = await device.arange(i32, rows * length).map((each) => each.reshape([rows, length]));
+      using out = await device.zeros(i32, [rows, 1]);
+      await sums({ out, x });
+      expect(await read(out)).toEqual(range(rows).map((row) => (length * (2 * row * length + length - 1)) / 2));
+    }
+    for (const [rows, length] of [[1, 1], [7, 5], [64, 33], [100, 16]] as const) {
+      const values = Float32Array.from(range(rows * length), (i) => ((i * 31) % 17) - 8);
+      using x = await device.tensor(f32, values, [rows, length]);
+      const { most, least } = await columns({ x, most: device.zeros(f32, [length]), least: device.zeros(f32, [1, length]) });
+      const column = (c: number): number[] => range(rows).map((row) => values[row * length + c]!);
+      expect(await read(most as unknown as Tensor)).toEqual(range(length).map((c) => Math.max(...column(c))));
+      expect(await read(least as unknown as Tensor)).toEqual(range(length).map((c) => Math.min(...column(c))));
+    }
+  });
+
+  test('whole tiles, and dtypes', async () => {
+    const { y } = await centred({ x: device.arange(f64, 35, { start: 1 }).map((x) => x.reshape([5, 7])) });
+    expect(await read(y)).toEqual(range(35).map((i) => i + 1 - 18 + 35 - 1));
+    expect(await read(square({ x: device.arange(f16, 40).map((x) => x.reshape([2, 20])) }).map((each) => each.y as Tensor))).toEqual(range(40).map((i) => Math.fround(i * i)));
+  });
+
+  test('the same as JavaScript, to the bit, and again', async () => {
+    const x = Float32Array.from(range(3 * 210), (i) => Math.sin(i * i) * 3);
+    const { y } = await softmax({ x: device.tensor(f32, x, [3, 210]) });
+    const simulated = await softmax.simulate({ y: { data: new Float32Array(630), shape: [3, 210] }, x: { data: x, shape: [3, 210] } });
+    expect([...simulated.y.data]).toEqual(await read(y));
+    const op = softmax({ y, x: device.tensor(f32, x, [3, 210]) });
+    expect(await read(op.map((each) => each.y as Tensor))).toEqual([...simulated.y.data]);
+  });
+
+  test('rows are accessed 16 bytes at a time, and stay in registers', async () => {
+    const text = await softmax.ptx({ capability: [9, 0] }, [1024, 4096]);
+    expect(text.match(/ld\.global\S*\.v4/g)).toHaveLength(4);
+    expect(text.match(/st\.global\S*\.v4/g)).toHaveLength(4);
+    expect(text).not.toContain('.local');
+  });
+
+  // Section 3 of the paper on cuda-async: a kernel that permutes writes through an index that it computes, and two threads may
+  // compute the same one. Here no body has an index to write through, and no tensor is written in two places at once.
+  test('a permutation through computed indices cannot be written', async () => {
+    // @ts-expect-error: a tensor of a tile kernel has no elements to assign
+    const byIndex = tileKernel('permute', { y: output(f32), x: input(f32), p: input(i32) }, ({ y, x, p }) => { y[p.load()] = x.load(); }, { tile: [1, 64] });
+    // @ts-expect-error: store takes what is written, and no place
+    const byPlace = tileKernel('permute', { y: output(f32), x: input(f32), p: input(i32) }, ({ y, x, p }) => { y.store(x.load(), p.load()); }, { tile: [1, 64] });
+    // @ts-expect-error: there are no threads
+    const byThread = tileKernel('permute', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => { y.store(x.load() + tile.threadIdx.x); }, { tile: [1, 64] });
+    // @ts-expect-error: nor atomics
+    const byAtomic = tileKernel('permute', { y: inout(f32), x: input(f32) }, ({ y, x }, tile) => { tile.atomicAdd(y, 0, x.load()); }, { tile: [1, 64] });
+    // @ts-expect-error: what is read is no place, either
+    const byRead = tileKernel('permute', { y: output(f32), x: input(f32), p: input(i32) }, ({ y, x, p }) => { y.store(x.load()[p.load()]); }, { tile: [1, 64] });
+    using x = await device.arange(f32, 64);
+    const p = await device.zeros(i32, [64]);
+    for (const [permute, args, code] of [
+      [byIndex, { x, p }, 'y[p.load()] = x.load()'], [byPlace, { x, p }, 'y.store(x.load(), p.load())'], [byThread, { x }, 'tile.threadIdx'],
+      [byAtomic, { y: device.zeros(f32, [64]), x }, 'tile.atomicAdd'], [byRead, { x, p }, 'x.load()[p.load()]'],
+    ] as const) {
+      const error = await failure(() => (permute as unknown as (given: unknown) => DeviceOp<unknown>)(args));
+      expect(error).toBeInstanceOf(CudaCompileError);
+      expect(error.message).toContain(code);
+      expect(error.message).toContain('tile-kernels.test.ts');
+    }
+    // @ts-expect-error: an element is a number, without elements of its own
+    const element = elementKernel('permute', { y: inout(f32), x: input(f32), p: input(i32) }, ({ y, x, p }) => { y[p] = x; return y; });
+    expect((await failure(() => element({ y: device.zeros(f32, [64]), x, p }))).message).toContain('y[p]');
+    // Two names of one memory are refused, and so is an output whose own elements lie in one place.
+    expect(() => scaled({ y: x, x, by: 1 })).toThrow("args.y of kernel 'scaled' is written and overlaps args.x");
+    expect(() => columns({ most: x.slice([0, 32]), least: x.slice([16, 48]), x: p as never })).toThrow("args.x of kernel 'columns': expected a Tensor of f32");
+    expect(() => columns({ most: x.slice([0, 32]), least: x.slice([16, 48]) } as never)).toThrow('args.x');
+    expect(() => scaled({ y: x.broadcastTo([3, 64]), x: device.ones(f32, [64]), by: 1 })).toThrow('lie in the same place');
+    p.close();
+  });
+
+  test('every element of an output is written by one thread', async () => {
+    const counted = tileKernel('counted', { y: inout(i32) }, ({ y }) => y.store(y.load() + 1), { tile: [3, 5] });
+    await fc.assert(fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 33 }), async (rows, length, down, across) => {
+      using y = await device.zeros(i32, [rows, length]);
+      await counted.with({ tile: [down, across] })({ y });
+      expect((await read(y)).every((each) => each === 1)).toBe(true);
+    }), { numRuns: 20 });
+  });
+
+  test('what does not fit is refused, with what to write instead', async () => {
+    using x = await device.ones(f32, [4, 100]);
+    const messageOf = async (op: () => DeviceOp<unknown>): Promise<string> => (await failure(op)).message;
+    expect(await messageOf(() => scaled({ y: device.zeros(f32, [4, 1]), x, by: 1 }))).toContain('Every tile would write the same elements');
+    expect(await messageOf(() => softmax({ y: device.zeros(f32, [4, 1]), x }))).toContain('y has one element for each row here, and this value differs along a row');
+    expect(await messageOf(() => softmax({ y: device.zeros(f32, [3, 100]), x }))).toContain('args.x of kernel \'softmax\': expected a Tensor whose shape goes with [3, 100]');
+    expect(await messageOf(() => softmax({ x: device.zeros(f32, [1, 200_000]) }))).toContain('expected tensors whose tiles fit in the registers of a block');
+    expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [0, 4] })).toThrow('options.tile: expected the rows and columns of a tile');
+    expect(() => tileKernel('t', { y: input(f32) }, () => { /* nothing */ }, { tile: [1, 4] })).toThrow('at least one output');
+    const loop = tileKernel('loop', { y: inout(f32) }, ({ y }) => { for (let i = 0; i < 3; i++) y.store(i); }, { tile: [1, 4] });
+    expect(await messageOf(() => loop({ y: device.ones(f32, [3]) }))).toContain('A tile kernel consists of constants and stores: for (let i = 0; i < 3; i++) y.store(i);');
+    // @ts-expect-error: a tensor is no number
+    const bare = tileKernel('bare', { y: output(f32), x: input(f32) }, ({ y, x }) => { y.store(x * 2); }, { tile: [1, 4] });
+    expect(await messageOf(() => bare({ x }))).toContain('x is a tensor, and its tile has to be read first');
+    const whole = tileKernel('whole', { y: output(i32), x: input(f32) }, ({ y, x }) => { y.store(x.load()); }, { tile: [1, 4] });
+    expect(await messageOf(() => whole({ x }))).toContain('gpu.i32');
+  });
+});
