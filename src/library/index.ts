@@ -13,4 +13,9 @@ export {
   sub, where,
 } from './binary.js';
 export type { Beside, Binary } from './binary.js';
+export { all, any, max, mean, min, prod, sum } from './reductions.js';
+export type { Reducing, SumName } from './reductions.js';
+export type { AxisOptions } from './reduced-axes.js';
+export { argmax, argmin } from './positions-of-extremes.js';
+export type { PositionOptions, Positions } from './positions-of-extremes.js';
 export type { FloatName, IntegerName, NumberName } from './element-types.js';

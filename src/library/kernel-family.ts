@@ -1,7 +1,7 @@
 /** Kernels of one body for many dtypes and constants, each defined when it is first needed. */
 import type { Dimensions } from '../core/index.js';
 import { kernel } from '../launch/index.js';
-import type { CallOptions, Gpu, KernelParam, ReadElements, Usable, WrittenElements } from '../launch/index.js';
+import type { CallOptions, Gpu, KernelArray, KernelParam, ReadElements, Usable, WrittenElements } from '../launch/index.js';
 import type { DeviceOp } from '../ops/index.js';
 
 /** A kernel whose parameters the type checker does not know: they depend on dtypes. */
@@ -17,7 +17,7 @@ export interface Member {
 /** Elements in the bodies of families: of whichever dtype. */
 export type Input = ReadElements<number>;
 export type Output = WrittenElements<number>;
-export type { Gpu };
+export type { Gpu, KernelArray };
 
 /**
  * A body and the kernels that were made of it.
