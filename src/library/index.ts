@@ -18,4 +18,7 @@ export type { Reducing, SumName } from './reductions.js';
 export type { AxisOptions } from './reduced-axes.js';
 export { argmax, argmin } from './positions-of-extremes.js';
 export type { PositionOptions, Positions } from './positions-of-extremes.js';
+export { logSoftmax, softmax } from './softmax.js';
+export { layerNorm, rmsNorm } from './normalization.js';
+export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
 export type { FloatName, IntegerName, NumberName } from './element-types.js';
