@@ -39,6 +39,7 @@ const entries = [
   { name: 'index', entry: 'src/index.ts' },
   { name: 'tensor', entry: 'src/tensor/index.ts' },
   { name: 'launch', entry: 'src/launch/index.ts' },
+  { name: 'library', entry: 'src/library/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },

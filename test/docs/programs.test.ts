@@ -22,7 +22,7 @@ beforeAll(async () => {
     platform: 'node', target: 'node20.19', external: ['koffi'], logLevel: 'silent',
     alias: {
       'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
-      'async-cuda/launch': `${repository}src/launch/index.ts`,
+      'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
       'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });

@@ -1,0 +1,24 @@
+/**
+ * Our own kernels, written in TypeScript, as operations on tensors.
+ *
+ * @packageDocumentation
+ */
+export {
+  abs, bitwiseNot, ceil, cos, erf, exp, expm1, floor, gelu, geluTanh, log, log10, log1p, log2, logicalNot, neg, reciprocal, relu, round, rsqrt, sigmoid, sign, silu, sin, softplus,
+  sqrt, square, tan, tanh, trunc,
+} from './unary.js';
+export type { Unary } from './unary.js';
+export {
+  add, atan2, bitwiseAnd, bitwiseOr, bitwiseXor, div, equal, greater, greaterEqual, less, lessEqual, logicalAnd, logicalOr, logicalXor, maximum, minimum, mul, notEqual, pow, rem,
+  sub, where,
+} from './binary.js';
+export type { Beside, Binary } from './binary.js';
+export { all, any, max, mean, min, prod, sum } from './reductions.js';
+export type { Reducing, SumName } from './reductions.js';
+export type { AxisOptions } from './reduced-axes.js';
+export { argmax, argmin } from './positions-of-extremes.js';
+export type { PositionOptions, Positions } from './positions-of-extremes.js';
+export { logSoftmax, softmax } from './softmax.js';
+export { layerNorm, rmsNorm } from './normalization.js';
+export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
+export type { FloatName, IntegerName, NumberName } from './element-types.js';

@@ -1,0 +1,52 @@
+/** Kernels of one body for many dtypes and constants, each defined when it is first needed. */
+import type { Dimensions } from '../core/index.js';
+import { kernel } from '../launch/index.js';
+import type { CallOptions, Gpu, KernelArray, KernelParam, ReadElements, Usable, WrittenElements } from '../launch/index.js';
+import type { DeviceOp } from '../ops/index.js';
+
+/** A kernel whose parameters the type checker does not know: they depend on dtypes. */
+export type Launchable = (args: Readonly<Record<string, unknown>>, options?: CallOptions) => DeviceOp<unknown>;
+
+/** What a kernel of a family is made of, beside the body. */
+export interface Member {
+  readonly signature: Readonly<Record<string, KernelParam>>;
+  readonly uses?: Readonly<Record<string, Usable>>;
+  readonly block?: Dimensions;
+}
+
+/** Elements in the bodies of families: of whichever dtype. */
+export type Input = ReadElements<number>;
+export type Output = WrittenElements<number>;
+export type { Gpu, KernelArray };
+
+/**
+ * A body and the kernels that were made of it.
+ *
+ * @param Args its first parameter, `G` its second
+ */
+export class KernelFamily<Args, G extends Gpu> {
+  private readonly name: string;
+  private readonly body: (args: Args, gpu: G) => void;
+  private readonly members = new Map<string, Launchable>();
+
+  constructor(name: string, body: (args: Args, gpu: G) => void) {
+    this.name = name;
+    this.body = body;
+  }
+
+  /**
+   * The kernel for what `key` stands for.
+   *
+   * @param key different for members that differ; letters, digits and _ only, since it is part of the kernel's name
+   */
+  member(key: string, make: () => Member): Launchable {
+    let found = this.members.get(key);
+    if (found === undefined) {
+      const { signature, uses = {}, block } = make();
+      // What the types of such a signature are is not known before it is there.
+      found = kernel(`${this.name}_${key}`, signature as never, this.body as never, { uses, ...(block === undefined ? {} : { block }) }) as unknown as Launchable;
+      this.members.set(key, found);
+    }
+    return found;
+  }
+}

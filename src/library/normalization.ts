@@ -1,0 +1,171 @@
+/** Layer norm and RMS norm of rows. */
+import { f64, i32, i64 } from '../core/index.js';
+import { checkOptions, invalid } from '../core/arguments.js';
+import { input, output } from '../launch/index.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import { checkGroup } from './element-types.js';
+import type { FloatName } from './element-types.js';
+import { KernelFamily } from './kernel-family.js';
+import type { Input, Output } from './kernel-family.js';
+import { checkTensor, operation } from './operation.js';
+import { isWide } from './reduction-kernels.js';
+import { accumulatorOf, longRowPlan, longestRow, rowPlan } from './rows.js';
+import type { RowGpu } from './rows.js';
+import { lastExtent } from './softmax.js';
+
+interface NormGpu extends RowGpu {
+  /** Whether the mean is taken away. */
+  readonly CENTRED: boolean;
+  readonly WEIGHT: boolean;
+  readonly BIAS: boolean;
+}
+
+interface NormArgs {
+  readonly out: Output;
+  readonly x: Input;
+  readonly weight: Input;
+  readonly bias: Input;
+  readonly eps: number;
+  readonly rows: number;
+  /** Accesses that make a row. */
+  readonly units: number;
+}
+
+const inRegisters = new KernelFamily('norm', ({ out, x, weight, bias, eps, rows, units }: NormArgs, gpu: NormGpu) => {
+  const t = gpu.threadIdx.x % gpu.THREADS;
+  const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+  const values = gpu.values();
+  const count = gpu.cast(units * gpu.WIDTH);
+  let mean = gpu.cast(0);
+  gpu.unroll(gpu.TIMES);
+  for (let k = 0; k < gpu.TIMES; k++) {
+    const unit = t + k * gpu.THREADS;
+    if (row < rows && unit < units) {
+      gpu.unroll(gpu.WIDTH);
+      for (let w = 0; w < gpu.WIDTH; w++) {
+        const value = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
+        values[k * gpu.WIDTH + w] = value;
+        mean += value;
+      }
+    }
+  }
+  mean = gpu.CENTRED ? gpu.total(mean) / count : gpu.cast(0);
+  let squares = gpu.cast(0);
+  gpu.unroll(gpu.TIMES);
+  for (let k = 0; k < gpu.TIMES; k++) {
+    const unit = t + k * gpu.THREADS;
+    if (row < rows && unit < units) {
+      gpu.unroll(gpu.WIDTH);
+      for (let w = 0; w < gpu.WIDTH; w++) {
+        const value = values[k * gpu.WIDTH + w]! - mean;
+        values[k * gpu.WIDTH + w] = value;
+        squares += value * value;
+      }
+    }
+  }
+  const scale = 1 / Math.sqrt(gpu.total(squares) / count + gpu.cast(eps));
+  gpu.unroll(gpu.TIMES);
+  for (let k = 0; k < gpu.TIMES; k++) {
+    const unit = t + k * gpu.THREADS;
+    if (row < rows && unit < units) {
+      gpu.unroll(gpu.WIDTH);
+      for (let w = 0; w < gpu.WIDTH; w++) {
+        const column = unit * gpu.WIDTH + w;
+        const value = values[k * gpu.WIDTH + w]! * scale * (gpu.WEIGHT ? gpu.cast(weight[column]!) : 1);
+        out[(row * units + unit) * gpu.WIDTH + w] = gpu.BIAS ? value + gpu.cast(bias[column]!) : value;
+      }
+    }
+  }
+});
+
+/** Of rows that registers do not hold: they are read three times. */
+const reading = new KernelFamily('norm_long', ({ out, x, weight, bias, eps, units }: NormArgs, gpu: NormGpu) => {
+  const first = gpu.blockIdx.x * units;
+  const count = gpu.cast(units);
+  let mean = gpu.cast(0);
+  if (gpu.CENTRED) {
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) mean += gpu.cast(x[first + i]!);
+    mean = gpu.total(mean) / count;
+  }
+  let squares = gpu.cast(0);
+  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+    const value = gpu.cast(x[first + i]!) - mean;
+    squares += value * value;
+  }
+  const scale = 1 / Math.sqrt(gpu.total(squares) / count + gpu.cast(eps));
+  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+    const value = (gpu.cast(x[first + i]!) - mean) * scale * (gpu.WEIGHT ? gpu.cast(weight[i]!) : 1);
+    out[first + i] = gpu.BIAS ? value + gpu.cast(bias[i]!) : value;
+  }
+});
+
+/** What {@link rmsNorm} takes. */
+export interface RmsNormOptions<D extends FloatName> {
+  /** Factors, one for each element of the last axis; x's dtype. Default: 1. */
+  readonly weight?: OrOp<Tensor<D>>;
+  /** Added to the mean of the squares. Default: 1e-6 for rmsNorm, 1e-5 for layerNorm. */
+  readonly eps?: number;
+}
+
+/** What {@link layerNorm} takes. */
+export interface LayerNormOptions<D extends FloatName> extends RmsNormOptions<D> {
+  /** Added at the end, one for each element of the last axis; x's dtype. Default: 0. */
+  readonly bias?: OrOp<Tensor<D>>;
+}
+
+function norm(name: string, CENTRED: boolean, given: unknown, options: LayerNormOptions<FloatName>, defaultEps: number): DeviceOp<AnyTensor> {
+  checkOptions('options', options, CENTRED ? ['weight', 'bias', 'eps'] : ['weight', 'eps']);
+  const { eps = defaultEps } = options;
+  if (!(typeof eps === 'number' && eps >= 0)) throw invalid('options.eps', 'a number of at least 0', eps);
+  return operation(name, [given, options.weight, options.bias], ([x, weight, bias]) => {
+    checkTensor(name, 'x', x);
+    checkGroup(name, 'x', x, 'floats');
+    const count = lastExtent(name, x);
+    for (const [argument, each] of [['options.weight', weight], ['options.bias', bias]] as const) {
+      if (each === undefined) continue;
+      checkTensor(name, argument, each);
+      if (each.dtype !== x.dtype || each.rank !== 1 || each.shape[0] !== count) throw invalid(argument, `a Tensor of ${x.dtype.name} and [${count}], the last axis of x`, each);
+    }
+    return (work) => {
+      const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+      if (out.size === 0) return out;
+      const dense = work.dense(x);
+      const [weights, biases] = [weight, bias].map((each) => (each === undefined ? undefined : work.dense(each as AnyTensor)));
+      const rows = x.size / count;
+      const accumulator = accumulatorOf(x.dtype);
+      const long = count > longestRow(accumulator);
+      const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
+      const wide = isWide(x);
+      const key = `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
+      const launch = (long ? reading : inRegisters).member(key, () => {
+        const whole = wide ? i64 : i32;
+        const of = input(x.dtype);
+        return {
+          signature: { out: output(x.dtype), x: of, weight: of, bias: of, eps: f64, rows: whole, units: whole },
+          uses: { CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, ...plan.uses }, block: plan.block,
+        };
+      });
+      // What is left out is not read: x stands in its place.
+      work.add(launch({ out, x: dense, weight: weights ?? dense, bias: biases ?? dense, eps, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
+      return out;
+    };
+  });
+}
+
+/**
+ * Layer norm: (x - mean) / sqrt(variance + eps) · weight + bias, with mean and variance of each row of the last axis; a new
+ * contiguous tensor of x's shape and dtype. Computed in f32, of f64 in f64, and rounded once. A row of up to 32768 elements
+ * (f64: 16384) is read once.
+ *
+ * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of another dtype or length; at the
+ * call, or when it is run where operations give the operands
+ */
+export function layerNorm<D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: LayerNormOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, S>> {
+  return norm('layer_norm', true, x, options, 1e-5) as never;
+}
+
+/** RMS norm: x / sqrt(mean of squares + eps) · weight, of each row of the last axis. The rest is as of {@link layerNorm}. */
+export function rmsNorm<D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: RmsNormOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, S>> {
+  return norm('rms_norm', false, x, options, 1e-6) as never;
+}

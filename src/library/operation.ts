@@ -1,0 +1,106 @@
+/**
+ * How an operation of the library is made: its arguments are looked at at the call where they are values, and when it is run
+ * where operations give them; then it queues its kernels in order on the run's stream, and closes behind them what was only
+ * needed in between.
+ */
+import type { DType, DTypeName } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { Applied, Collected } from '../ops/collect.js';
+import { DeviceOp, nodeOf } from '../ops/device-op.js';
+import { Later, after } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import { Tensor, contiguous, numel } from '../tensor/index.js';
+import type { AnyTensor, Shape } from '../tensor/index.js';
+
+/** Tensors and launches of one run of an operation. */
+export class Work {
+  private readonly run: Run;
+  private readonly steps: DeviceOp<unknown>[] = [];
+  private readonly temporaries: AnyTensor[] = [];
+  private readonly made: AnyTensor[] = [];
+
+  constructor(run: Run) {
+    this.run = run;
+  }
+
+  /** A result: contiguous, and its receiver's to close. */
+  result<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+    const tensor = this.alloc(dtype, shape);
+    this.made.push(tensor);
+    return tensor;
+  }
+
+  /** Contiguous memory that is closed behind the operation. */
+  temporary<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+    const tensor = this.alloc(dtype, shape);
+    this.temporaries.push(tensor);
+    return tensor;
+  }
+
+  /** The tensor, or a copy of it that has no gaps. */
+  dense<T extends AnyTensor>(tensor: T): T {
+    if (tensor.isContiguous) return tensor;
+    const copy = this.temporary(tensor.dtype, [...tensor.shape]);
+    this.add(copy.copyFrom(tensor));
+    return copy as unknown as T;
+  }
+
+  /** Queued behind what was added before. */
+  add(step: DeviceOp<unknown>): void {
+    this.steps.push(step);
+  }
+
+  /** Queues what was added. */
+  queue(name: string): unknown {
+    const done = new Collected(this.steps.map((step) => nodeOf(step)), name).submit(this.run);
+    this.closeBehind(this.temporaries, done);
+    return done;
+  }
+
+  /** Gives back what was allocated before something failed. */
+  abandon(): void {
+    this.closeBehind([...this.temporaries, ...this.made], undefined);
+  }
+
+  private closeBehind(tensors: readonly AnyTensor[], done: unknown): void {
+    // What was allocated for a graph is the graph's.
+    if (this.run.recording || tensors.length === 0) return;
+    const close = (): void => { for (const each of tensors) each.close(); };
+    if (done instanceof Later) done.promise.then(close, close);
+    else close();
+  }
+
+  private alloc<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+    return new Tensor<D, S>(this.run.alloc(dtype, numel(shape)), contiguous(shape), true);
+  }
+}
+
+/** What a run does, once the arguments are known to be right. */
+export type Plan<T> = (work: Work) => T;
+
+/**
+ * An operation of tensors and numbers. `plan` looks at the arguments, in their order, and throws for wrong ones: at the
+ * call where all of them are values.
+ */
+export function operation<T>(name: string, inputs: readonly unknown[], plan: (values: readonly unknown[]) => Plan<T>): DeviceOp<T> {
+  const given = inputs.some((input) => input instanceof DeviceOp) ? undefined : { values: inputs, plan: plan(inputs) };
+  const device = inputs.find((input) => input instanceof Tensor)?.device;
+  return new DeviceOp(new Applied<T>(new Collected(inputs.map((input) => nodeOf(input)), name), device, `${name}(…)`, (run, values) => {
+    const work = new Work(run);
+    try {
+      const result = (given?.plan ?? plan(values))(work);
+      return after(work.queue(name), result);
+    } catch (error) {
+      work.abandon();
+      throw error;
+    }
+  }));
+}
+
+/** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */
+export function checkTensor(name: string, argument: string, value: unknown): asserts value is AnyTensor {
+  if (!(value instanceof Tensor)) {
+    throw invalid(argument, `a Tensor, for ${name}(…)`, value, ArrayBuffer.isView(value) || Array.isArray(value) ? 'Copy it to the device first: device.tensor(dtype, array).' : '');
+  }
+  value.checkAlive();
+}

@@ -1,0 +1,130 @@
+/** Softmax of rows, and its logarithm. */
+import { i32, i64 } from '../core/index.js';
+import type { DTypeName } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { input, output } from '../launch/index.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import { checkGroup } from './element-types.js';
+import type { FloatName } from './element-types.js';
+import { KernelFamily } from './kernel-family.js';
+import type { Input, Output } from './kernel-family.js';
+import { checkTensor, operation } from './operation.js';
+import { isWide } from './reduction-kernels.js';
+import { accumulatorOf, longRowPlan, longestRow, rowPlan } from './rows.js';
+import type { RowGpu } from './rows.js';
+
+interface SoftmaxGpu extends RowGpu {
+  readonly LOGARITHM: boolean;
+}
+
+interface SoftmaxArgs {
+  readonly out: Output;
+  readonly x: Input;
+  readonly rows: number;
+  /** Accesses that make a row. */
+  readonly units: number;
+}
+
+const inRegisters = new KernelFamily('softmax', ({ out, x, rows, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
+  const t = gpu.threadIdx.x % gpu.THREADS;
+  const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+  const values = gpu.values();
+  gpu.unroll(gpu.TIMES);
+  for (let k = 0; k < gpu.TIMES; k++) {
+    const unit = t + k * gpu.THREADS;
+    gpu.unroll(gpu.WIDTH);
+    for (let w = 0; w < gpu.WIDTH; w++) values[k * gpu.WIDTH + w] = -Infinity;
+    if (row < rows && unit < units) {
+      gpu.unroll(gpu.WIDTH);
+      for (let w = 0; w < gpu.WIDTH; w++) values[k * gpu.WIDTH + w] = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
+    }
+  }
+  let greatest = gpu.cast(-Infinity);
+  gpu.unroll(gpu.TIMES * gpu.WIDTH);
+  for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) greatest = Math.max(greatest, values[k]!);
+  greatest = gpu.greatest(greatest);
+  let sum = gpu.cast(0);
+  gpu.unroll(gpu.TIMES * gpu.WIDTH);
+  for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) {
+    const power = Math.exp(values[k]! - greatest);
+    sum += power;
+    values[k] = gpu.LOGARITHM ? values[k]! - greatest : power;
+  }
+  sum = gpu.total(sum);
+  const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
+  gpu.unroll(gpu.TIMES);
+  for (let k = 0; k < gpu.TIMES; k++) {
+    const unit = t + k * gpu.THREADS;
+    if (row < rows && unit < units) {
+      gpu.unroll(gpu.WIDTH);
+      for (let w = 0; w < gpu.WIDTH; w++) {
+        const value = values[k * gpu.WIDTH + w]!;
+        out[(row * units + unit) * gpu.WIDTH + w] = gpu.LOGARITHM ? value - last : value * last;
+      }
+    }
+  }
+});
+
+/** Of rows that registers do not hold: they are read three times. */
+const reading = new KernelFamily('softmax_long', ({ out, x, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
+  const first = gpu.blockIdx.x * units;
+  let greatest = gpu.cast(-Infinity);
+  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) greatest = Math.max(greatest, gpu.cast(x[first + i]!));
+  greatest = gpu.greatest(greatest);
+  let sum = gpu.cast(0);
+  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) sum += Math.exp(gpu.cast(x[first + i]!) - greatest);
+  sum = gpu.total(sum);
+  const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
+  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+    const value = gpu.cast(x[first + i]!) - greatest;
+    out[first + i] = gpu.LOGARITHM ? value - last : Math.exp(value) * last;
+  }
+});
+
+type OfRows = <D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>) => DeviceOp<Tensor<D, S>>;
+
+function softmaxes(name: string, LOGARITHM: boolean): OfRows {
+  return ((given: unknown) => operation(name, [given], ([x]) => {
+    checkTensor(name, 'x', x);
+    checkGroup(name, 'x', x, 'floats');
+    const count = lastExtent(name, x);
+    return (work) => {
+      const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+      if (out.size === 0) return out;
+      const dense = work.dense(x);
+      const rows = x.size / count;
+      const accumulator = accumulatorOf(x.dtype);
+      const long = count > longestRow(accumulator);
+      const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
+      const wide = isWide(x);
+      const dtype: DTypeName = x.dtype.name;
+      const launch = (long ? reading : inRegisters).member(`${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`, () => {
+        const whole = wide ? i64 : i32;
+        return { signature: { out: output(x.dtype), x: input(x.dtype), rows: whole, units: whole }, uses: { LOGARITHM, ...plan.uses }, block: plan.block };
+      });
+      work.add(launch({ out, x: dense, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
+      return out;
+    };
+  })) as OfRows;
+}
+
+/** Elements of a row. @throws CudaArgumentError for a scalar @internal */
+export function lastExtent(name: string, x: AnyTensor): number {
+  const count = x.shape.at(-1);
+  if (count === undefined) throw invalid('x', `at least one axis, for ${name}(…)`, x);
+  return count;
+}
+
+/**
+ * exp(x) divided by its sum over the last axis, without overflow: a new contiguous tensor of x's shape and dtype. Computed in
+ * f32, of f64 in f64, and rounded once. A row of up to 32768 elements (f64: 16384) is read once. For another axis: of
+ * `x.transpose(axis, -1)`.
+ *
+ * @throws CudaArgumentError for another dtype than a float's, for a scalar; at the call, or when it is run where an operation
+ * gives the operand
+ */
+export const softmax = softmaxes('softmax', false);
+
+/** The logarithm of {@link softmax}, computed as x less the logarithm of the sum: small probabilities keep their digits. */
+export const logSoftmax = softmaxes('log_softmax', true);
