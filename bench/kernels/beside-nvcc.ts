@@ -27,6 +27,8 @@ interface Pair {
   readonly kernel: (args: never, options: never) => DeviceOp<unknown>;
   /** In the CUDA C++ file. */
   readonly entry: string;
+  /** A kernel without indices, whose grid and block are its own, and the shape of its larger tensors. */
+  readonly shape?: readonly [number, number] | readonly [number];
   readonly grid: number | [number, number];
   readonly block: number | [number, number];
   /** Contents of the buffers by name. */
@@ -70,7 +72,7 @@ const sumOf = (values: Iterable<number>): number => {
   return sum;
 };
 
-const PAIRS: readonly Pair[] = [
+const ALIKE: readonly Pair[] = [
   {
     name: 'saxpy of 64 M floats', kernel: typescript.saxpy, entry: 'saxpy', grid: perThread(N), block: BLOCK, bytes: 12 * N,
     buffers: { y: floats(N, (i) => noise(i + 7)), x: floats(N) }, scalars: { a: 2.5 }, inCuda: ['y', 'x', [f32, 2.5], [i32, N]], result: 'y', tolerance: 1e-6,
@@ -155,6 +157,23 @@ const PAIRS: readonly Pair[] = [
   },
 ];
 
+const named = (text: string): Pair => ALIKE.find(({ name }) => name.startsWith(text))!;
+const without = (pair: Pair, ...names: string[]): Pair['scalars'] => Object.fromEntries(Object.entries(pair.scalars).filter(([name]) => !names.includes(name)));
+const ofRows = (text: string, kernel: unknown): Pair => {
+  const pair = named(text);
+  return { ...pair, name: `${pair.name}, by tiles`, kernel: kernel as Pair['kernel'], scalars: without(pair, 'columns'), shape: [ROWS, COLUMNS] };
+};
+const ofElements = (text: string, kernel: unknown): Pair => ({ ...named(text), name: `${named(text).name}, by elements`, kernel: kernel as Pair['kernel'], shape: [N] });
+
+const PAIRS: readonly Pair[] = [
+  ...ALIKE,
+  ofElements('saxpy', typescript.saxpyOfElements),
+  ofElements('chain', typescript.elementwiseOfElements),
+  ofRows('softmax', typescript.softmaxOfTiles),
+  ofRows('layer norm', typescript.layerNormOfTiles),
+  ofRows('RMS norm', typescript.rmsNormOfTiles),
+];
+
 const DTYPE_OF = new Map<unknown, typeof f32 | typeof i32 | typeof u32 | typeof u8>([[Float32Array, f32], [Int32Array, i32], [Uint32Array, u32], [Uint8Array, u8]]);
 
 /** Queues one launch. The first one has to be awaited: it compiles. */
@@ -220,8 +239,12 @@ function allocate(device: Device, { buffers }: Pair): { contents: Record<string,
 
 async function inTypeScript(setup: Setup, pair: Pair): Promise<Contender> {
   const { contents, memory } = allocate(setup.device, pair);
-  const tensors = Object.fromEntries(Object.entries(memory).map(([name, buffer]) => [name, root.Tensor.of(buffer as DeviceBuffer<'f32'>, [buffer.length])]));
-  const op = pair.kernel({ ...tensors, ...pair.scalars } as never, { grid: pair.grid, block: pair.block } as never);
+  const { shape = [], grid, block } = pair;
+  const whole = shape.reduce<number>((product, extent) => product * extent, 1);
+  const tensors = Object.fromEntries(Object.entries(memory).map(([name, buffer]) => {
+    return [name, root.Tensor.of(buffer as DeviceBuffer<'f32'>, buffer.length === whole && shape.length > 0 ? shape : [buffer.length])];
+  }));
+  const op = pair.kernel({ ...tensors, ...pair.scalars } as never, (shape.length > 0 ? {} : { grid, block }) as never);
   return new Measured(setup, pair, contents, memory, (stream) => op.runOn(stream));
 }
 

@@ -4,7 +4,7 @@
  */
 import { root } from '../library.js';
 
-const { f32, i32, inout, input, kernel, output, struct, u32, u8 } = root;
+const { elementKernel, f32, i32, inout, input, kernel, output, struct, tileKernel, u32, u8 } = root;
 
 export const saxpy = kernel('saxpy', { y: inout(f32), x: input(f32), a: f32 }, ({ y, x, a }, gpu) => {
   const i = gpu.globalId.x;
@@ -190,3 +190,29 @@ export const philox = kernel('philox', { out: output(words), seed: u32 }, ({ out
   }
   out[i] = { x: a, y: b, z: c, w: d };
 });
+
+// The same without indices.
+
+export const saxpyOfElements = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+
+export const elementwiseOfElements = elementKernel('elementwise', { y: output(f32), x: input(f32), z: input(f32) }, ({ x, z }) => {
+  const gate = x / (1 + Math.exp(-x));
+  return gate * z + Math.sqrt(Math.abs(z) + 1);
+});
+
+export const softmaxOfTiles = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
+  const v = x.load();
+  const e = Math.exp(v - tile.max(v, 1));
+  y.store(e / tile.sum(e, 1));
+}, { tile: [1, null] });
+
+export const layerNormOfTiles = tileKernel('layer_norm', { y: output(f32), x: input(f32), w: input(f32), b: input(f32), eps: f32 }, ({ y, x, w, b, eps }, tile) => {
+  const v = x.load();
+  const d = v - tile.mean(v, 1);
+  y.store(d / Math.sqrt(tile.mean(d * d, 1) + eps) * w.load() + b.load());
+}, { tile: [1, null] });
+
+export const rmsNormOfTiles = tileKernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), eps: f32 }, ({ y, x, w, eps }, tile) => {
+  const v = x.load();
+  y.store(v / Math.sqrt(tile.mean(v * v, 1) + eps) * w.load());
+}, { tile: [1, null] });
