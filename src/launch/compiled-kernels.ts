@@ -48,7 +48,7 @@ async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm,
   const known = kept === undefined ? undefined : parsed(kept);
   if (known !== undefined) return known;
   try {
-    const compiled = await compile(variant.source(form.index), variant.definition.lowering, form, target, lines);
+    const compiled = await compile(variant.source(form.index), form, target, lines, variant.definition.lowering);
     // Nobody waits for it.
     void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
     return compiled;

@@ -35,7 +35,7 @@ export interface Lines {
 }
 
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, lowering: Lowering | undefined, form: CodeForm, { capability }: CompileTarget, lines?: Lines): Promise<CompiledKernel> {
+export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines, lowering?: Lowering): Promise<CompiledKernel> {
   const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/read-kernel.js'), import('../kernel/emit/emit.js')]);
   const tree = readKernel(lowering === undefined ? source : (await import('../kernel/lowering.js')).lowered(source, lowering));
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));

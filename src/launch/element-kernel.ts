@@ -22,7 +22,7 @@ import { checkName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { ShapedKernel, checkShaped, indexTypeOf } from './shaped-kernel.js';
+import { ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
 import type { ShapedCallOptions, ShapedLaunch, ShapedTensor } from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { otherUses, usedOf } from './uses.js';
@@ -88,6 +88,7 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
   const parameters = parametersOf(signature);
   checkShaped(signature, parameters);
   checkOptions('options', options, ['uses']);
+  checkUses(options.uses ?? {}, ['index', 'coordinates']);
   const text = textOfFunction('body', body);
   return new DefinedElements(parameters, { name, text, signature: signatureOf(parameters), site: captureStack(elementKernel) }, usedOf('options.uses', options.uses)).callable() as unknown as ElementKernel<S, U>;
 }

@@ -183,6 +183,12 @@ export function checkShaped(signature: unknown, parameters: readonly Parameter[]
   if (!parameters.some(({ entry }) => entry.kind === 'tensor' && entry.access !== 'input')) throw invalid('signature', 'at least one output(…) or inout(…)', signature, 'What the body gives is written there.');
 }
 
+/** @throws CudaArgumentError where what a body uses has a name that its second parameter has anyway */
+export function checkUses(uses: object, own: readonly string[]): void {
+  const taken = Object.keys(uses).find((name) => own.includes(name));
+  if (taken !== undefined) throw invalid(`options.uses.${taken}`, 'another name: the body finds something else by this one', taken);
+}
+
 /** The tensor's memory, walked in another way. */
 function viewOf(tensor: AnyTensor, layout: Layout): AnyTensor {
   return new Tensor(tensor.buffer, layout, false);

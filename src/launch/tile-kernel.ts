@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 
 import { DTYPES } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
-import { EXTENT_NAMES, threadsFor } from '../kernel/tiles/tile-form.js';
+import { EXTENT_NAMES, TILE_NAMES, threadsFor } from '../kernel/tiles/tile-form.js';
 import type { TileForm } from '../kernel/tiles/tile-form.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import type { Layout, Shape } from '../tensor/index.js';
@@ -20,7 +20,7 @@ import { checkName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { ShapedKernel, checkShaped, indexTypeOf } from './shaped-kernel.js';
+import { ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
 import type { ShapedCallOptions, ShapedLaunch, ShapedTensor } from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { tileWalkOf, tiledShape } from './tile-layouts.js';
@@ -95,6 +95,7 @@ export function tileKernel<const S extends ElementParams, U extends Uses = Recor
   checkShaped(signature, parameters);
   checkOptions('options', options, ['tile', 'uses']);
   checkTile('options.tile', options.tile);
+  checkUses(options.uses ?? {}, TILE_NAMES);
   const text = textOfFunction('body', body);
   const definition = { name, text, signature: signatureOf(parameters), site: captureStack(tileKernel) };
   return new DefinedTiles(parameters, definition, usedOf('options.uses', options.uses), options.tile).callable() as unknown as TileKernel<S, U>;

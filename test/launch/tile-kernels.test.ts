@@ -4,7 +4,7 @@ import type { DeviceOp, Tensor } from 'async-cuda';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 
-import { failure, onDevice, range } from '../core/test-device.js';
+import { failure, onCpu, onDevice, range } from '../core/test-device.js';
 
 const softmax = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
   const v = x.load();
@@ -176,6 +176,19 @@ onDevice('Tile kernels', (host) => {
     }), { numRuns: 20 });
   });
 
+  test('no thread reads what another may be writing', async () => {
+    const kernels = [
+      tileKernel('above', { y: inout(f32) }, ({ y }, tile) => { const v = y.load(); y.store(v - tile.max(v, 1)); }, { tile: [4, 64] }),
+      tileKernel('twice', { y: inout(f32) }, ({ y }, tile) => { y.store(y.load() * 0.5); y.store(y.load() - tile.max(y.load(), 1)); }, { tile: [4, 64] }),
+    ];
+    for (const [at, made] of kernels.entries()) {
+      await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
+      using y = await checked.arange(f32, 9 * 41).map((each) => each.reshape([9, 41]));
+      await made({ y });
+      expect(await read(y as unknown as Tensor)).toEqual(range(9 * 41).map((i) => ((i % 41) - 40) * (at === 0 ? 1 : 0.5)));
+    }
+  });
+
   test('what does not fit is refused, with what to write instead', async () => {
     using x = await device.ones(f32, [4, 100]);
     const messageOf = async (op: () => DeviceOp<unknown>): Promise<string> => (await failure(op)).message;
@@ -184,6 +197,7 @@ onDevice('Tile kernels', (host) => {
     expect(await messageOf(() => softmax({ y: device.zeros(f32, [3, 100]), x }))).toContain('args.x of kernel \'softmax\': expected a Tensor whose shape goes with [3, 100]');
     expect(await messageOf(() => softmax({ x: device.zeros(f32, [1, 200_000]) }))).toContain('expected tensors whose tiles fit in the registers of a block');
     expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [0, 4] })).toThrow('options.tile: expected the rows and columns of a tile');
+    expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [1, 4], uses: { sum: 1 } })).toThrow('options.uses.sum: expected another name');
     expect(() => tileKernel('t', { y: input(f32) }, () => { /* nothing */ }, { tile: [1, 4] })).toThrow('at least one output');
     const loop = tileKernel('loop', { y: inout(f32) }, ({ y }) => { for (let i = 0; i < 3; i++) y.store(i); }, { tile: [1, 4] });
     expect(await messageOf(() => loop({ y: device.ones(f32, [3]) }))).toContain('A tile kernel consists of constants and stores: for (let i = 0; i < 3; i++) y.store(i);');

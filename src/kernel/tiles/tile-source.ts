@@ -66,6 +66,8 @@ class TileWriter {
   private readonly names = new Map<string, Binding>();
   /** Loads and reductions that have been written, and the arrays that hold them. */
   private readonly written = new Map<AnyNode, Binding & { readonly is: 'value' }>();
+  /** Tensors whose tile was stored. */
+  private readonly stored = new Set<string>();
   private count = 0;
 
   constructor(definition: KernelSource, form: TileForm) {
@@ -124,7 +126,7 @@ class TileWriter {
   private prologue(): void {
     const { tile: [tileRows, tileColumns], across, width, wholeRows } = this.form;
     this.line(
-      'const tile$ = gpu$.blockIdx.x;',
+      `const tile$ = gpu$.${this.definition.indexType}(gpu$.blockIdx.x);`,
       ...(wholeRows ? ['const tileRow$ = tile$;', 'const tileColumn$ = 0;'] : ['const tileRow$ = tile$ / args$.tiles$;', 'const tileColumn$ = tile$ % args$.tiles$;']),
       `const beside$ = gpu$.threadIdx.x % ${across};`, `const below$ = gpu$.threadIdx.x / ${across};`,
       `const topRow$ = tileRow$ * ${tileRows};`, `const leftGroup$ = tileColumn$ * ${Math.ceil(tileColumns / width)};`,
@@ -358,6 +360,7 @@ class TileWriter {
     const row = `const row$ = ${exactRows ? `firstRow$ + r$ * ${down}` : `Math.min(firstRow$ + r$ * ${down}, lastRow$)`};`;
     const group = `const group$ = ${exactColumns ? `firstGroup$ + q$ * ${across}` : `Math.min(firstGroup$ + q$ * ${across}, lastGroup$)`};`;
     this.written.set(node, value);
+    if (this.stored.has(param)) this.meet();
     if (!varies.rows && !varies.columns) return this.line(`const ${name} = ${this.place(param)};`);
     this.line(`const ${name} = gpu$.localLike$(${this.slots(varies)}, args$.${param}[0]${this.form.access[param] === 'strided' ? '[0]' : ''});`);
     this.line(
@@ -382,8 +385,10 @@ class TileWriter {
     if (varies.columns && !to.columns) return this.fail(value, `${param} has one element for each row here, and this value differs along a row`, 'Reduce it along axis 1: tile.sum(v, 1).');
     if (varies.rows && !to.rows) return this.fail(value, `${param} has one row here, and this value differs between rows`, 'Reduce it along axis 0: tile.sum(v, 0).');
     const name = this.newName('stored');
+    this.stored.add(param);
     this.out.as(value, () => {
       this.define(name, value, varies);
+      if (entry.access === 'inout') this.meet();
       const row = to.rows ? `for (let r$ = 0; r$ < ${rows}; r$++) { const row$ = firstRow$ + r$ * ${down};` : '{';
       const group = to.columns ? `for (let q$ = 0; q$ < ${columns / width}; q$++) { const group$ = firstGroup$ + q$ * ${across};` : '{';
       const inside = [
@@ -395,6 +400,11 @@ class TileWriter {
         '} } }',
       );
     });
+  }
+
+  /** Threads beyond the edge read what others write: a tile is not written before all have read it, nor the other way round. */
+  private meet(): void {
+    if (!this.form.exactRows || !this.form.exactColumns) this.line('gpu$.block.sync();');
   }
 
   // Reductions
