@@ -58,6 +58,6 @@ export type ElementArguments<S extends ElementParams> =
   & { readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> }
   & { readonly [K in NamesOf<S, 'output'>]?: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
-/** What a call gives: what was passed, and new tensors for what was left out. */
+/** What a call gives: what was passed, and new tensors for what was left out. Disposing it, as `op.use(…)` does, closes what the call and its operations made. */
 export type ElementCallResult<S extends ElementParams, A> =
-  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never };
+  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never } & Disposable;

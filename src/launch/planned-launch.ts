@@ -55,7 +55,7 @@ export class PlannedLaunch {
 }
 
 /** Disposing it closes what was made for the call. */
-function closing({ values, made }: Result): object {
+export function closing({ values, made }: Result): object {
   const result: Record<string, unknown> = { ...values };
   // Not enumerable: neither a copy nor a comparison takes it along.
   return Object.defineProperty(result, Symbol.dispose, {

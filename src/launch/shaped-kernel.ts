@@ -17,6 +17,7 @@ import type { AnyTensor, Layout, Shape } from '../tensor/index.js';
 import { argumentsInOrder, checkTogether, deviceAmong, passed } from './call-arguments.js';
 import type { CallOptions, Defined } from './kernel.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
+import { closing } from './planned-launch.js';
 import { unknownName } from './names.js';
 import type { Parameter } from './parameters.js';
 import type { SimulatedTensor } from './simulation.js';
@@ -76,10 +77,12 @@ export abstract class ShapedKernel {
     if (device !== undefined) checkTogether(name, parameters, known, device);
     const nothing = new Made(undefined, 'nothing', () => undefined);
     const inputs = new Collected(given.map((value) => (value === undefined ? nothing : nodeOf(value))), name);
+    // What the call makes: its operations, and outputs that are left out.
+    const temporary = parameters.filter((_, at) => given[at] === undefined || given[at] instanceof DeviceOp).map((parameter) => parameter.name);
     let last: Planned | undefined;
     return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
       if (last?.device === run.device && last.given.every((value, at) => value === values[at])) return last.queue(run);
-      const { queued, again } = this.queue(run, values);
+      const { queued, again } = this.queue(run, values, temporary);
       last = again;
       return queued;
     }));
@@ -112,7 +115,7 @@ export abstract class ShapedKernel {
   }
 
   /** Queues a run with these arguments, and what queues it again where nothing was allocated for it. */
-  private queue(run: Run, values: readonly unknown[]): { readonly queued: Submitted<unknown>; readonly again: Planned | undefined } {
+  private queue(run: Run, values: readonly unknown[], temporary: readonly string[]): { readonly queued: Submitted<unknown>; readonly again: Planned | undefined } {
     const { name, parameters } = this;
     const { device } = run;
     const known = parameters.map((parameter, at) => (values[at] === undefined ? undefined : this.passed(parameter, values[at])));
@@ -125,14 +128,14 @@ export abstract class ShapedKernel {
       made.push(tensor);
       return tensor;
     });
-    const result = Object.fromEntries(parameters.map((parameter, at) => [parameter.name, whole[at]]));
+    const result = (): object => closing({ values: Object.fromEntries(parameters.map((parameter, at) => [parameter.name, whole[at]])), made: temporary });
     try {
-      if (numel(shape) === 0) return { queued: result, again: undefined };
+      if (numel(shape) === 0) return { queued: result(), again: undefined };
       const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as (ShapedTensor & { readonly layout: Layout })[];
       const { defined, options, layouts, extra } = this.launchOf(shape, tensors, device.properties.maxGrid);
       const views = [...whole.map((value, at) => (parameters[at]!.entry.kind === 'tensor' ? viewOf(value as AnyTensor, layouts.get(parameters[at]!.name)!) : value)), ...Object.values(extra)];
       const plan = defined.plan(run, views, options);
-      if (plan instanceof Later) return { queued: after(plan, result), again: undefined };
+      if (plan instanceof Later) return { queued: after(plan, result()), again: undefined };
       const written = whole.flatMap((value, at) => {
         const { name: each, entry } = parameters[at]!;
         return entry.kind === 'tensor' && entry.access !== 'input' ? [{ what: `args.${each} of kernel '${name}' is written`, tensor: value as AnyTensor }] : [];
@@ -141,7 +144,7 @@ export abstract class ShapedKernel {
         // The views that the plan has are not partitioned when the tensor is.
         for (const { what, tensor } of written) tensor.checkWritable(what);
         plan.queue(again);
-        return { ...result };
+        return result();
       };
       return { queued: queue(run), again: made.length > 0 || values.some(isStructure) ? undefined : { device, given: values, queue } };
     } catch (error) {

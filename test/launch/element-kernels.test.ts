@@ -37,6 +37,16 @@ onDevice('Element kernels', (host) => {
     }
   });
 
+  test('use closes what the call and its operations made', async () => {
+    using mine = await device.ones(f32, [8]);
+    const made: Tensor[] = [];
+    const values = await mixed({ x: device.full(f32, [8], 2), bias: mine, half: device.ones(f16, [8]) }).use(({ out, x }) => {
+      made.push(out as Tensor, x as Tensor);
+      return out.read();
+    });
+    expect([[...values as Float32Array], made.map(({ isClosed }) => isClosed), mine.isClosed]).toEqual([Array<number>(8).fill(5), [true, true], false]);
+  });
+
   test('nothing is written behind the end', async () => {
     using whole = await device.full(f32, [64], 9);
     await saxpy({ y: whole.slice([16, 35]), a: 1, x: device.ones(f32, [19]) });

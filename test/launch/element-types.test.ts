@@ -41,7 +41,7 @@ const softmax = tileKernel('softmax', { y: output(f32), z: inout(f32), x: input(
 
 // Never called: nothing here needs a device.
 function declared(device: Device, x: Tensor<'f32', [4]>, half: Tensor<'f16', [4]>, on: Tensor<'bool', [4]>): void {
-  expectTypeOf(saxpy({ y: x, a: 2, x: device.ones(f32, [4]) })).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> }>>();
+  expectTypeOf(saxpy({ y: x, a: 2, x: device.ones(f32, [4]) })).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Disposable>>();
   const op = several({ x, on, range: { low: 1, open: true }, wide: 3n });
   expectTypeOf(op.map(({ out }) => out)).toEqualTypeOf<DeviceOp<Tensor<'f16', Shape>>>();
   expectTypeOf(op.map(({ mask }) => mask)).toEqualTypeOf<DeviceOp<Tensor<'bool', Shape>>>();
