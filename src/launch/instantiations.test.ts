@@ -8,7 +8,7 @@ const folder = fileURLToPath(new URL('./', import.meta.url));
 /** Type instantiations of a program that uses the library. */
 function instantiations(body: string): { count: number; errors: string[] } {
   const path = `${folder}budget.ts`;
-  const text = `import { deviceFunction, f32, inout, input, kernel, output, struct } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';\n${body}\nexport {};`;
+  const text = `import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, tileKernel } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';\n${body}\nexport {};`;
   const options: ts.CompilerOptions = {
     strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext,
     types: ['node'], typeRoots: [fileURLToPath(new URL('../../node_modules/@types', import.meta.url))], skipLibCheck: true, lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
@@ -28,7 +28,7 @@ const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f
   if (i < y.length) y[i] = a * x[i]! + y[i]!;
 });`;
 
-const nothing = instantiations('void [deviceFunction, f32, inout, input, kernel, output, struct];\nexport type Used = [Gpu, Tensor];');
+const nothing = instantiations('void [deviceFunction, f32, inout, input, kernel, output, struct]; void elementKernel; void tileKernel;\nexport type Used = [Gpu, Tensor];');
 
 test.each([
   ['a kernel', SAXPY, 1200],
@@ -41,6 +41,9 @@ test.each([
     void kernel('k', { out: output(f32, 3), bodies: input(Body) }, ({ out, bodies }, { square, TILE, globalId }) => {
       out[globalId.z]![globalId.y]![globalId.x] = square(bodies[TILE]!.m);
     }, { uses: { TILE: 16, square } });`, 1400],
+  ['an element kernel and its call', `const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+    declare const y: Tensor<'f32', [4]>;\nvoid saxpy({ y, a: 2, x: y });`, 7000],
+  ['a tile kernel', `void tileKernel('twice', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => y.store(x.load() / tile.sum(x.load(), 1)), { tile: [1, null] });`, 1400],
 ])('%s', (_, body, budget) => {
   const { count, errors } = instantiations(body);
   expect(errors).toEqual([]);
