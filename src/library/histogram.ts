@@ -1,0 +1,83 @@
+/** How many elements lie in each of equal bins: blocks count in shared memory, then add to the result. */
+import { f32, f64, u32 } from '../core/index.js';
+import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { inout, input } from '../launch/index.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { AnyTensor, Tensor } from '../tensor/index.js';
+import { arithmeticOf, checkGroup } from './element-types.js';
+import type { NumberName } from './element-types.js';
+import { KernelFamily } from './kernel-family.js';
+import type { Gpu, Input, Output } from './kernel-family.js';
+import { checkTensor, operation } from './operation.js';
+import { CASTS, isWide } from './reduction-kernels.js';
+
+const BLOCK = 256;
+const BLOCKS = 1056;
+/** Bins that a block counts in its shared memory. */
+const MOST_SHARED = 4096;
+
+interface HistogramGpu extends Gpu {
+  readonly SHARED: boolean;
+  cast(value: number): number;
+}
+
+const histograms = new KernelFamily('histogram', ({ out, x, from, to, scale }: { out: Output; x: Input; from: number; to: number; scale: number }, gpu: HistogramGpu) => {
+  const counts = gpu.shared.u32(4096);
+  if (gpu.SHARED) {
+    for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) counts[bin] = 0;
+    gpu.block.sync();
+  }
+  for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) {
+    const value = gpu.cast(x[i]!);
+    if (value >= from && value <= to) {
+      const bin = Math.min(gpu.i32((value - from) * scale), gpu.i32(out.length) - 1);
+      if (gpu.SHARED) gpu.atomicAdd(counts, bin, 1);
+      else gpu.atomicAdd(out, bin, 1);
+    }
+  }
+  if (gpu.SHARED) {
+    gpu.block.sync();
+    for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) if (counts[bin]! > 0) gpu.atomicAdd(out, bin, counts[bin]!);
+  }
+});
+
+/** The range that the bins cover. */
+export interface HistogramOptions {
+  /** Where the first bin begins. */
+  readonly from: number;
+  /** Where the last one ends; what equals it is in that bin. */
+  readonly to: number;
+}
+
+/**
+ * How many elements lie in each of `bins` equal parts of a range: a new tensor of u32. What is outside, and NaN, is not counted.
+ * Bin of x: (x - from) · (bins / (to - from)) without its fraction, in f32; of f64 and of integers of 32 and 64 bits in f64.
+ *
+ * @throws CudaArgumentError for another dtype, an empty range, no bins; at the call, or when it is run where an operation gives
+ * the operand
+ */
+export function histogram<D extends NumberName, const B extends number>(x: OrOp<Tensor<D>>, bins: B, options: HistogramOptions): DeviceOp<Tensor<'u32', [B]>> {
+  checkInteger('bins', bins, 1, 2 ** 30, 'bins');
+  checkOptions('options', options, ['from', 'to']);
+  const { from, to } = (options) ?? {} as Partial<HistogramOptions>;
+  if (typeof from !== 'number' || !Number.isFinite(from)) throw invalid('options.from', 'a number that is finite', from);
+  if (typeof to !== 'number' || !Number.isFinite(to) || to <= from) throw invalid('options.to', `a number above options.from, ${from}`, to);
+  return operation('histogram', [x], ([given]) => {
+    checkTensor('histogram', 'x', given);
+    checkGroup('histogram', 'x', given, 'numbers');
+    return (work) => {
+      const out = work.result(u32, [bins]) as unknown as AnyTensor;
+      work.add(out.fill(0));
+      if (given.size === 0) return out;
+      const arithmetic = arithmeticOf(given.dtype);
+      const inside = arithmetic === 'f32' || given.dtype.bytes < 4 ? f32 : f64;
+      const shared = bins <= MOST_SHARED;
+      const wide = isWide(given);
+      const launch = histograms.member(`${given.dtype.name}${shared ? '' : '_global'}${wide ? '_wide' : ''}`, () => ({
+        signature: { out: inout(u32), x: input(given.dtype), from: inside, to: inside, scale: inside }, uses: { SHARED: shared, cast: CASTS[inside.name] }, block: BLOCK,
+      }));
+      work.add(launch({ out, x: work.dense(given), from, to, scale: bins / (to - from) }, { grid: Math.min(BLOCKS, Math.ceil(given.size / (4 * BLOCK))), ...(wide ? { index: 'i64' } : {}) }));
+      return out;
+    };
+  }) as never;
+}

@@ -1,0 +1,132 @@
+/** Cumulative sums, transposed copies, gathering, scattering, histograms, beside JavaScript. */
+import { CudaArgumentError, DTYPES, Device, bool, f16, f32, f64, i32, i64, i8, u32, u64, u8 } from 'async-cuda';
+import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
+import { cumsum, gather, histogram, scatter, scatterAdd, transpose } from 'async-cuda/library';
+import { beforeAll, expect, test } from 'vitest';
+
+import { failure, onDevice, range } from '../core/test-device.js';
+
+const numbers = (size: number): number[] => range(size).map((i) => ((i * 7919) % 101) - 50);
+
+function sums(values: readonly number[], exclusive = false): number[] {
+  let sum = 0;
+  return values.map((value) => {
+    sum += value;
+    return exclusive ? sum - value : sum;
+  });
+}
+
+onDevice('Scans, transposed copies, indices, histograms', (host) => {
+  let device: Device;
+  beforeAll(() => { device = Device.of(host.device); });
+
+  const read = async (op: DeviceOp<unknown>): Promise<(number | bigint)[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const plain = async (op: DeviceOp<unknown>): Promise<number[]> => (await read(op)).map(Number);
+  const message = async (call: () => unknown): Promise<string> => {
+    const error = await failure(call);
+    expect(error).toBeInstanceOf(CudaArgumentError);
+    return error.message;
+  };
+
+  test.each([0, 1, 31, 33, 255, 1000, 1025, 2048, 2049, 5000, 70_001])('cumulative sums of %i elements', async (size) => {
+    const values = numbers(size);
+    using whole = await device.tensor(i32, values);
+    using floats = await device.tensor(f32, values);
+    for (const exclusive of [false, true]) {
+      expect(await plain(cumsum(whole, { exclusive }))).toEqual(sums(values, exclusive));
+      expect(await plain(cumsum(floats, { exclusive }))).toEqual(sums(values, exclusive));
+    }
+  });
+
+  test('cumulative sums of rows, views and other dtypes', async () => {
+    const values = numbers(3 * 2500);
+    using x = await device.tensor(f32, values, [3, 2500]);
+    using rows = await cumsum(x, { axis: -1 });
+    expect(rows.shape).toEqual([3, 2500]);
+    expect([...await rows.read()]).toEqual([0, 1, 2].flatMap((row) => sums(values.slice(row * 2500, (row + 1) * 2500))));
+    expect(await plain(cumsum(x.slice([0, 2], [10, 14]).transpose(), { axis: 1 }))).toEqual([10, 11, 12, 13].flatMap((at) => sums([values[at]!, values[2500 + at]!])));
+    expect(await read(cumsum(device.tensor(u8, [255, 255, 255])))).toEqual([255n, 510n, 765n]);
+    expect(await read(cumsum(device.tensor(bool, [1, 0, 1])))).toEqual([1n, 1n, 2n]);
+    expect(await read(cumsum(device.tensor(i64, [1n << 40n, -1n])))).toEqual([1n << 40n, (1n << 40n) - 1n]);
+    expect((await plain(cumsum(device.ones(f16, [2048])))).at(-1)).toBe(2048);
+    expect(await plain(cumsum(device.tensor(f64, [0.1, 0.2])))).toEqual([0.1, 0.1 + 0.2]);
+    expect(await message(() => cumsum(x, { axis: 0 }))).toContain('Sum up x.transpose(axis, -1).');
+  });
+
+  test.each([[1, 1], [31, 33], [32, 32], [100, 7], [1, 65], [0, 4]])('transposed copies of %i × %i, of every dtype', async (rows, columns) => {
+    for (const dtype of Object.values(DTYPES) as DType[]) {
+      const wide = dtype.name === 'i64' || dtype.name === 'u64';
+      const element = (i: number): number => (dtype === bool ? i % 2 : (i * 7) % 8);
+      using x = await device.tensor(dtype, range(rows * columns).map((i) => (wide ? BigInt(element(i)) : element(i))) as number[], [rows, columns]);
+      using turned = await transpose(x as unknown as AnyTensor);
+      expect(turned.shape).toEqual([columns, rows]);
+      expect(Array.from(await turned.read() as ArrayLike<number>, Number), dtype.name).toEqual(range(rows * columns).map((i) => element((i % rows) * columns + Math.floor(i / rows))));
+    }
+  });
+
+  test('transposed copies of several matrices, of views', async () => {
+    using x = await device.arange(f32, 2 * 3 * 40 * 5);
+    const many = x.reshape([2, 3, 40, 5]);
+    using turned = await transpose(many);
+    expect(turned.shape).toEqual([2, 3, 5, 40]);
+    expect([...await turned.read()]).toEqual([...await many.transpose().read()]);
+    expect(await plain(transpose(many.transpose()))).toEqual([...await x.read()]);
+    expect(await message(() => transpose(x))).toContain('at least two axes');
+  });
+
+  test('gather', async () => {
+    using x = await device.arange(f32, 24);
+    const cube = x.reshape([2, 3, 4]);
+    using indices = await device.tensor(i32, [2, 0, -1, 2, 7], [5]);
+    using picked = await gather(cube, indices, { axis: 1 });
+    expect(picked.shape).toEqual([2, 5, 4]);
+    expect([...await picked.read()]).toEqual([0, 1].flatMap((outer) => [2, 0, 2, 2, -1].flatMap((at) => range(4).map((inner) => (at < 0 ? 0 : outer * 12 + at * 4 + inner)))));
+    using square = await device.tensor(i64, [1n, 0n, -1n, 1n], [2, 2]);
+    using rows = await gather(cube, square);
+    expect(rows.shape).toEqual([2, 2, 3, 4]);
+    expect([...await rows.read()]).toEqual([1, 0, 1, 1].flatMap((at) => range(12).map((i) => at * 12 + i)));
+    expect(await plain(gather(cube.transpose(), device.tensor(i32, [1]), { axis: 2 }))).toEqual(range(8).map((i) => Math.floor(i / 4) * 12 + 4 + (i % 4)));
+    expect(await plain(gather(device.tensor(bool, [0, 1]), device.tensor(i32, [1, 1, 0])))).toEqual([1, 1, 0]);
+    expect(await read(gather(device.tensor(u64, [5n, 6n]), device.tensor(i32, [1])))).toEqual([6n]);
+    expect(await plain(gather(cube, device.zeros(i32, [0])))).toEqual([]);
+    expect(await message(() => gather(cube, x as never))).toContain('indices: expected a Tensor of i32 or i64');
+    expect(await message(() => gather(cube, indices, { axis: 3 }))).toContain('options.axis');
+  });
+
+  test('scatter, and scatterAdd', async () => {
+    using x = await device.zeros(i8, [3, 4]);
+    expect(await plain(scatter(x, device.tensor(i32, [2, -3, 9]), device.tensor(i8, range(12), [3, 4])))).toEqual([4, 5, 6, 7, 0, 0, 0, 0, 0, 1, 2, 3]);
+    expect(await plain(scatter(x, device.tensor(i32, [1]), device.tensor(i8, [1, 2, 3], [3, 1]), { axis: 1 }))).toEqual([0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0]);
+    expect([...await x.read()]).toEqual(new Array(12).fill(0));
+    for (const dtype of [i32, u32, f32, f64] as const) {
+      using target = await device.ones(dtype, [10]);
+      const at = range(1000).map((i) => (i * i) % 7);
+      const expected = range(10).map((bin) => 1 + at.reduce((sum, each, i) => (each === bin ? sum + i : sum), 0));
+      expect(await plain(scatterAdd(target as never, device.tensor(i32, at), device.arange(dtype, 1000) as never)), dtype.name).toEqual(expected);
+    }
+    expect(await message(() => scatterAdd(x as never, x as never, x as never))).toContain('indices');
+    using one = await device.zeros(i32, [1]);
+    expect(await message(() => scatterAdd(x as never, one, x as never))).toContain('a Tensor of i32, u32, u64, f32, f64');
+    expect(await message(() => scatter(x, one, x))).toContain('source: expected a Tensor of i8 and [1, 4]');
+  });
+
+  test.each([0, 1, 33, 1025, 50_000])('histograms of %i elements', async (size) => {
+    const values = range(size).map((i) => ((i * 7919) % 1000) / 100);
+    using x = await device.tensor(f64, values);
+    for (const bins of [1, 10, 5000]) {
+      const expected = new Array<number>(bins).fill(0);
+      for (const value of values) if (value >= 1 && value <= 9) expected[Math.min(bins - 1, Math.trunc((value - 1) * (bins / 8)))]!++;
+      expect(await plain(histogram(x, bins, { from: 1, to: 9 }))).toEqual(expected);
+    }
+    using bytes = await device.tensor(u8, range(size).map((i) => i % 256));
+    expect(await plain(histogram(bytes, 256, { from: 0, to: 256 }))).toEqual(range(256).map((bin) => Math.floor((size + 255 - bin) / 256)));
+  });
+
+  test('what a histogram does not count, and refuses', async () => {
+    expect(await plain(histogram(device.tensor(f32, [NaN, -1, 0, 1, 2, Infinity]), 2, { from: 0, to: 1 }))).toEqual([1, 1]);
+    using x = await device.zeros(f32, [3]);
+    expect(await message(() => histogram(x, 0, { from: 0, to: 1 }))).toContain('bins');
+    expect(await message(() => histogram(x, 4, { from: 1, to: 1 }))).toContain('options.to');
+    expect(await message(() => histogram(x, 4, undefined as never))).toContain('options.from');
+  });
+});
