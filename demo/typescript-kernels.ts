@@ -3,6 +3,7 @@
  * `pipeline.ts`, and here they are compiled in.
  */
 import { Tensor, deviceFunction, f32, i32, inout, input, kernel, output, u32, u8 } from 'async-cuda';
+import type { DeviceOp } from 'async-cuda';
 import type { Kernel } from 'async-cuda/core';
 import { type Device, DeviceBuffer } from 'async-cuda/core';
 
@@ -136,7 +137,7 @@ const ORDER: Readonly<Record<keyof Kernels, readonly string[]>> = {
 export async function loadTypeScriptKernels(device: Device): Promise<Kernels> {
   await Promise.all(Object.values(KERNELS).map(async (each) => each.prepare(device)));
   return Object.fromEntries(Object.entries(ORDER).map(([name, order]) => {
-    const call = KERNELS[name as keyof Kernels] as (args: never, options: never) => ReturnType<typeof grey>;
+    const call = KERNELS[name as keyof Kernels] as (args: never, options: never) => DeviceOp<unknown>;
     const launch: Kernel['launch'] = (stream, { grid }, ...args) => {
       const named = order.map((argument, index) => [argument, args[index] instanceof DeviceBuffer ? Tensor.of(args[index], [args[index].length]) : args[index]]);
       return call(Object.fromEntries(named) as never, { grid } as never).runOn(stream) as never;
