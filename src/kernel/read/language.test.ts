@@ -180,7 +180,8 @@ describe('uses', () => {
   it('take tensors and arrays', () => expect(bodyOf('gpu.add(y, m[1], 2);', { add: { text: '(to, from, k) => { to[k] += from[k]; }', uses: {} } })).toBe('y[2] = add.f32(y[2], m[add.i32(mul.i32(m.stride0, 1), mul.i32(m.stride1, 2))])'));
   it('without a function are named', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = gelu(1); }').fix).toBe('Give it through uses: { gelu } and write gpu.gelu.');
-    expect(errorOf('({ y }, gpu) => { y[0] = (0, maths_1.gelu)(1); }').what).toBe('`gelu` is not known in a kernel: its text is compiled without what is around it, and what it imports is maths_1.gelu there');
+    expect(errorOf('({ y }, gpu) => { y[0] = (0, maths_1.gelu)(1); }').what).toBe('`maths_1.gelu` is not known in a kernel: its text is compiled without what is around it, imports too');
+    expect(errorOf('({ y }, gpu) => { y[0] = x.size; }').fix).toBe('Give it through uses: { size } and write gpu.size.');
     expect(errorOf('({ y }, gpu) => { y[0] = gpu.gelu(1); }').fix).toBe('Give it through uses: { gelu }.');
   });
   it('may not call themselves', () => {

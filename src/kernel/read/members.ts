@@ -23,7 +23,7 @@ export function member(pass: Pass, node: MemberExpression): Value {
   if (object.type === 'Super') return pass.fail(node, 'There is no super in a kernel', 'Use the arguments and gpu.');
   const name = propertyName(node);
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
-    return pass.fail(node, `\`${name}\` is not known in a kernel: its text is compiled without what is around it, and what it imports is ${pass.code(node)} there`,
+    return pass.fail(node, `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is around it, imports too`,
       `Give it through uses: { ${name} } and write gpu.${name}.`);
   }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
