@@ -37,7 +37,7 @@ export async function disassemble(cubin: Uint8Array, env: Environment = process.
   throw new CudaError(
     'ERR_CUDA_UNSUPPORTED',
     `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ${folders(env).join(', ')}. ` +
-      'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvcc puts nvdisasm in its bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
+      'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvdisasm puts nvdisasm in a bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
   );
 }
 

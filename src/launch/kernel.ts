@@ -106,8 +106,9 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
   /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
   ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
   /**
-   * The machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. Rejects with ERR_CUDA_UNSUPPORTED
-   * where there is neither, and on the CPU device
+   * Machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. It comes from the driver's linker, the
+   * one compiler that gives its code away; what is launched is compiled as a whole program, and differs in details. Rejects with
+   * ERR_CUDA_UNSUPPORTED where there is no disassembler, and on the CPU device
    */
   sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy on a device. cuFuncGetAttribute, cuOccupancyMaxActiveBlocksPerMultiprocessor */
