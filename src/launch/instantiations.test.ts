@@ -1,27 +1,15 @@
 /** What typed kernels cost the compiler: a budget, so that a type that explodes is seen. */
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
 import { expect, test } from 'vitest';
 
-const folder = fileURLToPath(new URL('./', import.meta.url));
+import { typeCosts } from '../../test/type-budget.js';
 
-/** Type instantiations of a program that uses the library. */
-function instantiations(body: string): { count: number; errors: string[] } {
-  const path = `${folder}budget.ts`;
-  const text = `import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, tileKernel } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';\n${body}\nexport {};`;
-  const options: ts.CompilerOptions = {
-    strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext,
-    types: ['node'], typeRoots: [fileURLToPath(new URL('../../node_modules/@types', import.meta.url))], skipLibCheck: true, lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
-  };
-  const host = ts.createCompilerHost(options);
-  const { getSourceFile, fileExists } = host;
-  host.fileExists = (name) => name === path || fileExists(name);
-  host.getSourceFile = (name, ...rest) => (name === path ? ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true) : getSourceFile(name, ...rest));
-  const program = ts.createProgram([path], options, host);
-  const source = program.getSourceFile(path)!;
-  const errors = program.getSemanticDiagnostics(source).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-  return { count: program.getInstantiationCount(), errors };
-}
+const PREAMBLE = "import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, tileKernel } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';";
+
+const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), PREAMBLE, {
+  noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, types: ['node'],
+  typeRoots: [fileURLToPath(new URL('../../node_modules/@types', import.meta.url))], lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
+});
 
 const SAXPY = `const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
   const i = gpu.globalId.x;

@@ -1,6 +1,6 @@
 /** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
 import { CudaArgumentError } from '../core/index.js';
-import type { DType, DTypeName, Dimensions, PointerParam } from '../core/index.js';
+import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
 import { checkOptions } from '../core/arguments.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
 import { lowered } from '../kernel/lowering.js';
@@ -17,23 +17,7 @@ import type { HostValue, StructDeclaration, StructValue } from './struct-declara
 import type { Variant } from './variant.js';
 
 /** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */
-interface Arrays {
-  u8: Uint8Array;
-  i8: Int8Array;
-  u16: Uint16Array;
-  i16: Int16Array;
-  u32: Uint32Array;
-  i32: Int32Array;
-  u64: BigUint64Array;
-  i64: BigInt64Array;
-  f16: Float32Array | Uint16Array;
-  bf16: Float32Array | Uint16Array;
-  f32: Float32Array;
-  f64: Float64Array;
-  f8e4m3: Float32Array | Uint8Array;
-  f8e5m2: Float32Array | Uint8Array;
-  bool: Uint8Array;
-}
+type Elements<D extends DTypeName> = HostArray<D> | (D extends 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' ? BitArray<D> : never);
 
 /** A tensor of the host that has several axes. Strides count elements; without them the last axis is dense. */
 export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
@@ -46,7 +30,7 @@ export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
 
 type SimulatedArgument<P extends KernelParam> =
   P extends StructsParam ? ArrayBufferView
-    : P extends PointerParam<infer D> ? Arrays[D & DTypeName] | SimulatedTensor<Arrays[D & DTypeName]>
+    : P extends PointerParam<infer D> ? Elements<D & DTypeName> | SimulatedTensor<Elements<D & DTypeName>>
       : P extends StructDeclaration<infer F> ? Readonly<StructValue<F>>
         : P extends DType<infer D> ? HostValue<D> : never;
 

@@ -1,34 +1,12 @@
 /** What operations cost the compiler: a budget for long chains, so that a type that explodes is seen. */
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
 import { beforeAll, expect, test } from 'vitest';
 
-const path = `${fileURLToPath(new URL('./', import.meta.url))}budget.ts`;
+import { typeCosts } from '../../test/type-budget.js';
+
 const PREAMBLE = "import type { DeviceOp } from './device-op.js';\nimport type { all, parallel, zip } from './make.js';\ndeclare const a: DeviceOp<number>;\ndeclare const b: DeviceOp<string>;\ndeclare const zipped: typeof zip;\ndeclare const together: typeof parallel;\ndeclare const every: typeof all;";
 
-const options: ts.CompilerOptions = {
-  strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, types: ['node'], skipLibCheck: true,
-};
-const host = ts.createCompilerHost(options);
-const { getSourceFile, fileExists } = host;
-let text = '';
-const files = new Map<string, ts.SourceFile | undefined>();
-host.fileExists = (name) => name === path || fileExists(name);
-host.getSourceFile = (name, ...rest) => {
-  if (name === path) return ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true);
-  if (!files.has(name)) files.set(name, getSourceFile(name, ...rest));
-  return files.get(name);
-};
-let last: ts.Program | undefined;
-
-/** Type instantiations of a program, of which only `body` is checked. */
-function instantiations(body: string): { count: number; errors: string[] } {
-  text = `${PREAMBLE}\n${body}\nexport {};`;
-  const program = ts.createProgram([path], options, host, last);
-  last = program;
-  const errors = program.getSemanticDiagnostics(program.getSourceFile(path)).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-  return { count: program.getInstantiationCount(), errors };
-}
+const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), PREAMBLE, { types: ['node'] });
 
 let nothing = 0;
 beforeAll(() => { nothing = instantiations('').count; }, 60_000);

@@ -1,26 +1,11 @@
 /** What shapes cost the compiler: a budget, so that a type that explodes is seen. */
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
 import { expect, test } from 'vitest';
 
-const folder = fileURLToPath(new URL('./', import.meta.url));
+import { typeCosts } from '../../test/type-budget.js';
 
-/** Type instantiations of a program beside the library's types: `body` uses them, all of what it declares is checked. */
-function instantiations(body: string): { count: number; errors: string[] } {
-  const path = `${folder}budget.ts`;
-  const text = `import type * as t from './shape-types.js';\n${body}\nexport {};`;
-  const options: ts.CompilerOptions = {
-    strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, types: [], skipLibCheck: true, lib: ['lib.es5.d.ts'],
-  };
-  const host = ts.createCompilerHost(options);
-  const { getSourceFile, fileExists } = host;
-  host.fileExists = (name) => name === path || fileExists(name);
-  host.getSourceFile = (name, ...rest) => (name === path ? ts.createSourceFile(name, text, ts.ScriptTarget.ES2022, true) : getSourceFile(name, ...rest));
-  const program = ts.createProgram([path], options, host);
-  const source = program.getSourceFile(path)!;
-  const errors = program.getSemanticDiagnostics(source).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-  return { count: program.getInstantiationCount(), errors };
-}
+/** Of a program beside the library's types: `body` uses them, all of what it declares is checked. */
+const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), "import type * as t from './shape-types.js';", { types: [], lib: ['lib.es5.d.ts'] });
 
 const nothing = instantiations('');
 

@@ -1,6 +1,6 @@
 /** The passes, in their order. */
 import type { SsaFunction } from '../ssa/function.js';
-import { liftCommon } from './common.js';
+import { liftCommon } from './lift-common.js';
 import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
 import { hoistInvariants } from './invariants.js';

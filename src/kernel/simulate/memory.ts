@@ -145,33 +145,25 @@ class Booleans extends Memory<boolean> {
   clear(): void { this.view.fill(0); }
 }
 
-class Floats32 extends Memory<number> {
-  private readonly view: Float32Array;
-  private readonly bits: Uint32Array;
-  constructor(name: string, space: Space, view: Float32Array, written: Uint8Array | undefined) {
-    super(name, space, 'f32', view.length, written);
+/** NaN is written as PTX's one NaN. */
+class Floats extends Memory<number> {
+  private readonly view: Float32Array | Float64Array;
+  private readonly setNaN: (index: number) => void;
+  constructor(name: string, space: Space, view: Float32Array | Float64Array, written: Uint8Array | undefined) {
+    const { buffer, byteOffset, length } = view;
+    super(name, space, view instanceof Float32Array ? 'f32' : 'f64', length, written);
     this.view = view;
-    this.bits = new Uint32Array(view.buffer, view.byteOffset, view.length);
+    if (view instanceof Float32Array) {
+      const bits = new Uint32Array(buffer, byteOffset, length);
+      this.setNaN = (index) => { bits[index] = NAN_BITS_F32; };
+    } else {
+      const bits = new BigUint64Array(buffer, byteOffset, length);
+      this.setNaN = (index) => { bits[index] = NAN_BITS_F64; };
+    }
   }
   protected get(index: number): number { return this.view[index]!; }
   protected set(index: number, value: number): void {
-    if (Number.isNaN(value)) this.bits[index] = NAN_BITS_F32;
-    else this.view[index] = value;
-  }
-  clear(): void { this.view.fill(0); }
-}
-
-class Floats64 extends Memory<number> {
-  private readonly view: Float64Array;
-  private readonly bits: BigUint64Array;
-  constructor(name: string, space: Space, view: Float64Array, written: Uint8Array | undefined) {
-    super(name, space, 'f64', view.length, written);
-    this.view = view;
-    this.bits = new BigUint64Array(view.buffer, view.byteOffset, view.length);
-  }
-  protected get(index: number): number { return this.view[index]!; }
-  protected set(index: number, value: number): void {
-    if (Number.isNaN(value)) this.bits[index] = NAN_BITS_F64;
+    if (Number.isNaN(value)) this.setNaN(index);
     else this.view[index] = value;
   }
   clear(): void { this.view.fill(0); }
@@ -203,8 +195,8 @@ const INTEGER_ARRAYS: Partial<Record<StorageType, IntegerArray>> = {
 export function memoryOf(name: string, space: Space, storage: StorageType, { buffer, offset, bytes, written }: Bytes): Memory {
   const length = Math.floor(bytes / STORAGE_BYTES[storage]);
   if (storage === 'bool') return new Booleans(name, space, new Uint8Array(buffer, offset, length), written);
-  if (storage === 'f32') return new Floats32(name, space, new Float32Array(buffer, offset, length), written);
-  if (storage === 'f64') return new Floats64(name, space, new Float64Array(buffer, offset, length), written);
+  if (storage === 'f32') return new Floats(name, space, new Float32Array(buffer, offset, length), written);
+  if (storage === 'f64') return new Floats(name, space, new Float64Array(buffer, offset, length), written);
   if (isNarrow(storage)) {
     const words = STORAGE_BYTES[storage] === 1 ? new Uint8Array(buffer, offset, length) : new Uint16Array(buffer, offset, length);
     return new NarrowFloats(name, space, storage, words, written);
