@@ -7,8 +7,11 @@ import { promisify } from 'node:util';
 
 import { CudaError } from '../core/index.js';
 
-/** What prints the instructions of a cubin, and with which arguments. The first that is found. */
+/** What prints the instructions of a cubin, and with which arguments. The first that is found, in the first folder. */
 const TOOLS = [['nvdisasm', ['-c']], ['cuobjdump', ['-sass']]] as const;
+
+/** Where NVIDIA's installers put the toolkit. */
+const TOOLKIT = '/usr/local/cuda';
 
 /** Text of more than this is no kernel's. */
 const MOST_BYTES = 1 << 28;
@@ -16,9 +19,9 @@ const MOST_BYTES = 1 << 28;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where tools are looked for: on the path, then in the toolkit's folders. */
-function folders(env: Environment): string[] {
+function folders(env: Environment, toolkit: string): string[] {
   const { PATH: path = '', CUDA_HOME: home = '', CUDA_PATH: other = '' } = env;
-  return [...path.split(delimiter), ...[home, other, '/usr/local/cuda'].filter((folder) => folder !== '').map((folder) => join(folder, 'bin'))].filter((folder) => folder !== '');
+  return [...path.split(delimiter), ...[home, other, toolkit].filter((folder) => folder !== '').map((folder) => join(folder, 'bin'))].filter((folder) => folder !== '');
 }
 
 /**
@@ -26,9 +29,10 @@ function folders(env: Environment): string[] {
  *
  * Rejects with ERR_CUDA_UNSUPPORTED where there is no disassembler.
  */
-export async function disassemble(cubin: Uint8Array, env: Environment = process.env): Promise<string> {
-  for (const [tool, args] of TOOLS) {
-    for (const folder of folders(env)) {
+export async function disassemble(cubin: Uint8Array, env: Environment = process.env, toolkit = TOOLKIT): Promise<string> {
+  const places = folders(env, toolkit);
+  for (const folder of places) {
+    for (const [tool, args] of TOOLS) {
       const program = join(folder, tool);
       if (!(await isExecutable(program))) continue;
       return run(program, args, cubin);
@@ -36,7 +40,7 @@ export async function disassemble(cubin: Uint8Array, env: Environment = process.
   }
   throw new CudaError(
     'ERR_CUDA_UNSUPPORTED',
-    `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ${folders(env).join(', ')}. ` +
+    `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ${places.join(', ')}. ` +
       'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvdisasm puts nvdisasm in a bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
   );
 }

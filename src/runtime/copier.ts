@@ -41,11 +41,12 @@ export function loadMemcpy(path: string | undefined): Memcpy {
   return loadKoffi(path).load('libc.so.6').func('uintptr_t memcpy(uintptr_t target, uintptr_t source, size_t bytes)');
 }
 
-/** What a helper's thread does until it is told to stop. */
-export function helpCopying(control: SharedArrayBuffer, path: string | undefined): void {
+/** What a helper's thread does until it is told to stop; `loaded` is called when it has what it copies with. */
+export function helpCopying(control: SharedArrayBuffer, path: string | undefined, loaded: () => void): void {
   const words = new Int32Array(control);
   const job = new Float64Array(control);
   const memcpy = loadMemcpy(path);
+  loaded();
   let last = performance.now();
   while (Atomics.load(words, WORD.stop) === 0) {
     if (copyPieces(words, job, memcpy)) last = performance.now();

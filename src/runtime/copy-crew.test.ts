@@ -58,3 +58,15 @@ describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', 
     }
   });
 });
+
+/** koffi ends the process where a thread is terminated that is loading a library. */
+describe.skipIf(CopyCrew.open(koffiPath(), 4) === undefined)('A crew whose helpers are loading', () => {
+  test('is closed at any time', async () => {
+    for (let i = 0; i < 25; i++) {
+      const crew = CopyCrew.open(koffiPath(), 5)!;
+      crew.start(SIZE);
+      await sleep(i * 4);
+      await crew.close();
+    }
+  }, 60_000);
+});

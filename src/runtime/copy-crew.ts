@@ -128,6 +128,6 @@ export class CopyCrew {
     Atomics.store(words, WORD.stop, 1);
     Atomics.add(words, WORD.bell, 1);
     Atomics.notify(words, WORD.bell);
-    await Promise.all(helpers.splice(0).map(async (helper) => helper.terminate()));
+    await Promise.all(helpers.splice(0).map(async (helper) => helper.end()));
   }
 }

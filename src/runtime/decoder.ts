@@ -323,7 +323,8 @@ export class Decoder {
 
   /**
    * The launch that stands at `at`, with nothing before it: an OP.launchLine, or an OP.graphLaunch that takes the driver a
-   * short time. It need not have been shown. Returns false, and has done nothing, where it is for {@link drain} to look at.
+   * short time. It need not have been shown; its event is left to
+   * {@link recordAlone}. Returns false, and has done nothing, where it is for {@link drain} to look at.
    * It is what a launch awaited at once goes through, right behind driver calls, which leave no code and no data in the
    * processor's first cache: all that is not needed is left out (from the call to the driver's 0.3 instead of 0.4 µs, H200).
    */
@@ -343,9 +344,14 @@ export class Decoder {
     } catch (error) {
       this.fail(error, op, ring, at, stream, ring[at + RECORD_ROOT]!);
     }
-    const event = ring[at + RECORD_EVENT]!;
-    if (event !== 0) this.recordEvent(event, stream, ring[at + RECORD_ROOT]!);
     return true;
+  }
+
+  /** Records the event of what {@link launchAlone} launched: behind its fence, where the device works meanwhile. */
+  recordAlone(at: number): void {
+    const { ring } = this;
+    const event = ring[at + RECORD_EVENT]!;
+    if (event !== 0) this.recordEvent(event, ring[at + RECORD_STREAM]!, ring[at + RECORD_ROOT]!);
   }
 
   /**

@@ -14,27 +14,28 @@ const WORKER_GRACE_MS = 1000;
 
 const live = new Set<Ending>();
 
-/** What {@link atExit} asks of a runtime. */
+/** What {@link atExit} asks of a runtime, and of any thread that is starting. */
 export interface Ending {
   readonly config: ProviderConfig;
-  askToStop(): void;
+  askToStop?(): void;
   /** Waits, blocking, until `deadline` at most. Whether nothing holds up an orderly shutdown. */
   hasStopped(deadline: number): boolean;
   /** Reads what the runtime thread has posted. */
-  hearOut(): void;
-  releasePinned(ms: number): void;
+  hearOut?(): void;
+  releasePinned?(ms: number): void;
 }
 
 function atExit(code: number): void {
-  const deadline = performance.now() + GRACE_MS;
-  for (const runtime of live) runtime.askToStop();
+  // There is no other way out of a worker_thread than the orderly one.
+  const deadline = performance.now() + (isMainThread ? GRACE_MS : WORKER_GRACE_MS);
+  for (const runtime of live) runtime.askToStop?.();
   let stopped = true;
   for (const runtime of live) {
     if (!runtime.hasStopped(deadline)) stopped = false;
-    runtime.hearOut();
+    runtime.hearOut?.();
   }
   if (!isMainThread) {
-    for (const runtime of live) runtime.releasePinned(WORKER_GRACE_MS);
+    for (const runtime of live) runtime.releasePinned?.(WORKER_GRACE_MS);
     return;
   }
   if (stopped) return;

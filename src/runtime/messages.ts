@@ -85,6 +85,13 @@ export interface WorkerStart {
   copying?: SharedArrayBuffer;
 }
 
+/** What a thread is given beside that. */
+export interface ThreadStart extends WorkerStart {
+  port: MessagePort;
+  /** One word. While it is not zero the thread must not be ended: it is loading libraries. It makes it zero. */
+  loading: Int32Array;
+}
+
 export interface CallMessage {
   kind: 'call';
   id: number;

@@ -9,6 +9,8 @@ import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
 type Copy = (target: Uint8Array, source: number, bytes: number) => Promise<void>;
 
 let copy: Copy | undefined | null = null;
+/** Arrays that copies are underway to. */
+const written = new Set<Uint8Array>();
 
 /** Undefined where there is no libc to ask. `source` is an address that stays valid until the promise resolves. */
 export function nativeCopy(path: string | undefined): Copy | undefined {
@@ -19,7 +21,10 @@ export function nativeCopy(path: string | undefined): Copy | undefined {
     };
     copy = (target, source, bytes) =>
       new Promise((resolve, reject) => {
+        // koffi holds the call's address and not its array, which could be collected while it is being written.
+        written.add(target);
         memcpy.async(target, source, bytes, (error) => {
+          written.delete(target);
           if (error === null) resolve();
           else reject(error);
         });

@@ -35,7 +35,7 @@ export function enumerateCuda(): Promise<EnumeratedDevice[]> {
           else reject(error);
         } else return;
         worker.unref();
-        void worker.terminate();
+        void worker.end();
       },
       (reason) => reject(new CudaError('ERR_CUDA_INTERNAL', `Device.list: ${reason.message}`, { cause: reason })),
     );

@@ -239,7 +239,7 @@ export class Runtime {
       if (driver !== undefined) runtime.openInline(driver);
       return runtime;
     } catch (error) {
-      void thread.terminate();
+      void thread.end();
       throw error;
     } finally {
       thread.unref();
@@ -360,6 +360,7 @@ export class Runtime {
         ring.skip();
         slot.issued = (slot.issued + 1) | 0;
         inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
+        inline.recordAlone(ring.place);
         inline.rehearse(ring.place, op);
         return slot.issued;
       }
@@ -1013,7 +1014,7 @@ export class Runtime {
     Atomics.add(control, WORD.wake, 1);
     Atomics.notify(control, WORD.wake);
     this.ended = true;
-    const workers = Promise.all([this.thread?.terminate(), this.calls?.terminate()]);
+    const workers = Promise.all([this.thread?.end(), this.calls?.end()]);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<false>((resolve) => {
       timer = setTimeout(() => resolve(false), TERMINATE_MS);

@@ -9,27 +9,36 @@ import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_thread
 import type { MessagePort } from 'node:worker_threads';
 
 import { bootSource } from './boot-source.js';
-import type { FromThread, ToThread, WorkerStart } from './messages.js';
+import { onExit } from './exit.js';
+import type { Ending } from './exit.js';
+import type { FromThread, ProviderConfig, ThreadStart, ToThread, WorkerStart } from './messages.js';
 import type { BootData } from './thread/boot.js';
 import { threadSource, threadSourceDigest } from './thread-source.js';
 
-export class ThreadWorker {
+export class ThreadWorker implements Ending {
+  readonly config: ProviderConfig;
+  /** Not zero while the thread loads libraries. */
+  private readonly loading = new Int32Array(new SharedArrayBuffer(4));
   private readonly worker: Worker;
   private readonly port: MessagePort;
   private readonly onMessage: (message: FromThread) => void;
+  private readonly over: Promise<void>;
+  private ending = false;
   private references = 0;
 
   constructor(start: WorkerStart, onMessage: (message: FromThread) => void, onDeath: (reason: Error) => void) {
     const { port1, port2 } = new MessageChannel();
     this.onMessage = onMessage;
+    this.config = start.config;
     this.port = port1;
+    this.loading[0] = this.native ? 1 : 0;
     this.worker = new Worker(bootSource, {
       eval: true,
       execArgv: [],
       env: process.env,
       stdout: false,
       stderr: false,
-      workerData: { ...start, port: port2, source: threadSource, digest: threadSourceDigest } satisfies BootData & WorkerStart & { port: MessagePort },
+      workerData: { ...start, port: port2, loading: this.loading, source: threadSource, digest: threadSourceDigest } satisfies BootData & ThreadStart,
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });
@@ -38,11 +47,31 @@ export class ThreadWorker {
       this.drain();
       onDeath(reason);
     };
-    this.worker.on('error', died);
-    this.worker.on('exit', (code) => died(new Error(`the ${start.role} thread ended with code ${code}`)));
+    this.worker.on('error', (reason: Error) => {
+      if (!this.ending) died(reason);
+    });
+    const callOff = this.native ? onExit(this) : undefined;
+    this.over = new Promise((resolve) => {
+      this.worker.on('exit', (code) => {
+        callOff?.();
+        if (!this.ending) died(new Error(`the ${start.role} thread ended with code ${code}`));
+        resolve();
+      });
+    });
     this.worker.unref();
     port1.on('message', (message: FromThread) => onMessage(message));
     port1.unref();
+  }
+
+  /** Whether the thread uses koffi. */
+  private get native(): boolean {
+    return this.config.provider === 'libcuda';
+  }
+
+  /** Whether it has loaded its libraries, by `deadline` at the latest: for the end of the process. */
+  hasStopped(deadline: number): boolean {
+    Atomics.wait(this.loading, 0, 1, Math.max(0, deadline - performance.now()));
+    return Atomics.load(this.loading, 0) === 0;
   }
 
   post(message: ToThread, transfer: ArrayBuffer[] = []): void {
@@ -67,10 +96,16 @@ export class ThreadWorker {
     if (--this.references === 0) this.port.unref();
   }
 
-  async terminate(): Promise<void> {
-    this.worker.removeAllListeners();
-    this.worker.on('error', () => undefined);
+  /**
+   * Resolves when the thread has ended, which has been asked to stop. One that uses koffi does so by itself: koffi ends the
+   * process ("FATAL ERROR: Error::ThrowAsJavaScriptException napi_throw") where a thread is terminated that is loading a
+   * library, and none is ever ended inside of a call. One of a CPU device may be inside a kernel without end.
+   */
+  async end(): Promise<void> {
+    this.ending = true;
     this.port.close();
-    await this.worker.terminate();
+    // The caller waits for the thread, so the process does.
+    this.worker.ref();
+    await (this.native ? this.over : this.worker.terminate());
   }
 }

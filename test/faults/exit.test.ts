@@ -23,6 +23,15 @@ describe('process.exit', () => {
   );
 });
 
+describe('process.exit while helpers of large copies start', () => {
+  test.each(['process', 'worker'])('of the %s', async (where) => {
+    for (let ms = 0; ms < 100; ms += 10) {
+      const { code, signal, stderr } = await runProgram('helpers-loading', { args: [ms, where] });
+      expect({ code, signal, stderr }).toEqual({ code: 7, signal: null, stderr: '' });
+    }
+  }, 60_000);
+});
+
 describe('a process', () => {
   test('ends by itself while a device is open and idle', async () => {
     expect(await runProgram('idle', { args: ['open'] })).toMatchObject({ code: 0, signal: null, stderr: '' });

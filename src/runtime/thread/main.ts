@@ -9,7 +9,7 @@ import { helpCopying } from '../copier.js';
 import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
-import type { CallMessage, FromThread, OpenReply, ToThread, WorkerStart } from '../messages.js';
+import type { CallMessage, FromThread, OpenReply, ThreadStart, ToThread } from '../messages.js';
 import { nativeOutput } from '../native-output.js';
 import { runProcedure } from '../procedures.js';
 import type { KeepCode } from './boot.js';
@@ -20,8 +20,14 @@ import { dismissMembers, startMember } from './start-crew.js';
 /** A parameter of the function that this script is; see boot.ts. */
 declare const keepCode: KeepCode;
 
-const start = workerData as WorkerStart & { port: MessagePort };
+const start = workerData as ThreadStart;
 const { port } = start;
+
+/** From here on the thread may be ended. */
+function loaded(): void {
+  Atomics.store(start.loading, 0, 0);
+  Atomics.notify(start.loading, 0);
+}
 
 function post(message: FromThread): void {
   port.postMessage(message);
@@ -96,6 +102,8 @@ function runtimeThread(): void {
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'open') });
     return;
+  } finally {
+    loaded();
   }
   loop.run(keepCode);
   dismissMembers();
@@ -107,6 +115,7 @@ function callsThread(): void {
   const driver = openDriver(start.config, { print: (text) => post({ kind: 'print', text }) });
   driver.cuInit(0);
   driver.cuCtxSetCurrent(context);
+  loaded();
   port.on('message', (message: CallMessage) => reply(driver, message));
 }
 
@@ -115,10 +124,12 @@ function enumerateDevices(): void {
     post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, { print: () => undefined })) });
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'cuInit') });
+  } finally {
+    loaded();
   }
 }
 
-if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath);
+if (start.role === 'copier') helpCopying(start.copying!, start.config.koffiPath, loaded);
 else if (start.role === 'runtime') runtimeThread();
 else if (start.role === 'calls') callsThread();
 else enumerateDevices();
