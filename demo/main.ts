@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
-import { Device } from 'async-cuda/core';
+import { Device, type Trace } from 'async-cuda/core';
 
 import { EventLoopStall } from './event-loop-stall.js';
 import { type Image, encodePng, readImage } from './image.js';
@@ -15,6 +15,8 @@ import { drawMontage } from './montage.js';
 import { HELP, type Options, parseOptions } from './options.js';
 import { type Stages, runPipeline } from './pipeline.js';
 import { milliseconds } from './theme.js';
+import { drawTrace } from './trace-picture.js';
+import { traceFrames } from './traced-frames.js';
 import { loadTypeScriptKernels } from './typescript-kernels.js';
 
 /** The first runs pay for what happens once: translating kernels, growing memory pools, JavaScript not yet compiled. */
@@ -28,11 +30,12 @@ interface Measured {
   /** From the call to the last result in JavaScript's hands. */
   readonly wall: number;
   readonly stall: { readonly longest: number; readonly samples: number };
+  readonly trace: Trace | undefined;
   /** The longest stall while modules were loaded and the first runs made. */
   readonly loadingStall: number;
 }
 
-async function measure(image: Image, { device: deviceName, kernels: written }: Options): Promise<Measured> {
+async function measure(image: Image, { device: deviceName, kernels: written, trace: traced }: Options): Promise<Measured> {
   await using device = await (deviceName === undefined ? Device.open() : Device.open(deviceName));
 
   const loading = new EventLoopStall();
@@ -47,7 +50,8 @@ async function measure(image: Image, { device: deviceName, kernels: written }: O
   const stall = running.stop();
 
   const total = Math.max(...stages.times.map(({ end }) => end));
-  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall };
+  const trace = traced === undefined ? undefined : await traceFrames(device, image, kernels);
+  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall, trace };
 }
 
 function report({ device, stages, total, wall, stall, loadingStall }: Measured): string {
@@ -100,6 +104,12 @@ async function main(): Promise<void> {
   await mkdir(dirname(options.out), { recursive: true });
   await writeFile(options.out, encodePng(picture));
   console.log(`\nwrote ${shown(options.out)}, ${picture.width} x ${picture.height}`);
+  const { trace } = measured;
+  if (trace === undefined || options.trace === undefined) return;
+  await mkdir(dirname(options.trace), { recursive: true });
+  await trace.write(options.trace);
+  await writeFile(`${options.trace}.png`, encodePng(drawTrace(trace.toJSON(), measured.device)));
+  console.log(`wrote ${shown(options.trace)} and ${shown(`${options.trace}.png`)}`);
 }
 
 main().catch((error: unknown) => {

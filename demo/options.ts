@@ -5,6 +5,8 @@ import { parseArgs } from 'node:util';
 export interface Options {
   readonly image: string;
   readonly out: string;
+  /** Where a trace of several photographs at once goes; undefined for none. */
+  readonly trace: string | undefined;
   /** A name for `Device.open`; undefined for the best device. */
   readonly device: string | undefined;
   /** Whose kernels run. */
@@ -20,6 +22,8 @@ Usage: npm run demo -- [image] [options]
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
   --kernels WHICH  cuda or typescript: the same kernels, written in CUDA C++ or in TypeScript; default: typescript
   --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png
+  --trace FILE     also runs four photographs at once and writes a trace of that for https://ui.perfetto.dev,
+                   and a picture of it beside it, FILE.png
   --help           this text
 `;
 
@@ -30,6 +34,7 @@ export function parseOptions(args: string[]): Options {
   return {
     image: positionals[0] ?? besideThisFile('images/coffee.png'),
     out: values.out ?? besideThisFile('out/pipeline.png'),
+    trace: values.trace,
     device: values.device,
     kernels: oneOf(values.kernels, ['cuda', 'typescript']),
     help: values.help,
@@ -43,6 +48,7 @@ function parse(args: string[]) {
     options: {
       device: { type: 'string' },
       out: { type: 'string' },
+      trace: { type: 'string' },
       kernels: { type: 'string', default: 'typescript' },
       help: { type: 'boolean', short: 'h', default: false },
     },

@@ -29,15 +29,15 @@ const BLUR_ROWS = { block: [64, 4], tile: [64, 4] } as const;
 const BLUR_COLUMNS = { block: [32, 8], tile: [32, 32] } as const;
 const SOBEL = { block: [32, 8], tile: [32, 8] } as const;
 
-/** Runs every stage on the device and reads all of them back. Pass `kernels` to load them only once. */
-export async function runPipeline(device: Device, image: Image, kernels?: Kernels): Promise<Stages> {
+/** Runs every stage on the device and reads all of them back. Pass `kernels` to load them only once. `name` is for traces. */
+export async function runPipeline(device: Device, image: Image, kernels?: Kernels, name = 'photograph'): Promise<Stages> {
   const run = kernels ?? (await loadKernels(device));
   const { width, height } = image;
   const count = width * height;
   const lines = { grid: Math.ceil(count / LINE), block: LINE };
 
-  using a = device.createStream();
-  using b = device.createStream();
+  using a = device.createStream({ label: `${name} A` });
+  using b = device.createStream({ label: `${name} B` });
 
   // Stream-ordered: allocating, like everything below, is one more command in the queue.
   using rgb = device.alloc(u8, count * 3, { stream: a });

@@ -1,0 +1,43 @@
+/** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
+import { Device } from 'async-cuda/core';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+
+import { loadTypeScriptKernels } from './typescript-kernels.js';
+import { noise } from './noise.js';
+import { type Span, drawTrace, overlapOf, spansOf } from './trace-picture.js';
+import { traceFrames } from './traced-frames.js';
+
+const deviceName = (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as 'cpu' | 'cuda';
+
+test('overlap is counted as by looking at every microsecond', () => {
+  const span = fc.record({ stream: fc.constantFrom('a', 'b', 'c'), start: fc.nat(40), length: fc.integer({ min: 1, max: 20 }) })
+    .map(({ stream, start, length }): Span => ({ stream, start, end: start + length, name: '', kind: 'kernel' }));
+  fc.assert(fc.property(fc.array(span, { maxLength: 12 }), (spans) => {
+    let [busy, overlapped] = [0, 0];
+    for (let at = 0; at < 60; at++) {
+      const streams = new Set(spans.filter(({ start, end }) => start <= at && at < end).map(({ stream }) => stream));
+      if (streams.size > 0) busy++;
+      if (streams.size > 1) overlapped++;
+    }
+    expect(overlapOf(spans)).toEqual({ busy, overlapped });
+  }));
+});
+
+test('several photographs at once overlap, and can be drawn', async () => {
+  await using device = await Device.open(deviceName);
+  const trace = (await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))).toJSON();
+  const spans = spansOf(trace);
+  expect([...new Set(spans.map(({ stream }) => stream))].sort()).toEqual([1, 2, 3, 4].flatMap((i) => [`frame ${i} A`, `frame ${i} B`]));
+  expect(spans.filter(({ kind }) => kind === 'kernel')).toHaveLength(4 * 7);
+  expect(spans.filter(({ kind }) => kind === 'upload')).toHaveLength(4 * 2);
+  expect(spans.filter(({ kind }) => kind === 'download')).toHaveLength(4 * 5);
+  expect(overlapOf(spans).overlapped).toBeGreaterThan(0);
+  const picture = drawTrace(trace, device.name);
+  // Every lane has the colour of kernels in it.
+  const rows = new Set<number>();
+  for (let at = 0; at < picture.data.length; at += 3) {
+    if (picture.data[at] === 226 && picture.data[at + 1] === 142 && picture.data[at + 2] === 56) rows.add(Math.floor(at / 3 / picture.width));
+  }
+  expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
+}, 120_000);
