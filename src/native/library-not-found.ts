@@ -9,4 +9,11 @@ export class LibraryNotFoundError extends Error {
     super(`${library} was not found. ${advice}\nTried:\n${tried.map((t) => `  ${t.path}: ${t.reason}`).join('\n')}`);
     this.tried = tried;
   }
+
+  /** One that was thrown on another thread. */
+  static from(message: string, tried: readonly { path: string; reason: string }[]): LibraryNotFoundError {
+    const error = new LibraryNotFoundError('', tried, '');
+    error.message = message;
+    return error;
+  }
 }
