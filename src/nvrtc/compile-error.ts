@@ -37,7 +37,7 @@ export function compileError(log: string, source: string, options: CheckedOption
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const shown = errors.slice(0, MOST_SHOWN).map(showDiagnostic);
   if (errors.length > MOST_SHOWN) shown.push(`… and ${errors.length - MOST_SHOWN} more: see the error's log`);
-  const missing = errors.flatMap(({ message }) => /cannot open source file "([^"]+)"/.exec(message)?.[1] ?? []);
+  const missing = errors.flatMap(({ message }) => /(?:cannot|could not) open source file "([^"]+)"/.exec(message)?.[1] ?? []);
   if (missing.length > 0) shown.push(adviceForHeader(missing[0]!, options, cudaFolders));
   const said = shown.length === 0 ? log.trim() : shown.join('\n');
   const error = new NvrtcCompileError(`${options.name} does not compile:\n${said}`, log, diagnostics);
@@ -63,8 +63,9 @@ function adviceForHeader(header: string, { includeFolders, headers }: CheckedOpt
   const folders = [...includeFolders, ...cudaFolders];
   const looked = [headers.length === 0 ? '' : `headers (${headers.map(([name]) => name).join(', ')})`, ...folders].filter((place) => place !== '');
   const cuda = cudaFolders.length > 0 || !CUDAS_OWN.test(header) ? '' : " CUDA's own headers come with `pip install nvidia-cuda-runtime nvidia-cuda-cccl`, or the CUDA toolkit.";
+  const host = /\.|\//.test(header) ? '' : ' NVRTC has no headers of the C++ library: take cuda/std/…, or guard it with #ifndef __CUDACC_RTC__.';
   return `There is no ${header} in ${looked.length === 0 ? 'any folder: none was given' : looked.join(', ')}. ` +
-    `Pass its text, headers: { '${header}': … }, or its folder, includeFolders: ['…'].${cuda}`;
+    `Pass its text, headers: { '${header}': … }, or its folder, includeFolders: ['…'].${cuda}${host}`;
 }
 
 function nameExpressionError(errors: readonly Diagnostic[], expressions: readonly string[], cause: NvrtcCompileError): CudaArgumentError {

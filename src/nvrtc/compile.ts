@@ -43,7 +43,7 @@ function checkedSource(source: string, options: CompileOptions): CheckedOptions 
   return checkCompileOptions(options);
 }
 
-/** For a device: what it is for is the device's business where the options leave it open, and a cubin is made where one can be. @internal */
+/** For a device of this compute capability, where the options do not say what for; a cubin is made where NVRTC knows that architecture. @internal */
 export function compileFor(capability: Version, source: string, options: CompileOptions): Promise<Program> {
   return compileChecked(source, checkedSource(source, options), capability);
 }

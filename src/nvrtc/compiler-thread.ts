@@ -54,6 +54,7 @@ function post(request: Request, signal: AbortSignal | undefined): Promise<Reply>
       const at = waiting.indexOf(job);
       if (at !== -1) waiting.splice(at, 1);
       settle(job);
+      if (job === running) abandon();
       reject(signal!.reason as Error);
     };
     const job: Job = { id: nextId++, request, resolve, reject, stopListening: () => signal?.removeEventListener('abort', giveUp) };
@@ -78,6 +79,16 @@ function next(): void {
   worker.postMessage({ id: running.id, request: running.request });
 }
 
+/** What nobody waits for any more goes on by itself, since a native call cannot be stopped; others get another thread. */
+function abandon(): void {
+  const left = worker!;
+  worker = undefined;
+  running = undefined;
+  left.unref();
+  left.once('message', () => void left.terminate());
+  next();
+}
+
 /** It is over for who asked. The process may end, unless another is awaited. */
 function settle(job: Job): void {
   job.stopListening();
@@ -92,7 +103,7 @@ function start(): Worker {
   started.unref();
   started.on('message', (reply: Reply) => {
     const job = running;
-    if (job?.id !== reply.id) return;
+    if (worker !== started || job?.id !== reply.id) return;
     running = undefined;
     settle(job);
     job.resolve(reply);
