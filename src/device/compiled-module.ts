@@ -1,11 +1,13 @@
 /** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
 import type { Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
 import { CudaError } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
 import { compileFor } from '../nvrtc/index.js';
 import type { CompileOptions, KernelsOf, Program } from '../nvrtc/index.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
-import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
-import { Kernel, Module } from './module.js';
+import type { OpLaunchOptions } from '../tensor/index.js';
+import { Module } from './module.js';
+import type { Kernel } from './module.js';
 
 /** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
 export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
@@ -105,6 +107,7 @@ function namesOf(mangled: readonly string[], program: Program): Map<string, stri
 /** @internal */
 export async function compileModule<const Source extends string>(device: CoreDevice, source: Source, options: DeviceCompileOptions = {}): Promise<CompiledModule<Source>> {
   device.check();
+  if (options !== null && typeof options === 'object' && 'outputs' in options) throw invalid('options.outputs', 'nothing: a device takes what it runs', options.outputs, "For other outputs use compile() of 'async-cuda/nvrtc'.");
   // Machine code where it can be: the driver may be older than NVRTC and not know its PTX.
   const outputs = device.kind === 'cuda' && options.architecture?.startsWith('compute_') !== true ? ['ptx', 'cubin'] as const : ['ptx'] as const;
   const program = await compileFor(device.properties.computeCapability, source, { ...options, outputs });

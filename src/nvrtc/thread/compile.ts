@@ -47,7 +47,7 @@ function architectureFor(nvrtc: NvrtcLibrary, { architecture, capability, output
   if (best === undefined) {
     throw new Refused({
       reason: 'unsupported',
-      message: `${nvrtc.name} compiles for compute capability ${(known[0] ?? 0) / 10} and later, and the device has ${versionName(capability)}: it needs an older NVRTC`,
+      message: `${nvrtc.name} compiles for compute capability ${versionName([Math.floor((known[0] ?? 0) / 10), (known[0] ?? 0) % 10])} and later, and the device has ${versionName(capability)}: it needs an older NVRTC`,
     });
   }
   return `${outputs.includes('cubin') && best === wanted ? 'sm' : 'compute'}_${best}`;

@@ -30,12 +30,13 @@ function open<L>(known: Map<string, L>, row: LibraryRow, { path, env }: LibraryP
   const before = path === undefined ? undefined : known.get(path);
   if (before !== undefined) return before;
   koffi ??= loadKoffi(koffiPath);
+  const machine = { ...thisMachine(), env };
   let opened: OpenedLibrary;
   try {
-    opened = openLibrary(koffi, row, { path });
+    opened = openLibrary(koffi, row, { path, machine });
   } catch (error) {
     if (path === undefined || !(error instanceof LibraryNotFoundError)) throw error;
-    opened = openLibrary(koffi, row, { machine: { ...thisMachine(), env } });
+    opened = openLibrary(koffi, row, { machine });
   }
   const library = known.get(opened.path) ?? make(opened);
   known.set(opened.path, library);
