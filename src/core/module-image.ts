@@ -25,7 +25,7 @@ export function checkText(image: string): void {
   }
   // PTX begins with its version, behind comments at most.
   if (/\b__global__\b/.test(image.slice(0, 65536)) && !/^\s*\.version\b/m.test(image)) {
-    throw invalid('image', 'PTX text', image, 'That is CUDA C++: compile it first, e.g. with nvcc --ptx.');
+    throw invalid('image', 'PTX text', image, "That is CUDA C++: load it with device.compile(source) of 'async-cuda', or compile it first, e.g. with nvcc --ptx.");
   }
 }
 

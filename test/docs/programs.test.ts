@@ -8,9 +8,15 @@ import { build } from 'esbuild';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { haveLibrary } from '../nvrtc/nvrtc.js';
 import { ProgramFolder, documentedPrograms, repository } from './programs.js';
 
-const { programs, ptx } = await documentedPrograms();
+const documented = await documentedPrograms();
+const { ptx } = documented;
+// Those of one page need a real NVRTC.
+const withNvrtc = haveLibrary('NVRTC') && haveLibrary('nvJitLink');
+if (!withNvrtc && process.env['ASYNC_CUDA_TEST_NVRTC'] === 'required') throw new Error('there is no NVRTC or no nvJitLink, and ASYNC_CUDA_TEST_NVRTC=required');
+const programs = documented.programs.filter(({ file }) => withNvrtc || !file.startsWith('nvrtc-'));
 
 let folder: ProgramFolder;
 beforeAll(async () => {
@@ -23,6 +29,7 @@ beforeAll(async () => {
     alias: {
       'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
       'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
+      'async-cuda/nvrtc': `${repository}src/nvrtc/index.ts`,
       'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });
