@@ -8,3 +8,6 @@ export type { EngineInfo, EngineName, EngineOptions } from './engine.js';
 export { crop } from './crop.js';
 export type { Region } from './crop.js';
 export type { Channels, ImageName } from './image.js';
+export { resize } from './resizing.js';
+export type { ResizeOptions } from './resizing.js';
+export type { Filter, ResizeFilter } from './sampling.js';
