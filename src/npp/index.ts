@@ -14,3 +14,7 @@ export type { Filter, ResizeFilter } from './sampling.js';
 export { remap, rotate, warpAffine, warpPerspective } from './warping.js';
 export type { Matrix, RemapOptions, RotateOptions, WarpOptions } from './warping.js';
 export type { Border } from './border.js';
+export { mirror, rotateQuarters } from './mirroring.js';
+export type { Flip, MoveOptions } from './mirroring.js';
+export { copyBorder, copyConstantBorder, letterbox } from './bordering.js';
+export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.js';
