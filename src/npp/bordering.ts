@@ -109,7 +109,7 @@ export function copyBorder<D extends ImageName>(image: OrOp<Tensor<D>>, options:
 /** {@link copyBorder} with a border of one colour. */
 export function copyConstantBorder<D extends ImageName>(image: OrOp<Tensor<D>>, options: Omit<BorderOptions<NoInfer<D>>, 'border'>): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['left', 'top', 'right', 'bottom', 'color', 'out', 'engine']);
-  return copyBorder(image, { ...options, border: 'constant' } as BorderOptions<NoInfer<D>>);
+  return copyBorder(image, { ...options, border: 'constant' });
 }
 
 /** What {@link letterbox} takes. */

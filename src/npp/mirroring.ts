@@ -63,7 +63,7 @@ function queueTurn(work: Work, given: Image, out: Image, { bottom, right, turned
   const down = bottom ? -rowPitch : rowPitch;
   const across = right ? -channels : channels;
   const first = (bottom ? (image.height - 1) * rowPitch : 0) + (right ? (image.width - 1) * channels : 0);
-  const seen = (each: Image): unknown => flat(each).reinterpret(element as never);
+  const seen = (each: Image): unknown => flat(each).reinterpret(element);
   inLaunches([image, out], ([x, to]) => {
     work.add(launch({
       out: seen(to!), x: seen(x!), width: out.width, height: out.height, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, first,

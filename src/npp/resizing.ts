@@ -3,7 +3,7 @@ import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { deviceFunction, input, output, struct } from '../launch/index.js';
-import type { Usable } from '../launch/index.js';
+import type { KernelParam, Usable } from '../launch/index.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -72,7 +72,7 @@ interface Made {
   /** Rows of one thread. */
   readonly rows: number;
   readonly uses: Readonly<Record<string, Usable>>;
-  seen(image: Image): unknown;
+  readonly seen: (image: Image) => unknown;
 }
 
 function madeFor(filter: ResizeFilter, { dtype, channels, height }: Image): Made {
@@ -88,7 +88,7 @@ function madeFor(filter: ResizeFilter, { dtype, channels, height }: Image): Made
   return {
     key: `${filter}_${element.name}_${channels}_${rows}`, element, rows,
     uses: { ROWS: rows, pixels: deviceFunction((taps ? kernels.taps : kernels[filter]) as never, { uses: inside }) },
-    seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element as never) : flat,
+    seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element) : flat,
   };
 }
 
@@ -168,16 +168,18 @@ export function resizeBatch(images: readonly unknown[], options: ResizeBatchOpti
   const { filter = 'linear', sizes } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
   if (!Array.isArray(images) || images.length === 0) throw invalid('images', 'a list of at least one image, for resizeBatch(…)', images);
-  const count = images.length;
+  const given: readonly unknown[] = images;
+  const count = given.length;
   if (sizes !== undefined) {
-    if (!Array.isArray(sizes) || sizes.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
+    const list: unknown = sizes;
+    if (!Array.isArray(list) || list.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
     if (options.width !== undefined || options.height !== undefined || options.out !== undefined) throw invalid('options.sizes', 'sizes, or width, height and out', options, 'Leave one of them out.');
-    sizes.forEach((size: { width: unknown; height: unknown } | undefined, n) => {
+    list.forEach((size: { width: unknown; height: unknown } | undefined, n) => {
       checkExtent(`options.sizes[${n}].width`, size?.width);
       checkExtent(`options.sizes[${n}].height`, size?.height);
     });
   }
-  return imageOperation(batches, [...images, options.out], options, (values) => {
+  return imageOperation(batches, [...given, options.out], options, (values) => {
     const read = values.slice(0, count).map((value, n) => {
       const image = imageOf('resizeBatch', `images[${n}]`, value);
       if (image.batch !== 1) throw invalid(`images[${n}]`, 'one image, for resizeBatch(…)', value, 'A batch takes resize(…).');
@@ -213,7 +215,7 @@ function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: R
   const launch = kernels.severals.member(key, () => ({
     signature: {
       out: output(element), width: i32, outRow: i32, outImage: i32,
-      ...Object.fromEntries(slots.flatMap((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
+      ...Object.fromEntries<KernelParam>(slots.flatMap<[string, KernelParam]>((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
     },
     uses, block: BLOCK,
   }));
@@ -224,7 +226,7 @@ function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: R
     const sources = slots.map((slot) => images[first + Math.min(slot, count - 1)]!);
     work.add(launch({
       out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch,
-      ...Object.fromEntries(sources.flatMap((image, slot) => [[`x${slot}`, seen(image)], [`s${slot}`, sizesOf(image, out)]])),
+      ...Object.fromEntries<unknown>(sources.flatMap<[string, unknown]>((image, slot) => [[`x${slot}`, seen(image)], [`s${slot}`, sizesOf(image, out)]])),
     }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
   }
 }

@@ -155,7 +155,7 @@ export function remap<D extends ImageName>(image: OrOp<Tensor<D>>, mapX: OrOp<Te
     if (readY.width !== width || readY.height !== height) throw invalid('mapY', `a map of [${height}, ${width}], as mapX is, for remap(…)`, readY.tensor);
     return {
       images: [read], results: [resultFor('remap', read, { width, height }, out)],
-      parameters: { ...samplingOf(read, options as RemapOptions), mapX: readX, mapY: readY },
+      parameters: { ...samplingOf(read, options), mapX: readX, mapY: readY },
     };
   }, ([result]) => result) as never;
 }
@@ -201,7 +201,7 @@ export type Matrix = readonly (readonly [number, number, number])[];
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as {@link resize} does
  */
 export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
-  return warp(affine, image, matrix, 2, options as WarpOptions) as never;
+  return warp(affine, image, matrix, 2, options) as never;
 }
 
 /**
@@ -210,7 +210,7 @@ export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: 
  * @param matrix three rows of three numbers
  */
 export function warpPerspective<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
-  return warp(perspective, image, matrix, 3, options as WarpOptions) as never;
+  return warp(perspective, image, matrix, 3, options) as never;
 }
 
 /** What {@link rotate} takes. */
@@ -235,7 +235,7 @@ export function rotate<D extends ImageName>(image: OrOp<Tensor<D>>, degrees: num
     const [x, y] = center ?? [(read.width - 1) / 2, (read.height - 1) / 2];
     const [toX, toY] = center ?? [(width - 1) / 2, (height - 1) / 2];
     const [cosine, sine] = circle(degrees);
-    return warpDescription('rotate', read, out, options as WarpOptions, [cosine, -sine, x - cosine * toX + sine * toY, sine, cosine, y - sine * toX - cosine * toY, 0, 0, 1]);
+    return warpDescription('rotate', read, out, options, [cosine, -sine, x - cosine * toX + sine * toY, sine, cosine, y - sine * toX - cosine * toY, 0, 0, 1]);
   }, ([result]) => result) as never;
 }
 
