@@ -30,6 +30,7 @@ beforeAll(async () => {
       'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
       'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
       'async-cuda/nvrtc': `${repository}src/nvrtc/index.ts`,
+      'async-cuda/npp': `${repository}src/npp/index.ts`,
       'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });

@@ -1,0 +1,232 @@
+/** Images of another size. */
+import { i32, i64 } from '../core/index.js';
+import type { DType } from '../core/index.js';
+import { checkOptions, invalid } from '../core/arguments.js';
+import { deviceFunction, input, output, struct } from '../launch/index.js';
+import type { KernelParam, Usable } from '../launch/index.js';
+import type { Work } from '../library/operation.js';
+import { wordOf } from '../library/words.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { AnyTensor, Tensor } from '../tensor/index.js';
+import { imageOperation } from './engine.js';
+import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
+import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
+import { checkExtent, checkSameForm, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
+import type { Image, ImageName } from './image.js';
+import * as kernels from './resize-kernels.js';
+import { RESIZE_FILTERS, STORES, STORES_OF_MEANS, TAPS, WEIGHTS, checkFilter } from './sampling.js';
+import type { ResizeFilter } from './sampling.js';
+
+/** What {@link resize} takes. */
+export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOptions {
+  /** Columns and rows of the result; left out, those of `out`. */
+  readonly width?: number;
+  readonly height?: number;
+  /** Default: linear. */
+  readonly filter?: ResizeFilter;
+  /** Where the result goes, a region of a larger image, say. Default: a new tensor. */
+  readonly out?: OrOp<Tensor<D>>;
+}
+
+/** How a resize is to be done. */
+export interface ResizeParameters {
+  readonly filter: ResizeFilter;
+}
+
+/** Our kernels' row. */
+export const ownResize: Carrier<ResizeParameters> = {
+  queue(work, { images, results, parameters }) { queueResize(work, images[0]!, imageOfResult(results[0]!), parameters.filter); },
+};
+
+const resizes: ImageOperation<ResizeParameters> = { name: 'resize', own: ownResize };
+
+/**
+ * The image, or each of a batch, in another size: a new contiguous tensor of the same dtype, or `out`. Pixels are areas: the middle of
+ * column d of the result lies at (d + 0.5) · from / to - 0.5 of the source, and so with rows, exactly; beyond the edges the outermost pixels
+ * count on. `linear` (the default), `cubic` and `lanczos3` weigh the 2, 4 and 6 pixels about it along each axis; `nearest` takes the one
+ * it lies in; `area` takes the mean of what the pixel covers, each pixel of the source by its share. Sums are in f32; integers are
+ * rounded to nearest, ties to even, and kept in range.
+ *
+ * @throws CudaArgumentError for what is no image, a size that is missing or outside of 1 to 32768, an `out` of another form, and an engine
+ * that lacks it; at the call, or when it is run where operations give the operands
+ */
+export function resize<D extends ImageName>(image: OrOp<Tensor<D>>, options: ResizeOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
+  checkOptions('options', options, ['width', 'height', 'filter', 'out', 'engine']);
+  const { filter = 'linear' } = options;
+  checkFilter('options.filter', filter, RESIZE_FILTERS);
+  return imageOperation(resizes, [image, options.out], options, ([given, out]) => {
+    const read = imageOf('resize', 'image', given);
+    const like = out === undefined ? undefined : imageOf('resize', 'options.out', out);
+    const { width = like?.width, height = like?.height } = options;
+    checkExtent('options.width', width);
+    checkExtent('options.height', height);
+    return { images: [read], results: [resultFor('resize', read, { width, height }, out)], parameters: { filter } };
+  }, ([result]) => result) as never;
+}
+
+/** What a kernel is compiled for. */
+interface Made {
+  readonly key: string;
+  /** dtype of the elements as the kernel sees them. */
+  readonly element: DType;
+  /** Rows of one thread. */
+  readonly rows: number;
+  readonly uses: Readonly<Record<string, Usable>>;
+  readonly seen: (image: Image) => unknown;
+}
+
+function madeFor(filter: ResizeFilter, { dtype, channels, height }: Image): Made {
+  const taps = filter === 'cubic' || filter === 'lanczos3';
+  const rows = filter === 'nearest' || filter === 'linear' ? rowsOfThread(height) : 1;
+  const element = filter === 'nearest' ? wordOf(dtype) : dtype;
+  const inside = {
+    C: channels, ROWS: rows,
+    ...(filter === 'nearest' ? {} : { store: (taps ? STORES : STORES_OF_MEANS)[dtype.name] }),
+    ...(filter === 'area' ? { sums: arrays[channels] } : {}),
+    ...(taps ? { TAPS: TAPS[filter], NORMALISED: filter === 'lanczos3', weight: WEIGHTS[filter], weightsOfColumns: arrays[TAPS[filter] as 4 | 6], weightsOfRows: arrays[TAPS[filter] as 4 | 6] } : {}),
+  };
+  return {
+    key: `${filter}_${element.name}_${channels}_${rows}`, element, rows,
+    uses: { ROWS: rows, pixels: deviceFunction((taps ? kernels.taps : kernels[filter]) as never, { uses: inside }) },
+    seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element) : flat,
+  };
+}
+
+const arrays = {
+  1: (gpu: kernels.FilterGpu) => gpu.local.f32(1), 3: (gpu: kernels.FilterGpu) => gpu.local.f32(3), 4: (gpu: kernels.FilterGpu) => gpu.local.f32(4), 6: (gpu: kernels.FilterGpu) => gpu.local.f32(6),
+} as const;
+
+/** Of a source, as the kernels take it. */
+function sizesOf(image: Image, out: { readonly width: number; readonly height: number }): Readonly<Record<string, number>> {
+  const [fromX, toX] = reduced(image.width, out.width);
+  const [fromY, toY] = reduced(image.height, out.height);
+  return { columns: image.width, rows: image.height, inRow: image.rowPitch, fromX, toX, fromY, toY, mostX: covered(fromX, toX), mostY: covered(fromY, toY) };
+}
+
+/** Queues the kernel for one image or a batch of one size. */
+export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter): void {
+  const image = separate(work, given, out);
+  const wide = isWideSpan([image, out]);
+  const { key, element, rows, uses, seen } = madeFor(filter, out);
+  const launch = kernels.resizes.member(`${key}${wide ? '_wide' : ''}`, () => {
+    const whole = wide ? i64 : i32;
+    return {
+      signature: {
+        out: output(element), x: input(element), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole,
+        fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32,
+      },
+      uses, block: BLOCK,
+    };
+  });
+  const sizes = { width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, ...sizesOf(image, out) };
+  inLaunches([image, out], ([x, to]) => {
+    work.add(launch({ out: seen(to!), x: seen(x!), ...sizes }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
+  });
+}
+
+/** Both without their greatest common divisor. */
+function reduced(from: number, to: number): readonly [number, number] {
+  let [a, b] = [from, to];
+  while (b !== 0) [a, b] = [b, a % b];
+  return [from / a, to / a];
+}
+
+/** Most pixels of the source, `to` long, that lie under `from`: one more than fit where it may begin within one. */
+function covered(from: number, to: number): number {
+  return to === 1 ? from : Math.floor((from - 2) / to) + 2;
+}
+
+/** What {@link resizeBatch} takes. */
+export interface ResizeBatchOptions<D extends ImageName = ImageName> extends ResizeOptions<D> {
+  /** A size for each image, in place of `width` and `height`: the results are then tensors of their own. */
+  readonly sizes?: readonly { readonly width: number; readonly height: number }[];
+}
+
+const batches: ImageOperation<ResizeParameters> = {
+  name: 'resizeBatch',
+  own: {
+    queue(work, { images, results, parameters: { filter } }) {
+      const outs = results.map(imageOfResult);
+      const together = outs.length === 1 && outs[0]!.batched && filter !== 'cubic' && filter !== 'lanczos3';
+      if (together) queueSeveral(work, images, outs[0]!, filter);
+      else images.forEach((image, n) => { queueResize(work, image, outs.length === 1 ? imageAt(outs[0]!, n) : outs[n]!, filter); });
+    },
+  },
+};
+
+/**
+ * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does it. To one size (`width` and `height`) they
+ * become a batch, a tensor of [images, height, width, channels], in one launch for each eight of them (cubic and lanczos3: for each one);
+ * with `sizes` a list of tensors.
+ *
+ * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another number of sizes, and as {@link resize} does
+ */
+export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>> & { readonly sizes: readonly { readonly width: number; readonly height: number }[] }): DeviceOp<Tensor<D, number[]>[]>;
+export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>>;
+export function resizeBatch(images: readonly unknown[], options: ResizeBatchOptions): never {
+  checkOptions('options', options, ['width', 'height', 'sizes', 'filter', 'out', 'engine']);
+  const { filter = 'linear', sizes } = options;
+  checkFilter('options.filter', filter, RESIZE_FILTERS);
+  if (!Array.isArray(images) || images.length === 0) throw invalid('images', 'a list of at least one image, for resizeBatch(…)', images);
+  const given: readonly unknown[] = images;
+  const count = given.length;
+  if (sizes !== undefined) {
+    const list: unknown = sizes;
+    if (!Array.isArray(list) || list.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
+    if (options.width !== undefined || options.height !== undefined || options.out !== undefined) throw invalid('options.sizes', 'sizes, or width, height and out', options, 'Leave one of them out.');
+    list.forEach((size: { width: unknown; height: unknown } | undefined, n) => {
+      checkExtent(`options.sizes[${n}].width`, size?.width);
+      checkExtent(`options.sizes[${n}].height`, size?.height);
+    });
+  }
+  return imageOperation(batches, [...given, options.out], options, (values) => {
+    const read = values.slice(0, count).map((value, n) => {
+      const image = imageOf('resizeBatch', `images[${n}]`, value);
+      if (image.batch !== 1) throw invalid(`images[${n}]`, 'one image, for resizeBatch(…)', value, 'A batch takes resize(…).');
+      return image;
+    });
+    read.forEach((image, n) => { checkSameForm('resizeBatch', `images[${n}]`, image, read[0]!, 'images[0]'); });
+    if (sizes !== undefined) return { images: read, results: sizes.map(({ width, height }, n) => resultFor('resizeBatch', read[n]!, { width, height }, undefined)), parameters: { filter } };
+    const out = values[count];
+    const like = out === undefined ? undefined : imageOf('resizeBatch', 'options.out', out);
+    const { width = like?.width, height = like?.height } = options;
+    checkExtent('options.width', width);
+    checkExtent('options.height', height);
+    return { images: read, results: [resultFor('resizeBatch', { ...read[0]!, batch: count, batched: true }, { width, height }, out)], parameters: { filter } };
+  }, (results) => (sizes === undefined ? results[0] : results)) as never;
+}
+
+/** One image of a batch. */
+function imageAt(batch: Image, n: number): Image {
+  return batch.batched ? imageOfResult((batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor) : batch;
+}
+
+const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32 });
+
+/** Queues kernels that read {@link kernels.SOURCES} images each. */
+function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: ResizeFilter): void {
+  const images = given.map((image) => separate(work, image, out));
+  const { key, element, rows, uses, seen } = madeFor(filter, out);
+  if (isWideSpan([...images, out])) {
+    images.forEach((image, n) => { queueResize(work, image, imageAt(out, n), filter); });
+    return;
+  }
+  const slots = Array.from({ length: kernels.SOURCES }, (_, slot) => slot);
+  const launch = kernels.severals.member(key, () => ({
+    signature: {
+      out: output(element), width: i32, outRow: i32, outImage: i32,
+      ...Object.fromEntries<KernelParam>(slots.flatMap<[string, KernelParam]>((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
+    },
+    uses, block: BLOCK,
+  }));
+  for (let first = 0; first < images.length; first += kernels.SOURCES) {
+    const count = Math.min(kernels.SOURCES, images.length - first);
+    const to = imageOfResult((out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor);
+    // Places that are left are of no block: any image will do.
+    const sources = slots.map((slot) => images[first + Math.min(slot, count - 1)]!);
+    work.add(launch({
+      out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch,
+      ...Object.fromEntries<unknown>(sources.flatMap<[string, unknown]>((image, slot) => [[`x${slot}`, seen(image)], [`s${slot}`, sizesOf(image, out)]])),
+    }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
+  }
+}
