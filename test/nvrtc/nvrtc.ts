@@ -1,5 +1,5 @@
 /**
- * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.sh` has put into node_modules.
+ * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.mjs` has put into node_modules.
  * Where there is none, what needs it is left out and says so; with ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that
  * fails.
  */
@@ -21,7 +21,7 @@ const libraries = { NVRTC: KNOWN_LIBRARIES.nvrtc, nvJitLink: KNOWN_LIBRARIES.nvJ
 /** Whether the library is on this machine. Says loudly where it is not. */
 export function haveLibrary(name: keyof typeof libraries): boolean {
   if ('path' in findLibrary(libraries[name])) return true;
-  console.error(`\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run scripts/install-nvrtc.sh (Python 3 with pip, no GPU).\n`);
+  console.error(`\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run scripts/install-nvrtc.mjs (Python 3 with pip, no GPU).\n`);
   return false;
 }
 

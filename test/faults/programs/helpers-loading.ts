@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers';
 import { Worker, isMainThread } from 'node:worker_threads';
 
-import { koffiPath } from '../../../src/driver/libcuda/koffi.js';
+import { koffiPath } from '../../../src/native/koffi.js';
 import { CopyCrew } from '../../../src/runtime/copy-crew.js';
 
 const [ms, where] = process.argv.slice(2);
