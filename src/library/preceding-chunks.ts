@@ -63,17 +63,17 @@ export function precedingChunks(accumulator: Accumulator): DeviceFunction {
     }, { uses: coded });
   const get = wordsOf(accumulator) === 1
     ? deviceFunction((state: Output, at: number, gpu: GpuWith<typeof coded>): number => {
-      let word = gpu.volatileLoad(state, 1 + at);
-      while (word < 0x100000000) word = gpu.volatileLoad(state, 1 + at);
+      let word = gpu.u64(0);
+      do word = gpu.volatileLoad(state, 1 + at); while (word < 0x100000000);
       return gpu.value(gpu.u32(word));
     }, { uses: coded })
     : deviceFunction((state: Output, at: number, gpu: GpuWith<typeof coded>): number => {
-      let low = gpu.volatileLoad(state, 1 + 2 * at);
-      let high = gpu.volatileLoad(state, 2 + 2 * at);
-      while (low < 0x100000000 || high < 0x100000000) {
+      let low = gpu.u64(0);
+      let high = gpu.u64(0);
+      do {
         low = gpu.volatileLoad(state, 1 + 2 * at);
         high = gpu.volatileLoad(state, 2 + 2 * at);
-      }
+      } while (low < 0x100000000 || high < 0x100000000);
       return gpu.value((low & 0xffffffff) | (high << 32));
     }, { uses: coded });
   const uses = { put, get, none: NOTHING[accumulator] };
