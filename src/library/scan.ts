@@ -182,8 +182,8 @@ export function cumsum(given: unknown, options: { readonly axis?: number | undef
   });
 }
 
-/** Adds the launch that scans each of so many rows. */
-function addScan(work: Work, x: AnyTensor, out: AnyTensor, rows: number, count: number, EXCLUSIVE: boolean, accumulator: Accumulator): void {
+/** Adds the launch that scans each of so many rows. @internal */
+export function addScan(work: Work, x: AnyTensor, out: AnyTensor, rows: number, count: number, EXCLUSIVE: boolean, accumulator: Accumulator): void {
   const THREADS = count <= WARP_ROW ? 32 : BLOCK;
   const TIMES = count <= 32 * WIDTH ? 1 : MOST_TIMES;
   const chunks = Math.ceil(count / (THREADS * WIDTH * TIMES));
