@@ -17,7 +17,7 @@ function order(values: readonly Value[], descending = false): number[] {
     if (isNaN(left) || isNaN(right)) return Number(isNaN(left)) - Number(isNaN(right)) || a - b;
     const before = left < right ? -1 : left > right ? 1 : 0;
     return (descending ? -before : before) || a - b;
-  }, 120_000);
+  });
 }
 
 /** Values of a dtype that come up more than once, at its edges too. */
