@@ -9,15 +9,16 @@ import { type Device, type DeviceBuffer, type DeviceOp, type Stream, core, root 
 import { compileCuda } from '../peers/compile.js';
 import * as typescript from './typescript.js';
 
-const { f32, i32, inout, u32, u8 } = core;
+const { f32, i32, inout, u32, u64, u8 } = core;
 
 const SAMPLES = 3;
 /** Launches between two events, whose clock ticks in half microseconds. */
 const LAUNCHES = 20;
 const BLOCK = 256;
 
-type Host = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
-type Buffer = DeviceBuffer<'f32'> | DeviceBuffer<'i32'> | DeviceBuffer<'u32'> | DeviceBuffer<'u8'>;
+type Numbers = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
+type Host = Numbers | BigUint64Array<ArrayBuffer>;
+type Buffer = DeviceBuffer<'f32'> | DeviceBuffer<'i32'> | DeviceBuffer<'u32'> | DeviceBuffer<'u8'> | DeviceBuffer<'u64'>;
 
 type Scalar = readonly [dtype: typeof f32 | typeof i32 | typeof u32, value: number];
 
@@ -39,9 +40,11 @@ interface Pair {
   readonly inCuda: readonly (string | Scalar)[];
   /** Read and written by one launch, where memory is the limit. */
   readonly bytes?: number;
+  /** A buffer that is filled with zeros before each launch, which is measured with it. */
+  readonly cleared?: string;
   readonly result: string;
   /** What `result` holds at some indices after one launch on the buffers' contents. */
-  expected(contents: Readonly<Record<string, Host>>): readonly (readonly [index: number, value: number])[];
+  expected(contents: Readonly<Record<string, Numbers>>): readonly (readonly [index: number, value: number])[];
   /** Relative. */
   readonly tolerance: number;
 }
@@ -64,7 +67,7 @@ const BODIES = 32768;
 const EPS = 1e-5;
 const perThread = (threads: number): number => Math.ceil(threads / BLOCK);
 
-const row = (x: Host, index: number): Float32Array => (x as Float32Array).subarray(index * COLUMNS, (index + 1) * COLUMNS);
+const row = (x: Numbers, index: number): Float32Array => (x as Float32Array).subarray(index * COLUMNS, (index + 1) * COLUMNS);
 const rowAt = [0, 1, 4097, ROWS - 1].map((r) => [r, r * COLUMNS + 17] as const);
 const sumOf = (values: Iterable<number>): number => {
   let sum = 0;
@@ -84,7 +87,7 @@ const ALIKE: readonly Pair[] = [
     expected: ({ x, z }) => some(N).map((i) => [i, (x![i]! / (1 + Math.exp(-x![i]!))) * z![i]! + Math.sqrt(Math.abs(z![i]!) + 1)]),
   },
   {
-    name: 'transpose of 8192²', kernel: typescript.transpose, entry: 'transpose', grid: [SIDE / 32, SIDE / 32], block: [32, 8], bytes: 8 * SIDE * SIDE,
+    name: 'transpose of 8192²', kernel: typescript.transpose, entry: 'transpose', grid: [SIDE / 64, SIDE / 64], block: BLOCK, bytes: 8 * SIDE * SIDE,
     buffers: { out: floats(SIDE * SIDE, () => 0), x: floats(SIDE * SIDE) }, scalars: { width: SIDE, height: SIDE }, inCuda: ['out', 'x', [i32, SIDE], [i32, SIDE]], result: 'out', tolerance: 0,
     expected: ({ x }) => some(SIDE * SIDE).map((i) => [i, x![(i % SIDE) * SIDE + Math.floor(i / SIDE)]!]),
   },
@@ -125,10 +128,10 @@ const ALIKE: readonly Pair[] = [
     },
   },
   {
-    name: 'scan of 64 M integers in blocks', kernel: typescript.scan, entry: 'scan', grid: perThread(N), block: BLOCK, bytes: 8 * N,
-    buffers: { out: () => new Int32Array(N), sums: () => new Int32Array(perThread(N)), x: () => new Int32Array(N).map((_, i) => i % 10) },
-    scalars: {}, inCuda: ['out', 'sums', 'x', [i32, N]], result: 'out', tolerance: 0,
-    expected: ({ x }) => some(N).map((i) => [i, sumOf((x as Int32Array).subarray(i - (i % BLOCK), i + 1))]),
+    name: 'scan of 64 M integers', kernel: typescript.scan, entry: 'scan', grid: N / 4096, block: BLOCK, bytes: 8 * N, cleared: 'state',
+    buffers: { out: () => new Int32Array(N), state: () => new BigUint64Array(1 + N / 4096 + N / 4096 / 32 + N / 4096 / 1024), x: () => new Int32Array(N).map((_, i) => i % 10) },
+    scalars: { chunks: N / 4096 }, inCuda: ['out', 'state', 'x', [i32, N / 4096]], result: 'out', tolerance: 0,
+    expected: () => some(N).map((i) => [i, 45 * Math.floor((i + 1) / 10) + ((i + 1) % 10) * (i % 10) / 2]),
   },
   {
     name: 'n-body step of 32768', kernel: typescript.nbody, entry: 'nbody', grid: perThread(BODIES), block: BLOCK,
@@ -174,7 +177,7 @@ const PAIRS: readonly Pair[] = [
   ofRows('RMS norm', typescript.rmsNormOfTiles),
 ];
 
-const DTYPE_OF = new Map<unknown, typeof f32 | typeof i32 | typeof u32 | typeof u8>([[Float32Array, f32], [Int32Array, i32], [Uint32Array, u32], [Uint8Array, u8]]);
+const DTYPE_OF = new Map<unknown, typeof f32 | typeof i32 | typeof u32 | typeof u8 | typeof u64>([[Float32Array, f32], [Int32Array, i32], [Uint32Array, u32], [Uint8Array, u8], [BigUint64Array, u64]]);
 
 /** Queues one launch. The first one has to be awaited: it compiles. */
 type Launch = (stream: Stream) => PromiseLike<unknown>;
@@ -197,7 +200,7 @@ class Measured implements Contender {
     this.launch = launch;
     this.stream = device.stream;
     this.count = count(SAMPLES);
-    this.expected = pair.expected(contents);
+    this.expected = pair.expected(contents as Record<string, Numbers>);
   }
 
   async round() {
@@ -206,13 +209,21 @@ class Measured implements Contender {
     for (let k = 0; k < this.count; k++) {
       const [begin, end] = [this.device.createEvent(), this.device.createEvent()];
       this.stream.record(begin);
-      for (let i = 0; i < LAUNCHES; i++) void this.launch(this.stream);
+      for (let i = 0; i < LAUNCHES; i++) {
+        this.clear();
+        void this.launch(this.stream);
+      }
       this.stream.record(end);
       samples.push((await begin.elapsed(end)) * 1000 / LAUNCHES);
       begin.close();
       end.close();
     }
     return { samples };
+  }
+
+  private clear(): void {
+    const { cleared } = this.pair;
+    if (cleared !== undefined) void (this.buffers[cleared] as DeviceBuffer<'u64'>).fill(this.stream, 0n);
   }
 
   private async prove(): Promise<void> {

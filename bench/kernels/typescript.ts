@@ -2,9 +2,11 @@
  * Kernels in TypeScript that are measured beside the same algorithms in CUDA C++ (`bench/peers/cuda/kernels.cu`): the same
  * work for each thread, in the same order.
  */
+import type { Gpu } from 'async-cuda';
+
 import { root } from '../library.js';
 
-const { elementKernel, f32, i32, inout, input, kernel, output, struct, tileKernel, u32, u8 } = root;
+const { elementKernel, f32, i32, inout, input, kernel, output, struct, tileKernel, u32, u64, u8 } = root;
 
 export const saxpy = kernel('saxpy', { y: inout(f32), x: input(f32), a: f32 }, ({ y, x, a }, gpu) => {
   const i = gpu.globalId.x;
@@ -20,19 +22,23 @@ export const elementwise = kernel('elementwise', { y: output(f32), x: input(f32)
   y[i] = gate * w + Math.sqrt(Math.abs(w) + 1);
 });
 
-export const transpose = kernel('transpose', { out: output(f32), x: input(f32), width: i32, height: i32 }, ({ out, x: from, width, height }, gpu) => {
-  const tile = gpu.shared.f32(32, 33);
-  const { threadIdx, blockIdx } = gpu;
-  let x = blockIdx.x * 32 + threadIdx.x;
-  let y = blockIdx.y * 32 + threadIdx.y;
-  for (let j = 0; j < 32; j += 8) {
-    if (x < width && y + j < height) tile[threadIdx.y + j]![threadIdx.x] = from[(y + j) * width + x]!;
+/** Of sides that are multiples of 64. */
+export const transpose = kernel('transpose', { out: output(f32), x: input(f32), width: i32, height: i32 }, ({ out, x, width, height }, gpu) => {
+  const tile = gpu.shared.f32(64, 65);
+  const values = gpu.local.f32(16);
+  const column = gpu.threadIdx.x % 16;
+  const row = gpu.threadIdx.x / 16;
+  const left = gpu.blockIdx.x * 64;
+  const top = gpu.blockIdx.y * 64;
+  for (let p = 0; p < 4; p++) {
+    for (let k = 0; k < 4; k++) values[p * 4 + k] = x[((top + row + p * 16) * (width / 4) + left / 4 + column) * 4 + k]!;
+  }
+  for (let p = 0; p < 4; p++) {
+    for (let k = 0; k < 4; k++) tile[row + p * 16]![column * 4 + k] = values[p * 4 + k]!;
   }
   gpu.block.sync();
-  x = blockIdx.y * 32 + threadIdx.x;
-  y = blockIdx.x * 32 + threadIdx.y;
-  for (let j = 0; j < 32; j += 8) {
-    if (x < height && y + j < width) out[(y + j) * height + x] = tile[threadIdx.x]![threadIdx.y + j]!;
+  for (let p = 0; p < 4; p++) {
+    for (let k = 0; k < 4; k++) out[((left + row + p * 16) * (height / 4) + top / 4 + column) * 4 + k] = tile[column * 4 + k]![row + p * 16]!;
   }
 });
 
@@ -89,30 +95,76 @@ export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) 
   gpu.atomicAdd(out, t, counts[t]!);
 });
 
-export const scan = kernel('scan', { out: output(i32), sums: output(i32), x: input(i32) }, ({ out, sums, x }, gpu) => {
-  const warps = gpu.shared.i32(32);
-  const i = gpu.globalId.x;
+type Words = Record<number, number> & { readonly length: number };
+const put = (state: Words, at: number, sum: number, gpu: Gpu): void => { gpu.volatileStore(state, at, gpu.u64(gpu.u32(sum)) | 0x100000000); };
+const get = (state: Words, at: number, gpu: Gpu): number => {
+  let word = gpu.volatileLoad(state, at);
+  while (word < 0x100000000) word = gpu.volatileLoad(state, at);
+  return gpu.i32(word);
+};
+
+/**
+ * Of a multiple of 4096 elements, each read once: blocks take chunks in the order in which they begin, and what is before a chunk
+ * from those before it: sums of its group of 32 chunks, of the 32 groups of its span, and what is up to the span before.
+ */
+export const scan = kernel('scan', { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 }, ({ out, state, x, chunks }, gpu) => {
+  const warps = gpu.shared.i32(8);
+  const turn = gpu.shared.i32(2);
+  const values = gpu.local.i32(16);
+  const starts = gpu.local.i32(4);
   const { lane, warpIdx } = gpu;
-  let v = i < x.length ? x[i]! : 0;
-  for (let o = 1; o < 32; o <<= 1) {
-    const below = gpu.warp.shuffleUp(v, o);
-    if (lane >= o) v += below;
-  }
-  if (lane === 31) warps[warpIdx] = v;
+  if (gpu.threadIdx.x === 0) turn[0] = gpu.i32(gpu.atomicAdd(state, 0, 1));
   gpu.block.sync();
-  if (warpIdx === 0) {
-    let s = lane < gpu.blockDim.x >> 5 ? warps[lane]! : 0;
-    for (let o = 1; o < 32; o <<= 1) {
-      const below = gpu.warp.shuffleUp(s, o);
-      if (lane >= o) s += below;
+  const chunk = turn[0]!;
+  const first = chunk * 1024 + warpIdx * 128 + lane;
+  for (let j = 0; j < 4; j++) {
+    for (let k = 0; k < 4; k++) values[j * 4 + k] = x[(first + j * 32) * 4 + k]!;
+  }
+  let sum = 0;
+  for (let j = 0; j < 4; j++) {
+    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+    let upTo = values[j * 4 + 3]!;
+    for (let step = 1; step < 32; step <<= 1) {
+      const below = gpu.warp.shuffleUp(upTo, step);
+      if (lane >= step) upTo += below;
     }
-    warps[lane] = s;
+    const below = gpu.warp.shuffleUp(upTo, 1);
+    starts[j] = lane > 0 ? sum + below : sum;
+    sum += gpu.warp.shuffle(upTo, 31);
+  }
+  if (lane === 0) warps[warpIdx] = sum;
+  gpu.block.sync();
+  let start = 0;
+  let total = 0;
+  for (let warp = 0; warp < 8; warp++) {
+    if (warp < warpIdx) start += warps[warp]!;
+    total += warps[warp]!;
+  }
+  if (warpIdx === 0) {
+    const groups = chunks / 32;
+    const group = chunk / 32;
+    const span = group / 32;
+    const last = chunk % 32 === 31;
+    if (lane === 0) gpu.put(state, 1 + chunk, total);
+    let found = 0;
+    if (lane < chunk % 32) found = gpu.get(state, 1 + group * 32 + lane);
+    const inGroup = gpu.warp.sum(found);
+    if (last && lane === 0) gpu.put(state, 1 + chunks + group, inGroup + total);
+    found = 0;
+    if (lane < group % 32) found = gpu.get(state, 1 + chunks + span * 32 + lane);
+    let before = 0;
+    if (lane === 31 && span > 0) before = gpu.get(state, chunks + groups + span);
+    const inSpan = gpu.warp.sum(found);
+    before = gpu.warp.shuffle(before, 31);
+    if (last && group % 32 === 31 && lane === 0) gpu.put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
+    if (lane === 0) turn[1] = before + inSpan + inGroup;
   }
   gpu.block.sync();
-  if (warpIdx > 0) v += warps[warpIdx - 1]!;
-  if (i < out.length) out[i] = v;
-  if (gpu.threadIdx.x === gpu.blockDim.x - 1) sums[gpu.blockIdx.x] = v;
-});
+  start += turn[1]!;
+  for (let j = 0; j < 4; j++) {
+    for (let k = 0; k < 4; k++) out[(first + j * 32) * 4 + k] = start + starts[j]! + values[j * 4 + k]!;
+  }
+}, { uses: { put, get } });
 
 const body = struct({ x: f32, y: f32, z: f32, w: f32 });
 

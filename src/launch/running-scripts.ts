@@ -20,33 +20,58 @@ const asUrl = (file: string): string => file.startsWith('/') || /^[A-Za-z]:[\\/]
 
 const withoutQuery = (url: string): string => url.startsWith('file:') ? url.replace(/[?#].*$/, '') : url;
 
+type Parsed = import('node:inspector').Debugger.ScriptParsedEventDataType;
+
+/** All scripts by name, and the session that knows their texts. */
+interface Listed {
+  readonly session: import('node:inspector').Session;
+  readonly scripts: ReadonlyMap<string, readonly Parsed[]>;
+}
+
+let listed: Listed | undefined;
+
+/**
+ * Listed once for all that one turn of the event loop asks: a list takes V8 a tenth of a second where a thousand modules are
+ * loaded, and a kernel has a text for each of its functions.
+ */
+function listScripts(): Listed | undefined {
+  if (listed !== undefined) return listed;
+  const inspector = process.getBuiltinModule('node:inspector') as Inspector | undefined;
+  if (inspector === undefined) return undefined;
+  const session = new inspector.Session();
+  session.connect();
+  const scripts = new Map<string, Parsed[]>();
+  session.on('Debugger.scriptParsed', ({ params }) => {
+    const name = withoutQuery(asUrl(params.url));
+    const before = scripts.get(name);
+    if (before === undefined) scripts.set(name, [params]);
+    else before.push(params);
+  });
+  // In one process, answers come before post returns.
+  session.post('Debugger.enable');
+  setImmediate(() => {
+    listed = undefined;
+    session.post('Debugger.disable');
+    session.disconnect();
+  });
+  listed = { session, scripts };
+  return listed;
+}
+
 /** Scripts of that name, the latest first; none where Node has no inspector. */
 export function runningScripts(file: string): readonly RunningScript[] {
-  const wanted = withoutQuery(asUrl(file));
-  let session: import('node:inspector').Session | undefined;
   try {
-    const inspector = process.getBuiltinModule('node:inspector') as Inspector | undefined;
-    if (inspector === undefined) return [];
-    session = new inspector.Session();
-    session.connect();
-    const found: import('node:inspector').Debugger.ScriptParsedEventDataType[] = [];
-    session.on('Debugger.scriptParsed', ({ params }) => {
-      if (withoutQuery(asUrl(params.url)) === wanted) found.push(params);
-    });
-    // In one process, answers come before post returns.
-    session.post('Debugger.enable');
-    const scripts: RunningScript[] = [];
-    for (const { scriptId, sourceMapURL = '', startLine, startColumn } of found.reverse()) {
-      session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
-        if (error === null) scripts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
+    const list = listScripts();
+    const found = list?.scripts.get(withoutQuery(asUrl(file))) ?? [];
+    const texts: RunningScript[] = [];
+    for (const { scriptId, sourceMapURL = '', startLine, startColumn } of [...found].reverse()) {
+      list!.session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
+        if (error === null) texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
       });
     }
-    session.post('Debugger.disable');
-    return scripts;
+    return texts;
   } catch {
     // A Node that was built without it, or that does not permit it.
     return [];
-  } finally {
-    session?.disconnect();
   }
 }

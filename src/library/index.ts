@@ -23,6 +23,8 @@ export { layerNorm, rmsNorm } from './normalization.js';
 export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
 export { cumsum } from './scan.js';
 export type { ScanOptions } from './scan.js';
+export { argSort, sort, topK } from './sorting.js';
+export type { SortOptions, TopK, TopKOptions } from './sorting.js';
 export { transpose } from './transposing.js';
 export { gather, scatter, scatterAdd } from './indexing.js';
 export type { AtomicName, IndexingOptions } from './indexing.js';

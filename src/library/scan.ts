@@ -1,11 +1,12 @@
 /**
- * Sums up to each element. A block sums up a chunk of a row: its threads each a few elements, warps their threads by shuffles. Of
- * rows that have several chunks the sums of chunks are scanned first, and each block begins with what is before it.
+ * Sums up to each element: each read once, and written once. Threads of a warp have neighbouring units of four elements, and
+ * several such runs; their sums are joined by shuffles, those of warps through shared memory. A row that is longer than a block's
+ * chunk takes what is before it from the blocks before (`preceding-chunks.ts`).
  */
-import { DTYPES, i32, i64 } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import { i32, i64, u64 } from '../core/index.js';
+import type { DTypeName } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
-import { deviceFunction, input, output } from '../launch/index.js';
+import { deviceFunction, input, inout, output } from '../launch/index.js';
 import type { DeviceFunction, GpuWith } from '../launch/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
@@ -14,71 +15,137 @@ import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
+import { precedingChunks, wordsOfChunks } from './preceding-chunks.js';
 import { CASTS, SCRATCH, isWide } from './reduction-kernels.js';
 import type { Accumulator } from './reduction-kernels.js';
 import { sumAccumulator, sumOf } from './reductions.js';
 import type { SumName } from './reductions.js';
 
 const BLOCK = 256;
-/** Elements of a thread. */
-const EACH = 8;
-const CHUNK = BLOCK * EACH;
+/** Neighbouring elements of a thread, and the runs of such units that it has. */
+const WIDTH = 4;
+const MOST_TIMES = 4;
+/** Elements up to which a row is a warp's. */
+const WARP_ROW = 32 * WIDTH * MOST_TIMES;
 
 interface ScanGpu extends Gpu {
-  readonly EACH: number;
+  /** Threads of a row: 32, or those of the block. */
+  readonly THREADS: number;
+  readonly TIMES: number;
   readonly EXCLUSIVE: boolean;
-  /** Whether something is before a chunk. */
-  readonly BEFORE: boolean;
+  /** Whether rows have several chunks, which blocks take in order. */
+  readonly MANY: boolean;
+  /** Whether rows begin at multiples of four elements. */
+  readonly ALIGNED: boolean;
   cast(value: number): number;
   scratch(): KernelArray<number>;
   values(): KernelArray<number>;
+  starts(): KernelArray<number>;
+  /** The sum of the chunks before this one, in each lane of a warp. */
+  preceding(state: Output, row: number, chunk: number, chunks: number, total: number): number;
 }
 
-const chunkSums = new KernelFamily('chunk_sums', ({ out, x, chunks, count }: { out: Output; x: Input; chunks: number; count: number }, gpu: ScanGpu) => {
-  const row = gpu.blockIdx.x / chunks;
-  const first = (gpu.blockIdx.x % chunks) * gpu.blockDim.x * gpu.EACH + gpu.threadIdx.x;
-  let sum = gpu.cast(0);
-  for (let k = 0; k < gpu.EACH; k++) {
-    const i = first + k * gpu.blockDim.x;
-    if (i < count) sum += gpu.cast(x[row * count + i]!);
-  }
-  sum = gpu.block.sum(sum);
-  if (gpu.threadIdx.x === 0) out[gpu.blockIdx.x] = sum;
-});
+interface ScanArgs {
+  readonly out: Output;
+  readonly x: Input;
+  /** Of rows with several chunks: a number for the next block, then what is known of chunks. */
+  readonly state: Output;
+  readonly rows: number;
+  readonly chunks: number;
+  /** Elements of a row, and whole units of four in it. */
+  readonly count: number;
+  readonly units: number;
+}
 
-const scans = new KernelFamily('scan', ({ out, x, before, chunks, count }: { out: Output; x: Input; before: Input; chunks: number; count: number }, gpu: ScanGpu) => {
-  const row = gpu.blockIdx.x / chunks;
-  const first = ((gpu.blockIdx.x % chunks) * gpu.blockDim.x + gpu.threadIdx.x) * gpu.EACH;
+const scans = new KernelFamily('scan', ({ out, x, state, rows, chunks, count, units }: ScanArgs, gpu: ScanGpu) => {
+  const shared = gpu.scratch();
+  const t = gpu.threadIdx.x % gpu.THREADS;
+  let part = gpu.globalId.x / gpu.THREADS;
+  if (gpu.MANY) {
+    // A block waits only for blocks that began before it.
+    const next = gpu.shared.u32(1);
+    if (t === 0) next[0] = gpu.u32(gpu.atomicAdd(state, 0, 1));
+    gpu.block.sync();
+    part = gpu.i32(next[0]!);
+  }
+  const row = part / chunks;
+  const chunk = part % chunks;
+  const first = chunk * (gpu.THREADS * gpu.TIMES) + (t / 32) * (32 * gpu.TIMES) + gpu.lane;
+  const whole = row < rows && (chunk + 1) * (gpu.THREADS * 4 * gpu.TIMES) <= count;
+  const at = gpu.ALIGNED ? (row * units + first) * 4 : row * count + first * 4;
+  /** Elements from the thread's first one on. */
+  const left = row < rows ? count - first * 4 : 0;
   const values = gpu.values();
+  const starts = gpu.starts();
+  if (whole) {
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.cast(x[at + (j * 128 + k)]!);
+    }
+  } else {
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) values[j * 4 + k] = j * 128 + k < left ? gpu.cast(x[at + (j * 128 + k)]!) : gpu.cast(0);
+    }
+  }
   let sum = gpu.cast(0);
-  gpu.unroll(gpu.EACH);
-  for (let k = 0; k < gpu.EACH; k++) {
-    const value = first + k < count ? gpu.cast(x[row * count + first + k]!) : gpu.cast(0);
-    values[k] = gpu.EXCLUSIVE ? sum : sum + value;
-    sum += value;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+    let upTo = values[j * 4 + 3]!;
+    gpu.unroll(5);
+    for (let step = 1; step < 32; step <<= 1) {
+      const below = gpu.warp.shuffleUp(upTo, step);
+      if (gpu.lane >= step) upTo += below;
+    }
+    const below = gpu.warp.shuffleUp(upTo, 1);
+    starts[j] = gpu.lane > 0 ? sum + below : sum;
+    sum += gpu.warp.shuffle(upTo, 31);
   }
-  for (let step = 1; step < 32; step <<= 1) {
-    const below = gpu.warp.shuffleUp(sum, step);
-    if (gpu.lane >= step) sum += below;
+  let start = gpu.cast(0);
+  if (gpu.THREADS > 32) {
+    if (gpu.lane === 0) shared[gpu.warpIdx] = sum;
+    gpu.block.sync();
+    let total = gpu.cast(0);
+    gpu.unroll(gpu.THREADS / 32);
+    for (let warp = 0; warp < gpu.THREADS / 32; warp++) {
+      if (warp < gpu.warpIdx) start += shared[warp]!;
+      total += shared[warp]!;
+    }
+    if (gpu.MANY) {
+      if (gpu.warpIdx === 0) {
+        const before = gpu.preceding(state, row, chunk, chunks, total);
+        if (gpu.lane === 0) shared[31] = before;
+      }
+      gpu.block.sync();
+      start += shared[31]!;
+    }
   }
-  const warps = gpu.scratch();
-  if (gpu.lane === 31) warps[gpu.warpIdx] = sum;
-  gpu.block.sync();
-  let start = gpu.BEFORE ? before[gpu.blockIdx.x]! : gpu.cast(0);
-  for (let warp = 0; warp < gpu.blockDim.x / 32; warp++) if (warp < gpu.warpIdx) start += warps[warp]!;
-  const below = gpu.warp.shuffleUp(sum, 1);
-  if (gpu.lane > 0) start += below;
-  gpu.unroll(gpu.EACH);
-  for (let k = 0; k < gpu.EACH; k++) if (first + k < count) out[row * count + first + k] = start + values[k]!;
+  if (whole) {
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const before = start + starts[j]!;
+      for (let k = 0; k < 4; k++) out[at + (j * 128 + k)] = gpu.EXCLUSIVE ? (k === 0 ? before : before + values[j * 4 + k - 1]!) : before + values[j * 4 + k]!;
+    }
+  } else {
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const before = start + starts[j]!;
+      for (let k = 0; k < 4; k++) {
+        if (j * 128 + k < left) out[at + (j * 128 + k)] = gpu.EXCLUSIVE ? (k === 0 ? before : before + values[j * 4 + k - 1]!) : before + values[j * 4 + k]!;
+      }
+    }
+  }
 });
 
-const values = { EACH };
-type ValuesGpu = GpuWith<typeof values>;
-const VALUES = {
-  f32: (gpu: ValuesGpu): KernelArray<number> => gpu.local.f32(gpu.EACH), f64: (gpu: ValuesGpu): KernelArray<number> => gpu.local.f64(gpu.EACH),
-  i32: (gpu: ValuesGpu): KernelArray<number> => gpu.local.i32(gpu.EACH), u32: (gpu: ValuesGpu): KernelArray<number> => gpu.local.u32(gpu.EACH),
-  i64: (gpu: ValuesGpu): KernelArray<number> => gpu.local.i64(gpu.EACH), u64: (gpu: ValuesGpu): KernelArray<number> => gpu.local.u64(gpu.EACH),
-} as const;
+const ARRAYS: Readonly<Record<Accumulator, (LENGTH: number) => DeviceFunction>> = {
+  f32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  f64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  i32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  u32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  i64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  u64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+};
 
 /** What {@link cumsum} takes. */
 export interface ScanOptions {
@@ -115,26 +182,27 @@ export function cumsum(given: unknown, options: { readonly axis?: number | undef
   });
 }
 
-/** Adds the launches that scan each of so many rows. @internal */
+/** Adds the launch that scans each of so many rows. @internal */
 export function addScan(work: Work, x: AnyTensor, out: AnyTensor, rows: number, count: number, EXCLUSIVE: boolean, accumulator: Accumulator): void {
-  const chunks = Math.ceil(count / CHUNK);
+  const THREADS = count <= WARP_ROW ? 32 : BLOCK;
+  const TIMES = count <= 32 * WIDTH ? 1 : MOST_TIMES;
+  const chunks = Math.ceil(count / (THREADS * WIDTH * TIMES));
+  const MANY = chunks > 1;
+  const ALIGNED = rows === 1 || count % WIDTH === 0;
   const wide = isWide(x);
-  const whole = wide ? i64 : i32;
-  const dtype: DType = DTYPES[accumulator];
-  const index = wide ? { index: 'i64' as const } : {};
-  const uses = { EACH, cast: CASTS[accumulator] };
-  const suffix = `${accumulator}_${x.dtype.name}${wide ? '_wide' : ''}`;
-  let before: AnyTensor | undefined;
-  if (chunks > 1) {
-    const sums = work.temporary(dtype, [rows, chunks]) as unknown as AnyTensor;
-    before = work.temporary(dtype, [rows, chunks]);
-    const launch = chunkSums.member(suffix, () => ({ signature: { out: output(dtype), x: input(x.dtype), chunks: whole, count: whole }, uses, block: BLOCK }));
-    work.add(launch({ out: sums, x, chunks, count }, { grid: rows * chunks, ...index }));
-    addScan(work, sums, before, rows, chunks, true, accumulator);
-  }
-  const launch = scans.member(`${suffix}_${out.dtype.name}${EXCLUSIVE ? '_exclusive' : ''}${before === undefined ? '' : '_after'}`, () => ({
-    signature: { out: output(out.dtype), x: input(x.dtype), before: input(dtype), chunks: whole, count: whole },
-    uses: { ...uses, EXCLUSIVE, BEFORE: before !== undefined, scratch: SCRATCH[accumulator], values: deviceFunction(VALUES[accumulator], { uses: values }) as DeviceFunction }, block: BLOCK,
-  }));
-  work.add(launch({ out, x, before: before ?? work.temporary(dtype, [1]), chunks, count }, { grid: rows * chunks, ...index }));
+  const key = `${accumulator}_${x.dtype.name}_${out.dtype.name}_${THREADS}x${TIMES}${EXCLUSIVE ? '_exclusive' : ''}${MANY ? '_many' : ''}${ALIGNED ? '' : '_unaligned'}${wide ? '_wide' : ''}`;
+  const launch = scans.member(key, () => {
+    const whole = wide ? i64 : i32;
+    return {
+      signature: { out: output(out.dtype), x: input(x.dtype), state: inout(u64), rows: whole, chunks: whole, count: whole, units: whole },
+      uses: {
+        THREADS, TIMES, EXCLUSIVE, MANY, ALIGNED, cast: CASTS[accumulator], scratch: SCRATCH[accumulator],
+        values: ARRAYS[accumulator](WIDTH * TIMES), starts: ARRAYS[accumulator](TIMES), preceding: precedingChunks(accumulator),
+      },
+      block: BLOCK,
+    };
+  });
+  const state = work.temporary(u64, [MANY ? wordsOfChunks(rows, chunks, accumulator) : 1]);
+  if (MANY) work.add(state.fill(0n));
+  work.add(launch({ out, x, state, rows, chunks, count, units: Math.floor(count / WIDTH) }, { grid: Math.ceil((rows * chunks * THREADS) / BLOCK), ...(wide ? { index: 'i64' } : {}) }));
 }

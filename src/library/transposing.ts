@@ -11,33 +11,81 @@ import { checkTensor, operation } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 import { wordOf, words } from './words.js';
 
-const TILE = 32;
+/** Rows and columns of a tile, which a block turns: 16 elements in a thread, all of them read before the first is needed. */
+const TILE = 64;
+const BLOCK = 256;
+/** Elements of an access, where rows begin at multiples of as many. */
+const WIDTH = 4;
+/** Rows or columns below which a tile would be mostly empty. */
+const NARROW = 16;
 
 interface TransposeGpu extends Gpu {
-  /** 32 × 33: neighbours of a column lie in different banks. */
+  /** Elements of an access: of the operand, of the result. */
+  readonly IN: number;
+  readonly OUT: number;
+  /** 64 × 65: neighbours of a column lie in different banks. */
   tile(): KernelArray<KernelArray<number>>;
+  values(): KernelArray<number>;
 }
 
-const transposes = new KernelFamily('transpose', ({ out, x, rows, columns, across, down }: { out: Output; x: Input; rows: number; columns: number; across: number; down: number }, gpu: TransposeGpu) => {
+interface TransposeArgs {
+  readonly out: Output;
+  readonly x: Input;
+  readonly rows: number;
+  readonly columns: number;
+  /** Tiles beside one another, and below one another. */
+  readonly across: number;
+  readonly down: number;
+  /** Accesses that make a row of the operand, of the result. */
+  readonly unitsIn: number;
+  readonly unitsOut: number;
+}
+
+const transposes = new KernelFamily('transpose', ({ out, x, rows, columns, across, down, unitsIn, unitsOut }: TransposeArgs, gpu: TransposeGpu) => {
   const tile = gpu.tile();
-  const { x: tx, y: ty } = gpu.threadIdx;
+  const values = gpu.values();
+  const t = gpu.threadIdx.x;
   const at = gpu.blockIdx.x % (across * down);
-  const matrix = (gpu.blockIdx.x / (across * down)) * rows * columns;
-  const left = (at % across) * 32;
-  const top = (at / across) * 32;
-  for (let j = 0; j < 32; j += 8) {
-    if (left + tx < columns && top + ty + j < rows) tile[ty + j]![tx] = x[matrix + (top + ty + j) * columns + left + tx]!;
+  const matrix = gpu.blockIdx.x / (across * down);
+  const left = (at % across) * 64;
+  const top = (at / across) * 64;
+  const column = t % (64 / gpu.IN);
+  const row = t / (64 / gpu.IN);
+  // What lies beyond the edge is read from it, and not written: no access waits for a comparison.
+  const unit = Math.min(left / gpu.IN + column, unitsIn - 1);
+  gpu.unroll(16);
+  for (let p = 0; p < 16 / gpu.IN; p++) {
+    const from = Math.min(top + row + p * 4 * gpu.IN, rows - 1);
+    for (let k = 0; k < gpu.IN; k++) values[p * gpu.IN + k] = x[((matrix * rows + from) * unitsIn + unit) * gpu.IN + k]!;
+  }
+  gpu.unroll(16);
+  for (let p = 0; p < 16 / gpu.IN; p++) {
+    for (let k = 0; k < gpu.IN; k++) tile[row + p * 4 * gpu.IN]![column * gpu.IN + k] = values[p * gpu.IN + k]!;
   }
   gpu.block.sync();
-  for (let j = 0; j < 32; j += 8) {
-    if (top + tx < rows && left + ty + j < columns) out[matrix + (left + ty + j) * rows + top + tx] = tile[tx]![ty + j]!;
+  const below = t % (64 / gpu.OUT);
+  const beside = t / (64 / gpu.OUT);
+  gpu.unroll(16);
+  for (let p = 0; p < 16 / gpu.OUT; p++) {
+    const to = beside + p * 4 * gpu.OUT;
+    for (let k = 0; k < gpu.OUT; k++) values[p * gpu.OUT + k] = tile[below * gpu.OUT + k]![to]!;
+  }
+  gpu.unroll(16);
+  for (let p = 0; p < 16 / gpu.OUT; p++) {
+    const to = left + beside + p * 4 * gpu.OUT;
+    if (to < columns && top / gpu.OUT + below < unitsOut) {
+      for (let k = 0; k < gpu.OUT; k++) out[((matrix * columns + to) * unitsOut + top / gpu.OUT + below) * gpu.OUT + k] = values[p * gpu.OUT + k]!;
+    }
   }
 });
 
 const TILES = {
-  u8: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u8(32, 33), u16: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u16(32, 33),
-  u32: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u32(32, 33), u64: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u64(32, 33),
+  u8: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u8(64, 65), u16: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u16(64, 65),
+  u32: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u32(64, 65), u64: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u64(64, 65),
 } as const;
+
+const narrowValues = (gpu: Gpu): KernelArray<number> => gpu.local.u32(16);
+const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
 
 /**
  * A contiguous copy with the last two axes exchanged; axes before them count matrices. Words are moved as they are, of
@@ -54,14 +102,23 @@ export function transpose(given: unknown): unknown {
     return (work) => {
       const out = work.result(x.dtype, [...x.shape.slice(0, -2), columns, rows]) as unknown as AnyTensor;
       if (out.size === 0) return out;
+      if (Math.min(rows, columns) < NARROW) {
+        work.add(out.copyFrom(x.transpose()));
+        return out;
+      }
       const dtype = wordOf(x.dtype);
       const [across, down] = [Math.ceil(columns / TILE), Math.ceil(rows / TILE)];
+      const [IN, OUT] = [columns, rows].map((length) => (length % WIDTH === 0 ? WIDTH : 1)) as [number, number];
       const wide = isWide(x);
-      const whole = wide ? i64 : i32;
-      const launch = transposes.member(`${dtype.name}${wide ? '_wide' : ''}`, () => ({
-        signature: { out: output(dtype), x: input(dtype), rows: whole, columns: whole, across: whole, down: whole }, uses: { tile: TILES[dtype.name as keyof typeof TILES] }, block: [TILE, 8],
-      }));
-      work.add(launch({ out: words(out), x: words(work.dense(x)), rows, columns, across, down }, { grid: (x.size / (rows * columns)) * across * down, ...(wide ? { index: 'i64' } : {}) }));
+      const launch = transposes.member(`${dtype.name}_${IN}_${OUT}${wide ? '_wide' : ''}`, () => {
+        const whole = wide ? i64 : i32;
+        return {
+          signature: { out: output(dtype), x: input(dtype), rows: whole, columns: whole, across: whole, down: whole, unitsIn: whole, unitsOut: whole },
+          uses: { IN, OUT, tile: TILES[dtype.name as keyof typeof TILES], values: dtype.bytes === 8 ? wideValues : narrowValues }, block: BLOCK,
+        };
+      });
+      const grid = (x.size / (rows * columns)) * across * down;
+      work.add(launch({ out: words(out), x: words(work.dense(x)), rows, columns, across, down, unitsIn: columns / IN, unitsOut: rows / OUT }, { grid, ...(wide ? { index: 'i64' } : {}) }));
       return out;
     };
   });

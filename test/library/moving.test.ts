@@ -16,6 +16,63 @@ function sums(values: readonly number[], exclusive = false): number[] {
   });
 }
 
+/**
+ * Sums of f32 in the order that the scan has: lanes of four elements joined in a warp as by shuffles, four such runs one after another, eight
+ * warps; of chunks the 32 of a group by butterfly, 32 groups likewise, then what is before.
+ */
+function sumsInOrder(values: Float32Array): Float32Array {
+  const { fround } = Math;
+  const out = new Float32Array(values.length);
+  const chunks = Math.ceil(values.length / 4096);
+  const totals = new Float32Array(chunks);
+  const inChunks: Float32Array[] = [];
+  const starts: number[] = [];
+  for (let chunk = 0; chunk < chunks; chunk++) {
+    const inside = new Float32Array(4096);
+    const begins = new Float32Array(1024);
+    inside.set(values.subarray(chunk * 4096, (chunk + 1) * 4096));
+    for (let warp = 0, before = 0; warp < 8; warp++) {
+      let sum = 0;
+      for (let run = warp * 4; run < warp * 4 + 4; run++) {
+        let upTo = new Float32Array(32);
+        for (let lane = 0; lane < 32; lane++) {
+          const at = run * 128 + lane * 4;
+          for (let k = 1; k < 4; k++) inside[at + k] = fround(inside[at + k - 1]! + inside[at + k]!);
+          upTo[lane] = inside[at + 3]!;
+        }
+        for (let step = 1; step < 32; step <<= 1) upTo = upTo.map((value, lane) => (lane >= step ? fround(value + upTo[lane - step]!) : value));
+        for (let lane = 0; lane < 32; lane++) begins[run * 32 + lane] = lane > 0 ? fround(sum + upTo[lane - 1]!) : sum;
+        sum = fround(sum + upTo[31]!);
+      }
+      starts[chunk * 8 + warp] = before;
+      before = fround(before + sum);
+      totals[chunk] = before;
+    }
+    inChunks.push(inside, begins);
+  }
+  const butterfly = (from: number, count: number, of: Float32Array): number => {
+    let lanes = new Float32Array(32).map((_, lane) => (lane < count ? of[from + lane]! : 0));
+    for (let bits = 16; bits > 0; bits >>= 1) lanes = lanes.map((value, lane) => fround(value + lanes[lane ^ bits]!));
+    return lanes[0]!;
+  };
+  const groups = new Float32Array(Math.ceil(chunks / 32));
+  const spans = new Float32Array(Math.ceil(chunks / 1024));
+  for (let chunk = 0; chunk < chunks; chunk++) {
+    const [group, span] = [chunk >> 5, chunk >> 10];
+    const inGroup = butterfly(group * 32, chunk % 32, totals);
+    if (chunk % 32 === 31) groups[group] = fround(inGroup + totals[chunk]!);
+    const inSpan = butterfly(span * 32, group % 32, groups);
+    const before = span > 0 ? spans[span - 1]! : 0;
+    if (chunk % 1024 === 1023) spans[span] = fround(before + fround(inSpan + fround(inGroup + totals[chunk]!)));
+    const first = fround(fround(before + inSpan) + inGroup);
+    for (let i = 0; i < 4096 && chunk * 4096 + i < values.length; i++) {
+      const start = fround(starts[chunk * 8 + (i >> 9)]! + first);
+      out[chunk * 4096 + i] = fround(fround(start + inChunks[chunk * 2 + 1]![i >> 2]!) + inChunks[chunk * 2]![i]!);
+    }
+  }
+  return out;
+}
+
 onDevice('Scans, transposed copies, indices, histograms', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
@@ -28,7 +85,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     return error.message;
   };
 
-  test.each([0, 1, 31, 33, 255, 1000, 1025, 2048, 2049, 5000, 70_001])('cumulative sums of %i elements', async (size) => {
+  test.each([0, 1, 31, 33, 128, 129, 255, 511, 512, 513, 1025, 4095, 4096, 4097, 8191, 70_001, 140_003])('cumulative sums of %i elements', async (size) => {
     const values = numbers(size);
     using whole = await device.tensor(i32, values);
     using floats = await device.tensor(f32, values);
@@ -53,7 +110,45 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(await message(() => cumsum(x, { axis: 0 }))).toContain('Sum up x.transpose(axis, -1).');
   });
 
-  test.each([[1, 1], [31, 33], [32, 32], [100, 7], [1, 65], [0, 4]])('transposed copies of %i × %i, of every dtype', async (rows, columns) => {
+  test('cumulative sums across groups of blocks, and groups of those', async () => {
+    const size = 2 * 1024 * 4096 + 4097;
+    using ones = await device.ones(u8, [size]);
+    using sums = await cumsum(ones, { exclusive: true });
+    const values = await sums.read();
+    expect(values.findIndex((value, i) => value !== BigInt(i))).toBe(-1);
+  }, 120_000);
+
+  test('cumulative sums of floats are the same bits in each run, in one order', async () => {
+    const values = Float32Array.from({ length: 64 * 4096 + 77 }, (_, i) => ((Math.imul(i + 1, 2654435761) >>> 8) / 2 ** 24) ** 4 - 0.1);
+    using x = await device.tensor(f32, values);
+    const expected = sumsInOrder(values);
+    for (let run = 0; run < 2; run++) {
+      using sums = await cumsum(x);
+      expect(Buffer.compare(Buffer.from((await sums.read()).buffer), Buffer.from(expected.buffer))).toBe(0);
+    }
+    using shifted = await cumsum(x.slice([1, values.length]));
+    expect(Buffer.compare(Buffer.from((await shifted.read()).buffer), Buffer.from(sumsInOrder(values.slice(1)).buffer))).toBe(0);
+  });
+
+  test('cumulative sums of many rows that a warp, a block and several blocks have', async () => {
+    for (const [rows, count] of [[70_000, 2], [70, 130], [5, 513], [3, 4098], [2, 9000]] as const) {
+      const values = numbers(rows * count);
+      using x = await device.tensor(i32, values, [rows, count]);
+      const expected = range(rows).flatMap((row) => sums(values.slice(row * count, (row + 1) * count)));
+      expect(await plain(cumsum(x, { axis: 1 }))).toEqual(expected);
+    }
+  });
+
+  test('infinities and NaN in cumulative sums reach what follows, and nothing before', async () => {
+    const values = new Float32Array(10_000).fill(1);
+    values[5000] = Infinity;
+    values[9000] = -Infinity;
+    using x = await device.tensor(f32, values);
+    const found = await plain(cumsum(x));
+    expect([found[4999], found[5000], found[8999], found[9000], found[9999]]).toEqual([5000, Infinity, Infinity, NaN, NaN]);
+  });
+
+  test.each([[1, 1], [31, 33], [32, 32], [100, 7], [1, 65], [0, 4], [64, 64], [65, 67], [68, 130], [200, 16]])('transposed copies of %i × %i, of every dtype', async (rows, columns) => {
     for (const dtype of Object.values(DTYPES) as DType[]) {
       const wide = dtype.name === 'i64' || dtype.name === 'u64';
       const element = (i: number): number => (dtype === bool ? i % 2 : (i * 7) % 8);
@@ -71,6 +166,14 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(turned.shape).toEqual([2, 3, 5, 40]);
     expect([...await turned.read()]).toEqual([...await many.transpose().read()]);
     expect(await plain(transpose(many.transpose()))).toEqual([...await x.read()]);
+    using y = await device.arange(f32, 3 * 70 * 84);
+    const larger = y.reshape([3, 70, 84]);
+    expect(await plain(transpose(larger))).toEqual([...await larger.transpose().read()]);
+    // What does not begin at a multiple of 16 bytes, and many small ones.
+    const shifted = y.slice([1, 1 + 64 * 64]).reshape([64, 64]);
+    expect(await plain(transpose(shifted))).toEqual([...await shifted.transpose().read()]);
+    using small = await device.arange(f32, 70_000 * 4);
+    expect(await plain(transpose(small.reshape([70_000, 2, 2])))).toEqual(range(280_000).map((i) => i - (i % 4) + (((i % 4) * 2) % 4) + ((i % 4) >> 1)));
     expect(await message(() => transpose(x))).toContain('at least two axes');
   });
 

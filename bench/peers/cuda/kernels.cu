@@ -18,16 +18,24 @@ K elementwise(float *__restrict__ y, const float *__restrict__ x, const float *_
   y[i] = gate * w + sqrtf(fabsf(w) + 1.f);
 }
 
-K transpose(float *__restrict__ out, const float *__restrict__ in, int width, int height) {
-  __shared__ float tile[32][33];
-  int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-  for (int j = 0; j < 32; j += 8)
-    if (x < width && y + j < height) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * width + x];
+/* Of sides that are multiples of 64. */
+K transpose(float4 *__restrict__ out, const float4 *__restrict__ in, int width, int height) {
+  __shared__ float tile[64][65];
+  int column = threadIdx.x % 16, row = threadIdx.x / 16, left = blockIdx.x * 64, top = blockIdx.y * 64;
+  float4 v[4];
+#pragma unroll
+  for (int p = 0; p < 4; p++) v[p] = in[(top + row + p * 16) * (width / 4) + left / 4 + column];
+#pragma unroll
+  for (int p = 0; p < 4; p++) {
+    float *to = &tile[row + p * 16][column * 4];
+    to[0] = v[p].x, to[1] = v[p].y, to[2] = v[p].z, to[3] = v[p].w;
+  }
   __syncthreads();
-  x = blockIdx.y * 32 + threadIdx.x;
-  y = blockIdx.x * 32 + threadIdx.y;
-  for (int j = 0; j < 32; j += 8)
-    if (x < height && y + j < width) out[(y + j) * height + x] = tile[threadIdx.x][threadIdx.y + j];
+#pragma unroll
+  for (int p = 0; p < 4; p++) {
+    int y = row + p * 16, x = column * 4;
+    out[(left + y) * (height / 4) + top / 4 + column] = make_float4(tile[x][y], tile[x + 1][y], tile[x + 2][y], tile[x + 3][y]);
+  }
 }
 
 __device__ __forceinline__ float warpSum(float v) {
@@ -115,29 +123,72 @@ K histogram(unsigned *out, const unsigned char *__restrict__ data, int n) {
   atomicAdd(&out[threadIdx.x], counts[threadIdx.x]);
 }
 
-K scan(int *__restrict__ out, int *__restrict__ sums, const int *__restrict__ in, int n) {
-  __shared__ int warps[32];
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
+typedef unsigned long long Word;
+
+__device__ __forceinline__ void put(volatile Word *state, int at, int sum) { state[at] = (unsigned)sum | 1ull << 32; }
+
+__device__ __forceinline__ int get(volatile Word *state, int at) {
+  Word word = state[at];
+  while (word < 1ull << 32) word = state[at];
+  return (int)word;
+}
+
+__device__ __forceinline__ int warpSum(int v) {
+  for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  return v;
+}
+
+/* Of a multiple of 4096 elements, each read once. */
+K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chunks) {
+  __shared__ int warps[8], turn[2];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  int v = i < n ? in[i] : 0;
-  for (int o = 1; o < 32; o <<= 1) {
-    int below = __shfl_up_sync(~0u, v, o);
-    if (lane >= o) v += below;
-  }
-  if (lane == 31) warps[warp] = v;
+  if (threadIdx.x == 0) turn[0] = (int)atomicAdd(state, 1ull);
   __syncthreads();
-  if (warp == 0) {
-    int s = lane < (int)(blockDim.x >> 5) ? warps[lane] : 0;
+  int chunk = turn[0], first = chunk * 1024 + warp * 128 + lane, starts[4], sum = 0;
+  int4 v[4];
+#pragma unroll
+  for (int j = 0; j < 4; j++) v[j] = in[first + j * 32];
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    v[j].y += v[j].x, v[j].z += v[j].y, v[j].w += v[j].z;
+    int upTo = v[j].w;
+#pragma unroll
     for (int o = 1; o < 32; o <<= 1) {
-      int below = __shfl_up_sync(~0u, s, o);
-      if (lane >= o) s += below;
+      int below = __shfl_up_sync(~0u, upTo, o);
+      if (lane >= o) upTo += below;
     }
-    warps[lane] = s;
+    int below = __shfl_up_sync(~0u, upTo, 1);
+    starts[j] = lane > 0 ? sum + below : sum;
+    sum += __shfl_sync(~0u, upTo, 31);
+  }
+  if (lane == 0) warps[warp] = sum;
+  __syncthreads();
+  int start = 0, total = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    if (i < warp) start += warps[i];
+    total += warps[i];
+  }
+  if (warp == 0) {
+    int groups = chunks / 32, group = chunk / 32, span = group / 32;
+    bool last = chunk % 32 == 31;
+    if (lane == 0) put(state, 1 + chunk, total);
+    int inGroup = warpSum(lane < chunk % 32 ? get(state, 1 + group * 32 + lane) : 0);
+    if (last && lane == 0) put(state, 1 + chunks + group, inGroup + total);
+    int found = lane < group % 32 ? get(state, 1 + chunks + span * 32 + lane) : 0;
+    int before = lane == 31 && span > 0 ? get(state, chunks + groups + span) : 0;
+    int inSpan = warpSum(found);
+    before = __shfl_sync(~0u, before, 31);
+    if (last && group % 32 == 31 && lane == 0) put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
+    if (lane == 0) turn[1] = before + inSpan + inGroup;
   }
   __syncthreads();
-  if (warp > 0) v += warps[warp - 1];
-  if (i < n) out[i] = v;
-  if (threadIdx.x == blockDim.x - 1) sums[blockIdx.x] = v;
+  start += turn[1];
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    int s = start + starts[j];
+    out[first + j * 32] = make_int4(s + v[j].x, s + v[j].y, s + v[j].z, s + v[j].w);
+  }
 }
 
 K nbody(float4 *__restrict__ v, const float4 *__restrict__ p, int n, float dt, float eps) {
