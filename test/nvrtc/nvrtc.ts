@@ -21,7 +21,7 @@ const libraries = { NVRTC: KNOWN_LIBRARIES.nvrtc, nvJitLink: KNOWN_LIBRARIES.nvJ
 /** Whether the library is on this machine. Says loudly where it is not. */
 export function haveLibrary(name: keyof typeof libraries): boolean {
   if ('path' in findLibrary(libraries[name])) return true;
-  console.error(`\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run scripts/install-nvrtc.mjs (Python 3 with pip, no GPU).\n`);
+  console.error(`\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run node scripts/install-nvrtc.mjs (no GPU needed).\n`);
   return false;
 }
 
