@@ -8,3 +8,6 @@ export type { EngineInfo, EngineName, EngineOptions } from './engine.js';
 export { crop } from './crop.js';
 export type { Region } from './crop.js';
 export type { Channels, ImageName } from './image.js';
+export { convertColour } from './colour-formats.js';
+export type { ColourFormat, ConvertColourOptions } from './colour-formats.js';
+export type { Matrix } from './luma.js';
