@@ -53,6 +53,7 @@ export type LayoutName = (typeof LAYOUTS)[number];
 /** Pixels of a layout: regions are 5 rows and columns inside of a larger image. */
 export async function upload(device: Device, name: ImageName, { batch, height, width, channels, data }: Pixels, layout: LayoutName = batch > 1 ? 'batch' : 'image'): Promise<{ readonly image: Tensor<ImageName>; readonly whole: AnyTensor }> {
   const dtype = DTYPES[name] as typeof f32;
+  if (layout === 'image' && batch > 1) throw new Error('an image is one');
   if (layout !== 'region') {
     const image = await device.tensor(dtype, Array.from(data), layout === 'batch' ? [batch, height, width, channels] : [height, width, channels]);
     return { image: image as never, whole: image as never };
