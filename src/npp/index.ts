@@ -24,3 +24,7 @@ export { rescale } from './rescaling.js';
 export type { RescaleOptions } from './rescaling.js';
 export { threshold } from './thresholding.js';
 export type { ThresholdKind, ThresholdOptions } from './thresholding.js';
+export { rgbToYuv, yuvToRgb } from './yuv.js';
+export type { RgbFormat, RgbToYuvOptions, YuvOptions, YuvToRgbOptions } from './yuv.js';
+export type { YuvFormat } from './yuv-frame.js';
+export type { YuvRange } from './yuv-matrices.js';
