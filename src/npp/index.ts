@@ -28,3 +28,6 @@ export { rgbToYuv, yuvToRgb } from './yuv.js';
 export type { RgbFormat, RgbToYuvOptions, YuvOptions, YuvToRgbOptions } from './yuv.js';
 export type { YuvFormat } from './yuv-frame.js';
 export type { YuvRange } from './yuv-matrices.js';
+export { resize } from './resizing.js';
+export type { ResizeOptions } from './resizing.js';
+export type { Filter, ResizeFilter } from './sampling.js';
