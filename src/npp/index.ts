@@ -31,3 +31,6 @@ export type { YuvRange } from './yuv-matrices.js';
 export { resize } from './resizing.js';
 export type { ResizeOptions } from './resizing.js';
 export type { Filter, ResizeFilter } from './sampling.js';
+export { letterboxNormalise, letterboxPlacement } from './letterboxing.js';
+export type { LetterboxNormaliseOptions } from './letterboxing.js';
+export type { Placement } from './letterboxing-kernel.js';
