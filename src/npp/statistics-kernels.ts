@@ -63,9 +63,8 @@ export const totals = new KernelFamily('image_totals', ({ out, x, parts, channel
 interface ExtremeGpu extends StatisticsGpu {
   /** Whether parts are put together, and not pixels looked at. */
   readonly PARTS: boolean;
-  /** One for each warp. */
-  scratch(): KernelArray<number>;
-  scratchMost(): KernelArray<number>;
+  /** 2 × 8: one for each warp. */
+  scratch(): KernelArray<KernelArray<number>>;
   beatsLeast(value: number, other: number): boolean;
   beatsMost(value: number, other: number): boolean;
 }
@@ -95,8 +94,7 @@ export const extremes = new KernelFamily('image_extremes', ({ leastAt, mostAt, x
   const first = gpu.blockIdx.x * part;
   const last = Math.min(first + part, pixels);
   const image = gpu.blockIdx.y * xImage;
-  const low = gpu.scratch();
-  const high = gpu.scratchMost();
+  const found = gpu.scratch();
   gpu.unroll(1);
   for (let c = 0; c < gpu.C; c++) {
     let least = gpu.i32(-1);
@@ -134,15 +132,15 @@ export const extremes = new KernelFamily('image_extremes', ({ leastAt, mostAt, x
       }
     }
     if (gpu.lane === 0) {
-      low[gpu.warpIdx] = least;
-      high[gpu.warpIdx] = most;
+      found[0]![gpu.warpIdx] = least;
+      found[1]![gpu.warpIdx] = most;
     }
     gpu.block.sync();
     if (gpu.threadIdx.x === 0) {
       gpu.unroll(1);
       for (let warp = 1; warp < 8; warp++) {
-        const a = low[warp]!;
-        const b = high[warp]!;
+        const a = found[0]![warp]!;
+        const b = found[1]![warp]!;
         if (a >= 0) {
           const valueA = x[image + (gpu.FLAT ? a * gpu.C : (a / width) * xRow + (a % width) * gpu.C) + c]!;
           if (gpu.beatsLeast(valueA, leastValue) || (!gpu.beatsLeast(leastValue, valueA) && a < least)) {

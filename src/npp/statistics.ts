@@ -94,7 +94,7 @@ export interface ChannelExtremes<D extends ImageName = ImageName> extends Dispos
   readonly maxAt: Tensor<'i32', number[]>;
 }
 
-const SCRATCH = { scratch: (gpu: Gpu): KernelArray<number> => gpu.shared.i32(8), scratchMost: (gpu: Gpu): KernelArray<number> => gpu.shared.i32(8) } as const;
+const scratch = (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.i32(2, 8);
 
 const extremeValues: ImageOperation<object> = {
   name: 'channelExtremes',
@@ -106,7 +106,7 @@ const extremeValues: ImageOperation<object> = {
       const positions = (length: number): AnyTensor => work.temporary(i32, [length]) as unknown as AnyTensor;
       const none = positions(1);
       const of = (PARTS: boolean): ReturnType<typeof extremes.member> => extremes.member(`${key}${PARTS ? '_parts' : ''}`, () => ({
-        signature: { ...signature, leastAt: output(i32), mostAt: output(i32), from: input(i32), fromMost: input(i32) }, uses: { ...uses, ...BEATS, ...SCRATCH, PARTS }, block: BLOCK,
+        signature: { ...signature, leastAt: output(i32), mostAt: output(i32), from: input(i32), fromMost: input(i32) }, uses: { ...uses, ...BEATS, scratch, PARTS }, block: BLOCK,
       }));
       const each = image.batch * image.channels;
       let [least, most] = [positions(each * parts), positions(each * parts)];
