@@ -7,6 +7,7 @@ import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
+import { imageResizes } from './images/resize.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
@@ -43,6 +44,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   products,
   operationStalls,
   ...besideNvcc,
+  ...imageResizes,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

@@ -3,6 +3,7 @@
  * `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';
+import type * as Npp from 'async-cuda/npp';
 import type * as Ops from 'async-cuda/ops';
 import type * as Root from 'async-cuda';
 
@@ -15,6 +16,7 @@ async function built(name: string): Promise<unknown> {
 export const core = await built('core') as typeof Core;
 export const ops = await built('ops') as typeof Ops;
 export const root = await built('index') as typeof Root;
+export const npp = await built('npp') as typeof Npp;
 
 export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Stream } from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

@@ -82,7 +82,7 @@ function arithmetic(definition: ImageOperation<Arithmetic>, image: unknown, othe
     const x = imageOf(name, 'image', given);
     const y = isImage ? imageOf(name, 'other', second) : undefined;
     if (y !== undefined) checkAlike(name, 'other', y, x, 'image');
-    const constants = isImage ? undefined : forChannels('other', other as ChannelNumbers, x.channels);
+    const constants = isImage ? undefined : forChannels('other', other, x.channels);
     return { images: y === undefined ? [x] : [x, y], results: [resultFor(name, x, {}, into)], parameters: { constants, scale } };
   }, ([result]) => result);
 }

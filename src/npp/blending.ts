@@ -49,7 +49,7 @@ function blendOf(frontAlpha: boolean, backAlpha: boolean, premultiplied: boolean
       for (let c = 0; c < 4; c++) made[c] = (front[c]! * above + back[c]! * below) * share;
       if (gpu.BACK_ALPHA) made[3] = alpha * gpu.f32(gpu.WHITE);
     }
-  }, { uses }) as unknown as DeviceFunction;
+  }, { uses });
 }
 
 const functions = new Map<string, DeviceFunction>();

@@ -38,7 +38,7 @@ function inOrder(order: readonly number[]): DeviceFunction {
       made[1] = from[gpu.B]!;
       made[2] = from[gpu.C]!;
       made[3] = from[gpu.D]!;
-    }, { uses }) as unknown as DeviceFunction;
+    }, { uses });
     functions.set(key, f);
   }
   return f;

@@ -10,7 +10,7 @@ import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { Channels, ImageName } from './image.js';
 import { LUMA } from './luma.js';
-import type { Matrix } from './luma.js';
+import type { LumaMatrix } from './luma.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
@@ -41,7 +41,7 @@ export interface ConvertColorOptions<D extends ImageName = ImageName> extends En
   /** The format that is made. */
   readonly to: ColorFormat;
   /** Weights of red, green and blue in grey. Default: bt601. */
-  readonly matrix?: Matrix;
+  readonly matrix?: LumaMatrix;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
 }
@@ -50,7 +50,7 @@ export interface ConvertColorOptions<D extends ImageName = ImageName> extends En
 export interface ColorConversion {
   readonly from: ColorFormat;
   readonly to: ColorFormat;
-  readonly matrix: Matrix;
+  readonly matrix: LumaMatrix;
 }
 
 function colourOf(from: ColorFormat, to: ColorFormat, white: number): ReturnType<typeof deviceFunction> {
@@ -93,7 +93,7 @@ function colourOf(from: ColorFormat, to: ColorFormat, white: number): ReturnType
       made[gpu.TO_B] = b;
       if (gpu.TO_ALPHA) made[3] = gpu.FROM_ALPHA ? from[3]! : white;
     }
-  }, { uses }) as never;
+  }, { uses });
 }
 
 const functions = new Map<string, ReturnType<typeof deviceFunction>>();
@@ -131,7 +131,7 @@ export function convertColor<D extends ImageName>(image: OrOp<Tensor<D>>, option
   if ((options as unknown) === undefined) throw invalid('options', 'an object with from and to', options);
   const { from, to, matrix = 'bt601', out } = options;
   for (const [name, format] of [['options.from', from], ['options.to', to]] as const) {
-    if (!Object.hasOwn(FORMATS, format as string)) throw invalid(name, `one of ${Object.keys(FORMATS).join(', ')}`, format);
+    if (!Object.hasOwn(FORMATS, format)) throw invalid(name, `one of ${Object.keys(FORMATS).join(', ')}`, format);
   }
   if (!Object.hasOwn(LUMA, matrix)) throw invalid('options.matrix', `one of ${Object.keys(LUMA).join(', ')}`, matrix);
   return imageOperation(colours, [image, out], options, ([given, into]) => {

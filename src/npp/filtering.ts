@@ -4,7 +4,7 @@ import type { DType } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { deviceFunction, input, output } from '../launch/index.js';
 import type { DeviceFunction, GpuWith } from '../launch/index.js';
-import type { Gpu, KernelArray } from '../library/kernel-family.js';
+import type { KernelArray } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
@@ -73,17 +73,17 @@ function surroundings({ border = 'reflect101', color = 0 }: FilterOptions, { cha
 
 function arrayOf(LENGTH: number): DeviceFunction {
   const uses = { LENGTH };
-  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.local.f32(gpu.LENGTH), { uses }) as unknown as DeviceFunction;
+  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.local.f32(gpu.LENGTH), { uses });
 }
 
 function sharedArrayOf(LENGTH: number): DeviceFunction {
   const uses = { LENGTH };
-  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.f32(gpu.LENGTH), { uses }) as unknown as DeviceFunction;
+  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.f32(gpu.LENGTH), { uses });
 }
 
 function sharedRowsOf(ROWS: number, LENGTH: number): DeviceFunction {
   const uses = { ROWS, LENGTH };
-  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<KernelArray<number>> => gpu.shared.f32(gpu.ROWS, gpu.LENGTH), { uses }) as unknown as DeviceFunction;
+  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<KernelArray<number>> => gpu.shared.f32(gpu.ROWS, gpu.LENGTH), { uses });
 }
 
 /** What both kernels are passed, and their signature. */
@@ -93,7 +93,7 @@ function common(work: Work, image: Image, out: Image, weights: readonly number[]
   const wide = isWideSpan([image, out]);
   const whole = wide ? i64 : i32;
   const taps = work.temporary(f32, [weights.length]) as unknown as AnyTensor;
-  work.add(taps.write(Float32Array.from(weights) as never));
+  work.add(taps.write(Float32Array.from(weights)));
   const [pad0, pad1, pad2, pad3] = [0, 1, 2, 3].map((c) => Math.fround(colors[c] ?? 0));
   return {
     wide, key: `${image.dtype.name}_${out.dtype.name}_${image.channels}_${border}${wide ? '_wide' : ''}`,
@@ -167,7 +167,7 @@ export interface GaussianOptions<D extends ImageName = ImageName> extends Filter
  */
 export function gaussianFilter<D extends ImageName>(image: OrOp<Tensor<D>>, options: GaussianOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
   checkFilterOptions(options, ['radius', 'sigma']);
-  const { radius: givenRadius, sigma: givenSigma } = ((options as unknown) ?? {}) as GaussianOptions;
+  const { radius: givenRadius, sigma: givenSigma } = ((options) ?? {}) as GaussianOptions;
   if (givenRadius === undefined && givenSigma === undefined) throw new CudaArgumentError('options.radius', 'options.radius: expected a radius, a sigma, or both, got neither. Write { radius: 2 } or { sigma: 1.5 }.');
   if (givenSigma !== undefined && !(typeof givenSigma === 'number' && givenSigma > 0 && Number.isFinite(givenSigma))) throw invalid('options.sigma', 'a number above 0 (pixels)', givenSigma);
   if (givenRadius !== undefined) checkInteger('options.radius', givenRadius, 0, MOST_RADIUS, 'pixels');
@@ -193,7 +193,7 @@ export interface BoxOptions<D extends ImageName = ImageName> extends FilterOptio
  */
 export function boxFilter<D extends ImageName>(image: OrOp<Tensor<D>>, options: BoxOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
   checkFilterOptions(options, ['radius']);
-  const { radius } = ((options as unknown) ?? {}) as BoxOptions;
+  const { radius } = ((options) ?? {}) as BoxOptions;
   checkInteger('options.radius', radius, 0, MOST_RADIUS, 'pixels');
   return separableFilter(boxes, image, options, { weights: Array.from({ length: radius + 1 }, () => 1 / (2 * radius + 1)) }) as never;
 }
@@ -256,7 +256,7 @@ const SLOPE = [-1, 0, 1];
  */
 export function sobel<E extends ImageName = 'f32'>(image: OrOp<Tensor<ImageName>>, options: SobelOptions<E>): DeviceOp<Tensor<E, number[]>> {
   checkFilterOptions(options, ['along', 'dtype']);
-  const { along, dtype = f32, ...others } = ((options as unknown) ?? {}) as SobelOptions<E>;
+  const { along, dtype = f32, ...others } = ((options) ?? {});
   if (along !== 'x' && along !== 'y') throw invalid('options.along', 'x or y', along);
   const [down, across] = along === 'x' ? [SMOOTH, SLOPE] : [SLOPE, SMOOTH];
   return filter2d(image, down.map((a) => across.map((b) => a * b)), { ...others, dtype: dtype as DType<E> });

@@ -32,5 +32,5 @@ export function separate(work: Work, image: Image, out: Image): Image {
   if (a.start >= b.end || b.start >= a.end) return image;
   const copy = work.temporary(image.tensor.dtype, [...image.tensor.shape]);
   work.add(copy.copyFrom(image.tensor));
-  return imageOfResult(copy as unknown as AnyTensor);
+  return imageOfResult(copy);
 }

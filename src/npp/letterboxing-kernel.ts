@@ -7,7 +7,7 @@
 import { f32, i32, i64, u32 } from '../core/index.js';
 import { input, output } from '../launch/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
-import type { Gpu, Input, KernelArray, Member, Output } from '../library/kernel-family.js';
+import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
@@ -212,7 +212,7 @@ function wordsOf(image: Image): AnyTensor | undefined {
   if (start % 4 !== 0 || buffer.byteOffset % 4 !== 0 || image.rowPitch % 4 !== 0 || image.imagePitch % 4 !== 0 || !buffer.memory.aligned) return undefined;
   const length = Math.ceil(flat(image).size / 4) * 4;
   if (layout.offset + length > buffer.length) return undefined;
-  return (new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor).reinterpret(u32 as never);
+  return (new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor).reinterpret(u32);
 }
 
 /** Both without their greatest common divisor. */

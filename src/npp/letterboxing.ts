@@ -74,7 +74,7 @@ const letterboxes: ImageOperation<LetterboxNormalising> = {
  */
 export function letterboxNormalise<E extends NormalisedName = 'f16'>(image: OrOp<Tensor<ImageName>>, options: LetterboxNormaliseOptions<E>): DeviceOp<Tensor<E, number[]>> {
   checkOptions('options', options, ['width', 'height', 'color', ...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
-  const { width, height, color = 0, dtype = f16, order = 'nchw', out } = ((options as unknown) ?? {}) as LetterboxNormaliseOptions<E>;
+  const { width, height, color = 0, dtype = f16, order = 'nchw', out } = ((options) ?? {});
   checkExtent('options.width', width);
   checkExtent('options.height', height);
   checkImageDType('options.dtype', dtype, NORMALISED);

@@ -12,7 +12,7 @@ export function eachChannel(f: ElementFunction): DeviceFunction {
   return deviceFunction((made: KernelArray<number>, x: KernelArray<number>, y: KernelArray<number>, p: KernelArray<number>, gpu: GpuWith<typeof uses>) => {
     gpu.unroll(4);
     for (let c = 0; c < 4; c++) made[c] = gpu.f(x[c]!, y[c]!, p[c]!, p[c + 4]!);
-  }, { uses }) as unknown as DeviceFunction;
+  }, { uses });
 }
 
 /** The numbers of a call: `a` and `b` of each channel. */

@@ -11,7 +11,7 @@ import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { QUAD, WIDE_FROM, pixelRuns } from './pixel-runs.js';
+import { QUAD, WIDE_FROM, apart, pixelRuns } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { STORED } from './rounding.js';
 
@@ -168,11 +168,12 @@ export interface PixelWork {
 }
 
 /** Adds the launch that makes `out` of one or two images of the same size. */
-export function addPixels(work: Work, { key, f, numbers = [], moves = false }: PixelWork, images: readonly [PixelLayout] | readonly [PixelLayout, PixelLayout], out: PixelLayout): void {
-  const { images: count, rows, width, each } = pixelRuns([out, ...images]);
+export function addPixels(work: Work, { key, f, numbers = [], moves = false }: PixelWork, given: readonly [PixelLayout] | readonly [PixelLayout, PixelLayout], out: PixelLayout): void {
+  const images = given.map((each) => apart(work, each, out)) as [PixelLayout, PixelLayout?];
+  const { images: count, rows, width, each } = pixelRuns([out, ...(images as PixelLayout[])]);
   const [o, x, y = x] = each as [typeof each[0], typeof each[0], typeof each[0] | undefined];
   const wide = each.some(({ elements }) => elements.size >= WIDE_FROM);
-  const typed = ({ elements }: { elements: AnyTensor }): AnyTensor => (moves ? elements.reinterpret(WORDS[elements.dtype.bytes]! as never) : elements);
+  const typed = ({ elements }: { elements: AnyTensor }): AnyTensor => (moves ? elements.reinterpret(WORDS[elements.dtype.bytes]!) : elements);
   const [into, from, other] = [typed(o), typed(x), typed(y)];
   const unit = ({ quads }: { quads: boolean }): number => (quads ? QUAD : 1);
   const constants = {

@@ -2,6 +2,7 @@
  * Images as kernels of single pixels walk them: runs of pixels, as long as they are in all images of an operation. Those that
  * have no gaps are one run; rows with a pitch are a run each.
  */
+import type { Work } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
@@ -81,4 +82,21 @@ export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
 export function elementsOf({ tensor, batch, height, width, channels, planar, rowPitch, planePitch, imagePitch }: PixelLayout): AnyTensor {
   const length = (batch - 1) * imagePitch + (height - 1) * rowPitch + (planar ? (channels - 1) * planePitch + width : width * channels);
   return new Tensor(tensor.buffer, layoutOf([length], [1], tensor.layout.offset), false);
+}
+
+/** The layout; that of a copy where its rows lie between those that are written, as of a region beside another: a launch looks at spans of memory. */
+export function apart(work: Work, layout: PixelLayout, out: PixelLayout): PixelLayout {
+  const { tensor } = layout;
+  if (tensor.buffer.memory !== out.tensor.buffer.memory) return layout;
+  const [a, b] = [layout, out].map((each) => {
+    const elements = elementsOf(each);
+    const start = elements.buffer.byteOffset + elements.layout.offset * elements.dtype.bytes;
+    return { start, end: start + elements.byteLength };
+  }) as [{ start: number; end: number }, { start: number; end: number }];
+  if (a.start >= b.end || b.start >= a.end) return layout;
+  const copy = work.temporary(tensor.dtype, [...tensor.shape]) as unknown as AnyTensor;
+  work.add(copy.copyFrom(tensor));
+  if (layout.planar) return planes(copy);
+  const rowPitch = layout.width * layout.channels;
+  return { ...layout, tensor: copy, rowPitch, imagePitch: layout.height * rowPitch };
 }

@@ -42,7 +42,7 @@ function perChannel(dtype: NewTensor['dtype'], { batch, batched, channels }: Ima
   return { dtype, shape: [...(batched ? [batch] : []), channels, ...rest] };
 }
 
-const flatly = (tensor: AnyTensor): AnyTensor => tensor.reshape([tensor.size] as never) as unknown as AnyTensor;
+const flatly = (tensor: AnyTensor): AnyTensor => tensor.reshape([tensor.size] as never);
 
 const ARRAYS = {
   u32: { 1: (gpu: Gpu): KernelArray<number> => gpu.local.u32(1), 3: (gpu: Gpu): KernelArray<number> => gpu.local.u32(3), 4: (gpu: Gpu): KernelArray<number> => gpu.local.u32(4) },
@@ -103,7 +103,7 @@ const extremeValues: ImageOperation<object> = {
       const image = images[0]!;
       const [min, max, minAt, maxAt] = results.map(flatly);
       const { parts, key, signature, uses, args, options } = cut(image);
-      const positions = (length: number): AnyTensor => work.temporary(i32, [length]) as unknown as AnyTensor;
+      const positions = (length: number): AnyTensor => work.temporary(i32, [length]);
       const none = positions(1);
       const of = (PARTS: boolean): ReturnType<typeof extremes.member> => extremes.member(`${key}${PARTS ? '_parts' : ''}`, () => ({
         signature: { ...signature, leastAt: output(i32), mostAt: output(i32), from: input(i32), fromMost: input(i32) }, uses: { ...uses, ...BEATS, scratch, PARTS }, block: BLOCK,
@@ -168,7 +168,7 @@ const ENDS: Readonly<Record<ImageName, number>> = { u8: 256, u16: 65536, f16: 1,
 
 function countsOf(LENGTH: number): DeviceFunction {
   const uses = { LENGTH };
-  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.u32(gpu.LENGTH), { uses }) as unknown as DeviceFunction;
+  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.u32(gpu.LENGTH), { uses });
 }
 
 const counts: ImageOperation<Counting> = {

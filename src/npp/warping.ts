@@ -66,7 +66,7 @@ const remapping: ImageOperation<RemapParameters> = {
       const { mapX, mapY } = parameters;
       const more = { mapX: input(f32), mapY: input(f32), rowX: i32, rowY: i32, imageX: i32, imageY: i32 };
       queueWarp(work, images[0]!, imageOfResult(results[0]!), parameters, 'remap', more, [mapX, mapY], ([x, y]) => ({
-        mapX: flat(x!), mapY: flat(y!), rowX: x!.rowPitch, rowY: y!.rowPitch, imageX: mapX.batch === 1 ? 0 : mapX.imagePitch, imageY: mapY.batch === 1 ? 0 : mapY.imagePitch,
+        mapX: flat(x!), mapY: flat(y!), rowX: x!.rowPitch, rowY: y!.rowPitch, imageX: mapX.imagePitch, imageY: mapY.imagePitch,
       }));
     },
   },
@@ -113,7 +113,7 @@ function queueWarp(
       uses: {
         C: channels, ...(kind === 'remap' ? {} : { AFFINE: kind === 'affine' }),
         sample: deviceFunction(sample as never, { uses: {
-          C: channels, TAPS: taps, NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
+          C: channels, TAPS: taps, BEFORE: Math.floor((taps - 1) / 2), NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
           store: (filter === 'nearest' || filter === 'linear' ? STORES_OF_MEANS : STORES)[dtype.name], ...arrays[taps],
         } }),
       },
@@ -155,7 +155,7 @@ export function remap<D extends ImageName>(image: OrOp<Tensor<D>>, mapX: OrOp<Te
     if (readY.width !== width || readY.height !== height) throw invalid('mapY', `a map of [${height}, ${width}], as mapX is, for remap(…)`, readY.tensor);
     return {
       images: [read], results: [resultFor('remap', read, { width, height }, out)],
-      parameters: { ...samplingOf(read, options as RemapOptions), mapX: readX, mapY: readY },
+      parameters: { ...samplingOf(read, options), mapX: readX, mapY: readY },
     };
   }, ([result]) => result) as never;
 }
@@ -166,8 +166,8 @@ function mapOf(argument: string, value: unknown, { batch }: Image): Image {
   const map = imageOf('remap', argument, value.rank === 2 ? value.unsqueeze(-1 as never) : value);
   if (map.channels !== 1) throw invalid(argument, 'a map of one channel, for remap(…)', value);
   if (map.batch !== 1 && map.batch !== batch) throw invalid(argument, `one map, or one for each of the ${batch} images, for remap(…)`, value);
-  if (map.batch === 1 || map.batched) return map.batch === batch ? map : imageOf('remap', argument, (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([batch, map.height, map.width, 1]));
-  return map;
+  if (map.batch === batch) return map;
+  return imageOf('remap', argument, (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([batch, map.height, map.width, 1]));
 }
 
 function warpDescription(name: string, read: Image, out: unknown, options: WarpOptions, matrix: readonly number[]): Description<WarpParameters> {
@@ -201,7 +201,7 @@ export type Matrix = readonly (readonly [number, number, number])[];
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as {@link resize} does
  */
 export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
-  return warp(affine, image, matrix, 2, options as WarpOptions) as never;
+  return warp(affine, image, matrix, 2, options) as never;
 }
 
 /**
@@ -210,7 +210,7 @@ export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: 
  * @param matrix three rows of three numbers
  */
 export function warpPerspective<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
-  return warp(perspective, image, matrix, 3, options as WarpOptions) as never;
+  return warp(perspective, image, matrix, 3, options) as never;
 }
 
 /** What {@link rotate} takes. */
@@ -235,7 +235,7 @@ export function rotate<D extends ImageName>(image: OrOp<Tensor<D>>, degrees: num
     const [x, y] = center ?? [(read.width - 1) / 2, (read.height - 1) / 2];
     const [toX, toY] = center ?? [(width - 1) / 2, (height - 1) / 2];
     const [cosine, sine] = circle(degrees);
-    return warpDescription('rotate', read, out, options as WarpOptions, [cosine, -sine, x - cosine * toX + sine * toY, sine, cosine, y - sine * toX - cosine * toY, 0, 0, 1]);
+    return warpDescription('rotate', read, out, options, [cosine, -sine, x - cosine * toX + sine * toY, sine, cosine, y - sine * toX - cosine * toY, 0, 0, 1]);
   }, ([result]) => result) as never;
 }
 

@@ -2,7 +2,7 @@
 import { f32, i32, i64, u8 } from '../core/index.js';
 import { input, output } from '../launch/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
-import type { Gpu, Input, KernelArray, Member, Output } from '../library/kernel-family.js';
+import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { flat, isWideSpan } from './image.js';

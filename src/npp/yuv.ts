@@ -7,7 +7,7 @@ import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { Channels } from './image.js';
 import { LUMA } from './luma.js';
-import type { Matrix } from './luma.js';
+import type { LumaMatrix } from './luma.js';
 import { yuvFrameOf, yuvResultFor } from './yuv-frame.js';
 import type { YuvFormat } from './yuv-frame.js';
 import { addYuvDecode, addYuvEncode } from './yuv-kernels.js';
@@ -23,7 +23,7 @@ export interface YuvOptions extends EngineOptions {
   /** How the frame lies in memory. */
   readonly format: YuvFormat;
   /** Default: bt601. */
-  readonly matrix?: Matrix;
+  readonly matrix?: LumaMatrix;
   /** Default: limited. */
   readonly range?: YuvRange;
   /** Where it is written. Default: a new tensor. */
@@ -46,7 +46,7 @@ export interface RgbToYuvOptions extends YuvOptions {
 export interface YuvConversion {
   readonly format: YuvFormat;
   readonly rgb: RgbFormat;
-  readonly matrix: Matrix;
+  readonly matrix: LumaMatrix;
   readonly range: YuvRange;
 }
 

@@ -2,7 +2,7 @@
 import { CudaArgumentError, Device } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { convertColor } from 'async-cuda/npp';
-import type { ColorFormat, Matrix } from 'async-cuda/npp';
+import type { ColorFormat, LumaMatrix } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
 
 import type { ImageName } from '../../src/npp/image.js';
@@ -25,7 +25,7 @@ function toRgba(from: ColorFormat, white: number, [a, b = 0, c = 0, d = white]: 
   return [channel(5), channel(3), channel(1), white];
 }
 
-function fromRgba(to: ColorFormat, white: number, [r, g, b, a]: readonly number[], matrix: Matrix): number[] {
+function fromRgba(to: ColorFormat, white: number, [r, g, b, a]: readonly number[], matrix: LumaMatrix): number[] {
   const [kr, kg, kb] = LUMA[matrix];
   if (to === 'grey') return [kr * r! + kg * g! + kb * b!];
   if (to === 'rgb') return [r!, g!, b!];
@@ -43,7 +43,7 @@ onDevice('Colours', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const check = async (name: ImageName, from: ColorFormat, to: ColorFormat, layout: (typeof LAYOUTS)[number], [height, width]: readonly [number, number], matrix: Matrix = 'bt601'): Promise<void> => {
+  const check = async (name: ImageName, from: ColorFormat, to: ColorFormat, layout: (typeof LAYOUTS)[number], [height, width]: readonly [number, number], matrix: LumaMatrix = 'bt601'): Promise<void> => {
     const white = WHITE[name];
     const source = noise(name, layout === 'image' ? 1 : 2, height, width, FORMATS[from]);
     const { image, whole } = await upload(device, name, source, layout);

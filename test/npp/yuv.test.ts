@@ -1,7 +1,7 @@
 /** YUV 4:2:0 to RGB and back, beside JavaScript in doubles. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { rgbToYuv, yuvToRgb } from 'async-cuda/npp';
-import type { Matrix, RgbFormat, YuvFormat, YuvRange } from 'async-cuda/npp';
+import type { LumaMatrix, RgbFormat, YuvFormat, YuvRange } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
@@ -10,7 +10,7 @@ import type { Pixels } from './images.test-support.js';
 
 const LUMA = { bt601: [0.299, 0.587, 0.114], bt709: [0.2126, 0.7152, 0.0722] } as const;
 const FORMATS: readonly YuvFormat[] = ['i420', 'nv12'];
-const MATRICES: readonly Matrix[] = ['bt601', 'bt709'];
+const MATRICES: readonly LumaMatrix[] = ['bt601', 'bt709'];
 const RANGES: readonly YuvRange[] = ['limited', 'full'];
 const ORDERS: Readonly<Record<RgbFormat, readonly number[]>> = { rgb: [0, 1, 2], bgr: [2, 1, 0], rgba: [0, 1, 2, 3], bgra: [2, 1, 0, 3] };
 const SIZES = [[2, 2], [4, 6], [6, 8], [2, 10], [34, 132]] as const;
@@ -23,7 +23,7 @@ function chromaAt(format: YuvFormat, height: number, width: number, y: number, x
   return [u, u + (height / 2) * (width / 2)];
 }
 
-function decoded(frame: Pixels, format: YuvFormat, to: RgbFormat, matrix: Matrix, range: YuvRange): number[] {
+function decoded(frame: Pixels, format: YuvFormat, to: RgbFormat, matrix: LumaMatrix, range: YuvRange): number[] {
   const height = frame.height / 3 * 2;
   const [kr, kg, kb] = LUMA[matrix];
   const made: number[] = [];
@@ -43,7 +43,7 @@ function decoded(frame: Pixels, format: YuvFormat, to: RgbFormat, matrix: Matrix
   return made;
 }
 
-function encoded(image: Pixels, format: YuvFormat, from: RgbFormat, matrix: Matrix, range: YuvRange): number[] {
+function encoded(image: Pixels, format: YuvFormat, from: RgbFormat, matrix: LumaMatrix, range: YuvRange): number[] {
   const { batch, height, width } = image;
   const [kr, kg, kb] = LUMA[matrix];
   const [luma, chroma] = range === 'full' ? [1, 1] : [219 / 255, 224 / 255];
