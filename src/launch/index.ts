@@ -24,6 +24,6 @@ export type { HostValue, StructDeclaration, StructFields, StructValue } from './
 export { tileKernel } from './tile-kernel.js';
 export type { TensorAxes, TileExtent, TileSize } from './tile-cuts.js';
 export type { TileKernel, TileKernelChanges, TileKernelOptions } from './tile-kernel.js';
-export type { LoadedTile, OtherTile, StoredTile, Tile, TileArguments, TileAxesOption, TileExtents, TileStep, TileWith, WalkedAxis } from './tile-types.js';
+export type { LoadedTile, OtherTile, StoredTile, Tile, TileArguments, TileAxesOption, TileExtents, TileLoops, TileStep, TileWith, WalkedAxis } from './tile-types.js';
 export type { Usable, Uses } from './uses.js';
 export type { Gpu, KernelArray } from '../kernel/gpu.js';

@@ -65,9 +65,7 @@ export type TileAxesOption<S extends ElementParams, T extends TileSize> =
  * The second parameter of a body. Reductions are of the tile's elements that are in the tensor: along axis 1 one result for
  * each row, along axis 0 one for each column, without an axis one in all. They are the same on every device, to the bit.
  */
-export interface Tile<W extends string = never> extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
-  /** The tiles of an axis that is cut by `{ walk }`, or the one tile of `null`, to loop over: `for (const part of tile.over('k')) … x.load(part)`. */
-  over<A extends W>(axis: A): Iterable<TileStep<A>>;
+export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   /**
    * The product of two tiles, where the columns of `a` are the rows of `b`, by axis; added to `sum` where that is given. It is
    * computed in f32, term by term in the order of that axis and rounded once for each: the same bits on every device.
@@ -85,5 +83,11 @@ export interface Tile<W extends string = never> extends Omit<ArithmeticGpu, 'loc
   mean(value: number, axis?: 0 | 1): number;
 }
 
+/** Loops of a body. `W`: the axes of which each block has all tiles. */
+export interface TileLoops<W extends string = never> {
+  /** The tiles of an axis that is cut by `{ walk }`, or the one tile of `null`, to loop over: `for (const part of tile.over('k')) … x.load(part)`. */
+  over<A extends W>(axis: A): Iterable<TileStep<A>>;
+}
+
 /** The second parameter of a body, with what it uses. */
-export type TileWith<U extends Uses, T extends TileSize = TileSize> = Tile<WalkedAxis<T>> & Omit<GpuWith<U>, keyof Gpu>;
+export type TileWith<U extends Uses, T extends TileSize = TileSize> = Tile & TileLoops<WalkedAxis<T>> & Omit<GpuWith<U>, keyof Gpu>;

@@ -199,13 +199,14 @@ class TileBody extends TileWriter {
     if (id.type !== 'Identifier') return this.fail(declarator, `${this.code(declarator)} is not known in a tile kernel`, 'Write const v = …, one name for each value.');
     if (init === null || init === undefined) return this.fail(declarator, `${this.code(declarator)} has no value yet, and so no type`, `Write let ${id.name} = 0.`);
     const assigned = !constant && this.assigned.has(id.name);
-    const name = this.newName(id.name);
     this.hoist(init);
+    const known = assigned ? undefined : this.written.get(init);
+    const name = known?.name ?? this.newName(id.name);
     const own = this.varies(init);
     const varies = assigned ? this.join(declarator, own, this.found.variables.get(id.start)) : own;
     const variable: Variable = { is: 'variable', name, varies, at: id.start, depth: this.depth, walked: this.walked, assigned, staged: new Map() };
     if (!assigned) {
-      this.define(name, init, varies);
+      if (known === undefined) this.define(name, init, varies);
       for (const axis of this.found.ahead.get(id.start) ?? []) variable.staged.set(axis, writeStaged(this, this.buffers, variable, axis));
     } else if (varies.rows === undefined && varies.columns === undefined) {
       this.out.write(`let ${name} = `);
