@@ -18,11 +18,12 @@ import { outputShape, walkOf } from './element-layouts.js';
 import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult, TensorShapes } from './element-types.js';
 import { Defined } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
+import { LeastRecent } from './least-recent.js';
 import { checkName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
+import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
 import type { GivenTensor, ShapedCallOptions, ShapedLaunch, ShapedTensor, ShapesTogether } from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { tune } from './tuning.js';
@@ -118,7 +119,7 @@ interface OutputShape extends ShapesTogether {
 class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ readonly uses?: Uses }> {
   private readonly definition: Definition;
   private readonly uses: UsedByName;
-  private readonly forms = new Map<string, Defined>();
+  private readonly forms = new LeastRecent<Defined>(FORMS);
   /** Elements of one thread: the widest dtype's fill one access, and none has fewer than four. */
   private readonly width: number;
   private readonly asksForCoordinates: boolean;
@@ -150,7 +151,7 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
       const rows = form.access === undefined ? [] : ROW_NAMES.map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
       const block = form.access === undefined ? {} : { block: PLANE };
       found = new Defined([...own, ...extents, ...rows], new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses), { index, ...block });
-      this.forms.set(key, found);
+      this.forms.set(key, found, 0);
     }
     return found;
   }

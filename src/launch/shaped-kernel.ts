@@ -65,6 +65,9 @@ interface Planned {
   queue(run: Run): Submitted<unknown>;
 }
 
+/** Forms that one kernel keeps: each is looked for by how a call's tensors lie. One that was let go is made again, and finds what it had loaded. */
+export const FORMS = { entries: 256, bytes: Infinity };
+
 export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   readonly parameters: readonly Parameter[];
 

@@ -18,11 +18,12 @@ import { textOfFunction } from './device-function.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
 import { Defined } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
+import { LeastRecent } from './least-recent.js';
 import { checkName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
+import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
 import type { GivenTensor, ShapedCallOptions, ShapedLaunch, ShapedTensor, ShapesTogether } from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { namedShapes, namedWalk } from './tile-axes.js';
@@ -153,7 +154,7 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
   private readonly definition: Definition;
   private readonly uses: UsedByName;
   private readonly cutting: Cutting;
-  private readonly forms = new Map<string, Defined>();
+  private readonly forms = new LeastRecent<Defined>(FORMS);
 
   constructor(parameters: readonly Parameter[], definition: Definition, uses: UsedByName, cutting: Cutting) {
     super(parameters);
@@ -178,7 +179,7 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
       const own = this.parameters.map((parameter) => ({ ...parameter, entry: parameter.entry.kind === 'tensor' ? tensorEntry(parameter.entry, form.tensors[parameter.name]!) : parameter.entry }));
       const extra = extraNames(form).map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
       found = new Defined([...own, ...extra], new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses), { index, block: form.across * form.down });
-      this.forms.set(key, found);
+      this.forms.set(key, found, 0);
     }
     return found;
   }
