@@ -51,7 +51,7 @@ export function cutsOf(parameters: readonly Parameter[], argument: string, tile:
 function extentOf(argument: string, extent: unknown): TileExtent {
   const isWhole = (count: unknown): boolean => typeof count === 'number' && Number.isInteger(count) && count >= 1;
   if (extent === null || isWhole(extent)) return extent as number | null;
-  if (typeof extent === 'object' && Object.keys(extent as object).join() === 'walk' && isWhole((extent as { walk: unknown }).walk)) return extent as { walk: number };
+  if (typeof extent === 'object' && Object.keys(extent).join() === 'walk' && isWhole((extent as { walk: unknown }).walk)) return extent as { walk: number };
   throw invalid(argument, 'a whole number of at least 1, null for all that there are, or { walk } for tiles that each block goes through', extent, 'Write { tile: [1, null] } for whole rows.');
 }
 
@@ -80,7 +80,7 @@ function checkRaces(parameters: readonly Parameter[], argument: string, { names,
     if (missing < 0) continue;
     const axis = names[missing]!;
     throw invalid(
-      `${argument}.tile.${axis}`, `{ walk: ${String(cuts[missing])} } or null, since output ${name} has no axis ${axis}`, cuts[missing],
+      `${argument}.tile.${axis}`, `{ walk: ${cuts[missing] as number} } or null, since output ${name} has no axis ${axis}`, cuts[missing],
       `Blocks with different tiles along ${axis} would write the same elements of ${name}. Its axes are ${tensors![name]!.map((each) => (each === undefined ? '1' : names[each]!)).join(', ')}.`,
     );
   }

@@ -110,7 +110,7 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(define
   if (typeof verify !== 'function') checkBoolean('options.verify', verify);
   checkInteger('options.rounds', rounds, 1, 1000);
   checkBoolean('options.anew', anew);
-  const variants = candidates.map((candidate) => defined.with(candidate));
+  const variants = candidates.map((candidate: C) => defined.with(candidate));
   const values = await givenBy(args);
   const device = defined.deviceOf(values, launch);
 

@@ -48,7 +48,7 @@ const product = tileKernel('product', { c: output(f32), a: input(f32), b: input(
     expectTypeOf(part).toEqualTypeOf<TileStep<'k'>>();
     sum = tile.dot(a.load(part), b.load(part), sum);
     // @ts-expect-error: a step is no number
-    sum += part;
+    sum = part;
     // @ts-expect-error: nor is a number a step
     a.load(0);
   }
