@@ -20,7 +20,8 @@ export type {
   BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, ArithmeticGpu, BodyElements, ElementArguments,
   ShapedCallOptions, ElementCallResult, ElementGpu, ElementGpuWith, ElementKernel, ElementKernelOptions, ElementParam, ElementParams, ElementResult, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
   KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, SimulatedArguments, SimulatedTensor, SimulationOptions, StructDeclaration, StructFields, StructValue, StructsParam,
-  TensorParam, LoadedTile, StoredTile, Tile, TileArguments, TileKernel, TileKernelOptions, TileSize, TileWith, TuneOptions, TunedCandidate, Tuning, Usable, Uses, WrittenElements,
+  TensorParam, Candidate, ElementKernelChanges, LoadedTile, OtherTile, ShapedTuneOptions, ShapedTuning, StoredTile, TensorAxes, TensorShapes, Tile, TileArguments, TileAxesOption, TileExtent, TileExtents, TileKernel, TileKernelChanges,
+  TileKernelOptions, TileLoops, TileSize, TileStep, TileWith, TuneOptions, TuneSettings, TunedCandidate, Tuning, WalkedAxis, Usable, Uses, WrittenElements,
 } from './launch/index.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,

@@ -6,10 +6,16 @@
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { compile } from './compiler.js';
 import type { CompileTarget, CompiledKernel, Lines } from './compiler.js';
+import { LeastRecent } from './least-recent.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
 
-const inMemory = new Map<string, Promise<CompiledKernel>>();
+/** PTX of a kernel is some kilobytes; a program that makes kernels without end goes through this. What devices have loaded is not kept here. */
+const ROOM = { entries: 1024, bytes: 64 << 20 };
+/** Of what is made, beside the text itself: two bytes for each of its characters, and those of the key. */
+const bytesOf = (key: string, { ptx }: CompiledKernel): number => 2 * (key.length + ptx.length);
+
+const inMemory = new LeastRecent<Promise<CompiledKernel>>(ROOM);
 
 /** Rejects with CudaCompileError where the source is wrong. */
 export async function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
@@ -17,10 +23,11 @@ export async function compiledKernel(variant: Variant, form: CodeForm, target: C
   const key = `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
   let compiled = inMemory.get(key);
   if (compiled === undefined) {
-    compiled = fromDiskOrCompiler(key, variant, form, target, lines);
+    const made = fromDiskOrCompiler(key, variant, form, target, lines);
+    compiled = made;
+    inMemory.set(key, made);
     // The error names the place that this kernel was written at: another with the same text has its own.
-    compiled.catch(() => inMemory.delete(key));
-    inMemory.set(key, compiled);
+    made.then((there) => { inMemory.settle(key, made, bytesOf(key, there)); }, () => { inMemory.delete(key); });
   }
   return compiled;
 }

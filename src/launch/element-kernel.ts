@@ -10,21 +10,24 @@ import { ROW_NAMES, extentName } from '../kernel/element/element-form.js';
 import type { ElementForm } from '../kernel/element/element-form.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { numel } from '../tensor/index.js';
-import type { Layout, Shape } from '../tensor/index.js';
+import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from './call-stack.js';
 import { textOfFunction } from './device-function.js';
 import { outputShape, walkOf } from './element-layouts.js';
-import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult } from './element-types.js';
+import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult, TensorShapes } from './element-types.js';
 import { Defined } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
+import { LeastRecent } from './least-recent.js';
 import { checkName } from './names.js';
 import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
-import { ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
-import type { ShapedCallOptions, ShapedLaunch, ShapedTensor } from './shaped-kernel.js';
+import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
+import type { GivenTensor, ShapedCallOptions, ShapedLaunch, ShapedTensor, ShapesTogether } from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
+import { tune } from './tuning.js';
+import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
 import { otherUses, usedOf } from './uses.js';
 import type { UsedByName, Uses } from './uses.js';
 import { Variant } from './variant.js';
@@ -34,6 +37,11 @@ import type { Definition } from './variant.js';
 export interface ElementKernelOptions<U extends Uses = Uses> {
   /** Constants, lists of them and device functions, which the body finds in its second parameter. */
   readonly uses?: U;
+}
+
+/** What {@link ElementKernel.with} changes. */
+export interface ElementKernelChanges<U extends Uses = Uses> {
+  readonly uses?: OtherUses<U>;
 }
 
 /** An element kernel. Made by {@link elementKernel}. */
@@ -50,13 +58,18 @@ export interface ElementKernel<S extends ElementParams = ElementParams, U extend
 
   readonly name: string;
   /** The same kernel with other constants. */
-  with(changes: { readonly uses: OtherUses<U> }): ElementKernel<S, U>;
-  /** Compiles and loads the form for contiguous tensors of one shape. Rejects with CudaCompileError */
-  prepare(device: AnyDevice): Promise<void>;
+  with(changes: ElementKernelChanges<U>): ElementKernel<S, U>;
+  /**
+   * Compiles and loads the code for contiguous tensors, so that the first launch need not: of one shape, or of these
+   * shapes by name. Rejects with CudaCompileError
+   */
+  prepare(device: AnyDevice, shapes?: TensorShapes<S>): Promise<void>;
   /** The PTX for contiguous tensors of one shape. Rejects with CudaCompileError */
   ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy of the form for contiguous tensors of one shape. */
   report(device: AnyDevice): Promise<KernelReport>;
+  /** The fastest of several sets of constants, measured as {@link KernelFunction.tune} does it. Outputs have to be passed. */
+  tune<A extends ElementArguments<S>>(args: A & NoOthers<S, A>, options: ShapedTuneOptions<ElementKernelChanges<U>>): Promise<ShapedTuning<ElementKernel<S, U>, ElementKernelChanges<U>>>;
   /**
    * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays without a shape have one
    * axis. Gives what was passed. Rejects with CudaCompileError, CudaArgumentError, SimulationError
@@ -98,11 +111,15 @@ const WIDEST = 16;
 /** Threads of a block where there are rows. */
 const PLANE = [32, 8] as const;
 
+interface OutputShape extends ShapesTogether {
+  readonly shape: Shape;
+}
+
 /** An element kernel behind the function that users call. */
-class DefinedElements extends ShapedKernel {
+class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ readonly uses?: Uses }> {
   private readonly definition: Definition;
   private readonly uses: UsedByName;
-  private readonly forms = new Map<string, Defined>();
+  private readonly forms = new LeastRecent<Defined>(FORMS);
   /** Elements of one thread: the widest dtype's fill one access, and none has fewer than four. */
   private readonly width: number;
   private readonly asksForCoordinates: boolean;
@@ -120,6 +137,10 @@ class DefinedElements extends ShapedKernel {
     return this.definition.name;
   }
 
+  get sourceKey(): string {
+    return new Variant(this.definition, this.uses).sourceKey;
+  }
+
   /** The kernel of a form. */
   private formed(form: ElementForm, index: 'i32' | 'i64'): Defined {
     const key = JSON.stringify([index, form]);
@@ -130,7 +151,7 @@ class DefinedElements extends ShapedKernel {
       const rows = form.access === undefined ? [] : ROW_NAMES.map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
       const block = form.access === undefined ? {} : { block: PLANE };
       found = new Defined([...own, ...extents, ...rows], new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses), { index, ...block });
-      this.forms.set(key, found);
+      this.forms.set(key, found, 0);
     }
     return found;
   }
@@ -140,11 +161,12 @@ class DefinedElements extends ShapedKernel {
     return this.formed({ width: this.width, axes: 1, single: [], coordinates: this.asksForCoordinates ? 1 : 0 }, 'i32');
   }
 
-  protected shapeOf(tensors: readonly ShapedTensor[]): Shape {
-    return outputShape(this.name, tensors);
+  protected together(tensors: readonly ShapedTensor[]): OutputShape {
+    const shape = outputShape(this.name, tensors);
+    return { shape, isEmpty: numel(shape) === 0, shapeOf: () => shape };
   }
 
-  protected launchOf(shape: Shape, tensors: readonly (ShapedTensor & { readonly layout: Layout })[], maxGrid: readonly number[]): ShapedLaunch {
+  protected launchOf({ shape }: OutputShape, tensors: readonly GivenTensor[], maxGrid: readonly number[]): ShapedLaunch {
     const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
     const extents = !this.asksForCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
     const width = axes === 1 ? this.width : 1;
@@ -169,8 +191,9 @@ class DefinedElements extends ShapedKernel {
     const call = (args: unknown, options?: ShapedCallOptions): DeviceOp<unknown> => this.call(args, options);
     const methods = {
       name: this.name,
-      with: (changes: { readonly uses: Uses }) => this.with(changes).callable(),
-      prepare: (device: AnyDevice) => this.usual().prepare(device),
+      with: (changes: { readonly uses?: Uses }) => this.with(changes).callable(),
+      prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) => (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
+      tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses }>) => tune(this, args, options),
       ptx: (target: KernelTarget, options?: CodeOptions) => this.usual().ptx(target, options),
       report: (device: AnyDevice) => this.usual().report(device),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),

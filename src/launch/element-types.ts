@@ -28,6 +28,9 @@ type ElementOf<P> = P extends PointerParam<infer D> ? Element<D> : P extends Str
 /** The first parameter of a body: each tensor's element, and scalars. What is only written has none. */
 export type BodyElements<S extends ElementParams> = { readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: ElementOf<S[K]> };
 
+/** A shape for each tensor. */
+export type TensorShapes<S extends ElementParams> = { readonly [K in keyof S as S[K] extends PointerParam ? K : never]: readonly number[] };
+
 type IsOne<T, U = T> = [T] extends [never] ? false : T extends unknown ? ([U] extends [T] ? true : false) : never;
 
 /** What a body gives: the output's element; of several outputs an object of them. */

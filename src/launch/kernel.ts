@@ -33,7 +33,7 @@ import { reportOf } from './report.js';
 import type { KernelReport } from './report.js';
 import type { SimulatedArguments, SimulationOptions } from './simulation.js';
 import { tune } from './tuning.js';
-import type { TuneOptions, Tuning } from './tuning.js';
+import type { Tunable, TuneOptions, Tuning } from './tuning.js';
 import { describeUses, usedOf } from './uses.js';
 import type { Usable, Uses } from './uses.js';
 import { Variant } from './variant.js';
@@ -176,7 +176,7 @@ function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
 }
 
 /** A kernel behind the function that users call. */
-export class Defined {
+export class Defined implements Tunable<KernelChanges> {
   readonly parameters: readonly Parameter[];
   readonly variant: Variant;
   readonly defaults: LaunchDefaults;
@@ -192,6 +192,10 @@ export class Defined {
 
   get name(): string {
     return this.variant.definition.name;
+  }
+
+  get sourceKey(): string {
+    return this.variant.sourceKey;
   }
 
   /** The launch as an operation. */
@@ -215,12 +219,15 @@ export class Defined {
     }));
   }
 
-  /** What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once. */
-  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = []): PlannedLaunch | Later<unknown> {
+  /**
+   * What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once.
+   * `together`: whether some share elements was looked at before, on tensors that these are views of.
+   */
+  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = [], together: 'to be looked at' | 'looked at' = 'to be looked at'): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
     const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    checkTogether(name, parameters, values, device);
+    if (together === 'to be looked at') checkTogether(name, parameters, values, device);
     const result = { values: Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]])), made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
     const shape = launchShape(name, parameters, args, values, given, device.properties);

@@ -2,8 +2,8 @@
  * Kernels whose grid and code follow from the shapes of their tensors: arguments of a call, outputs that it makes, the
  * launch, and its simulation. What differs is how the tensors are walked.
  */
-import { DTYPES } from '../core/index.js';
-import type { Device } from '../core/index.js';
+import { CudaArgumentError, DTYPES } from '../core/index.js';
+import type { DTypeName, Device } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -31,10 +31,22 @@ export interface ShapedCallOptions {
 /** A tensor of a call, in the signature's order. */
 export interface ShapedTensor {
   readonly name: string;
+  readonly dtype: DTypeName;
   readonly written: boolean;
   /** Undefined where the call leaves it out. */
   readonly layout: Layout | undefined;
 }
+
+/** What the shapes of a call's tensors come to, together. */
+export interface ShapesTogether {
+  /** Nothing is written. */
+  readonly isEmpty: boolean;
+  /** Of an output that is left out. @throws CudaArgumentError where nothing tells it */
+  shapeOf(name: string): Shape;
+}
+
+/** A tensor of a call that is there. */
+export type GivenTensor = ShapedTensor & { readonly layout: Layout };
 
 /** The kernel for tensors that lie in a certain way, and what it is launched with. */
 export interface ShapedLaunch {
@@ -53,7 +65,10 @@ interface Planned {
   queue(run: Run): Submitted<unknown>;
 }
 
-export abstract class ShapedKernel {
+/** Forms that one kernel keeps: each is looked for by how a call's tensors lie. One that was let go is made again, and finds what it had loaded. */
+export const FORMS = { entries: 256, bytes: Infinity };
+
+export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   readonly parameters: readonly Parameter[];
 
   constructor(parameters: readonly Parameter[]) {
@@ -62,11 +77,11 @@ export abstract class ShapedKernel {
 
   abstract get name(): string;
 
-  /** The shape of outputs that are left out. @throws CudaArgumentError where shapes do not go together */
-  protected abstract shapeOf(tensors: readonly ShapedTensor[]): Shape;
+  /** @throws CudaArgumentError where shapes do not go together */
+  protected abstract together(tensors: readonly ShapedTensor[]): T;
 
-  /** `shape`: what {@link shapeOf} said. @throws CudaArgumentError where it takes no such tensors */
-  protected abstract launchOf(shape: Shape, tensors: readonly (ShapedTensor & { readonly layout: Layout })[], maxGrid: readonly number[]): ShapedLaunch;
+  /** `shapes`: what {@link together} said. @throws CudaArgumentError where it takes no such tensors */
+  protected abstract launchOf(shapes: T, tensors: readonly GivenTensor[], maxGrid: readonly number[]): ShapedLaunch;
 
   call(args: unknown, options: ShapedCallOptions = {}): DeviceOp<unknown> {
     checkOptions('options', options, ['device']);
@@ -86,6 +101,13 @@ export abstract class ShapedKernel {
       last = again;
       return queued;
     }));
+  }
+
+  /** Where it runs with these arguments. */
+  deviceOf(args: Readonly<Record<string, unknown>>, options: ShapedCallOptions): Device {
+    const device = options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
+    if (device !== undefined) return device;
+    throw new CudaArgumentError('options.device', `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`);
   }
 
   /** The arguments in the order of the parameters; undefined for an output that is left out. */
@@ -120,21 +142,22 @@ export abstract class ShapedKernel {
     const { device } = run;
     const known = parameters.map((parameter, at) => (values[at] === undefined ? undefined : this.passed(parameter, values[at])));
     checkTogether(name, parameters, known, device);
-    const shape = this.shapeOf(this.tensorsOf((at) => (known[at] as PassedTensor | undefined)?.tensor.layout));
+    const shapes = this.together(this.tensorsOf((at) => (known[at] as PassedTensor | undefined)?.tensor.layout));
     const made: AnyTensor[] = [];
-    const whole = parameters.map(({ entry }, at) => {
+    const whole = parameters.map(({ name: own, entry }, at) => {
       if (values[at] !== undefined || entry.kind !== 'tensor' || !('storage' in entry.element)) return values[at];
+      const shape = shapes.shapeOf(own);
       const tensor = new Tensor(run.alloc(DTYPES[entry.element.storage], numel(shape)), contiguous(shape), true) as unknown as AnyTensor;
       made.push(tensor);
       return tensor;
     });
     const result = (): object => closing({ values: Object.fromEntries(parameters.map((parameter, at) => [parameter.name, whole[at]])), made: temporary });
     try {
-      if (numel(shape) === 0) return { queued: result(), again: undefined };
-      const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as (ShapedTensor & { readonly layout: Layout })[];
-      const { defined, options, layouts, extra } = this.launchOf(shape, tensors, device.properties.maxGrid);
+      if (shapes.isEmpty) return { queued: result(), again: undefined };
+      const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as GivenTensor[];
+      const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, device.properties.maxGrid);
       const views = [...whole.map((value, at) => (parameters[at]!.entry.kind === 'tensor' ? viewOf(value as AnyTensor, layouts.get(parameters[at]!.name)!) : value)), ...Object.values(extra)];
-      const plan = defined.plan(run, views, options);
+      const plan = defined.plan(run, views, options, [], 'looked at');
       if (plan instanceof Later) return { queued: after(plan, result()), again: undefined };
       const written = whole.flatMap((value, at) => {
         const { name: each, entry } = parameters[at]!;
@@ -154,16 +177,27 @@ export abstract class ShapedKernel {
   }
 
   private tensorsOf(layoutAt: (at: number) => Layout | undefined): ShapedTensor[] {
-    return this.parameters.flatMap(({ name, entry }, at) => (entry.kind === 'tensor' ? [{ name, written: entry.access !== 'input', layout: layoutAt(at) }] : []));
+    return this.parameters.flatMap(({ name, entry }, at) => (entry.kind === 'tensor' && 'storage' in entry.element ? [{ name, dtype: entry.element.storage, written: entry.access !== 'input', layout: layoutAt(at) }] : []));
+  }
+
+  /** The kernel for contiguous tensors of these shapes. @throws CudaArgumentError */
+  protected ofShapes(shapes: Readonly<Record<string, Shape>>): Defined {
+    const tensors = this.tensorsOf((at) => {
+      const { name } = this.parameters[at]!;
+      const shape: unknown = (shapes as Readonly<Record<string, unknown>> | null)?.[name];
+      if (!Array.isArray(shape)) throw invalid(`shapes.${name}`, 'the shape of a tensor', shape, `Write { ${name}: [1024, 1024] } for every tensor of kernel '${this.name}'.`);
+      return contiguous(shape as number[]);
+    }) as GivenTensor[];
+    return this.launchOf(this.together(tensors), tensors, [Infinity, Infinity, Infinity]).defined;
   }
 
   async simulate(args: Readonly<Record<string, unknown>>): Promise<unknown> {
     const given = argumentsInOrder(this.name, this.parameters, args);
-    const tensors = this.tensorsOf((at) => hostLayout(given[at])) as (ShapedTensor & { readonly layout: Layout })[];
-    const shape = this.shapeOf(tensors);
-    if (numel(shape) === 0) return args;
+    const tensors = this.tensorsOf((at) => hostLayout(given[at])) as GivenTensor[];
+    const shapes = this.together(tensors);
+    if (shapes.isEmpty) return args;
     const most = 2 ** 31 - 1;
-    const { defined, options, layouts, extra } = this.launchOf(shape, tensors, [most, most, most]);
+    const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, [most, most, most]);
     const views = Object.fromEntries(tensors.map(({ name }) => {
       const value = args[name] as ArrayBufferView | SimulatedTensor;
       const { shape: extents, strides, offset } = layouts.get(name)!;

@@ -10,48 +10,85 @@ import type { Device, Stream } from '../core/index.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { DeviceOp } from '../ops/index.js';
+import type { AnyDevice } from '../ops/index.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
-import type { CallOptions, Defined, KernelChanges, KernelFunction } from './kernel.js';
-import type { KernelParams } from './parameters.js';
+import type { CallOptions, KernelChanges, KernelFunction, OtherUses } from './kernel.js';
+import type { KernelParams, Parameter } from './parameters.js';
+import type { ShapedCallOptions } from './shaped-kernel.js';
 import type { Uses } from './uses.js';
 import { keyOfUses, usedOf } from './uses.js';
 
 /** Two results of one output: host arrays as `tensor.read()` gives them. */
 export type Comparison = (expected: ArrayLike<number | bigint>, actual: ArrayLike<number | bigint>, name: string) => boolean;
 
-/** What {@link KernelFunction.tune} takes. */
-export interface TuneOptions<U extends Uses = Uses> {
-  /** Constants and blocks to choose among; the results of the first are the right ones. */
-  readonly candidates: readonly KernelChanges<U>[];
+/** What every kind of kernel's `tune` takes. */
+export interface TuneSettings<C> {
+  /** What to choose among; the results of the first are the right ones. */
+  readonly candidates: readonly C[];
   /** Whether results have to be equal to the first candidate's, to the bit; or what tells whether they are. Default: true. */
   readonly verify?: boolean | Comparison;
   /** Measurements of each candidate, of which the shortest counts. Default: 5. */
   readonly rounds?: number;
   /** Whether a choice that was recorded on disk is not looked for. Default: false. */
   readonly anew?: boolean;
+}
+
+/** What {@link KernelFunction.tune} takes. */
+export interface TuneOptions<U extends Uses = Uses> extends TuneSettings<KernelChanges<U>> {
   /** How all of them are launched. */
   readonly launch?: CallOptions;
 }
 
+/** What {@link ElementKernel.tune} and {@link TileKernel.tune} take. */
+export interface ShapedTuneOptions<C> extends TuneSettings<C> {
+  /** How all of them are launched. */
+  readonly launch?: ShapedCallOptions;
+}
+
 /** One candidate and what became of it. */
-export interface TunedCandidate<U extends Uses = Uses> {
-  readonly candidate: KernelChanges<U>;
+export interface Candidate<C> {
+  readonly candidate: C;
   /** Milliseconds of one launch on the device; undefined where it was not measured. */
   readonly milliseconds: number | undefined;
   /** Why it could not be taken. */
   readonly error?: unknown;
 }
 
-/** What {@link KernelFunction.tune} gives. */
-export interface Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> {
+/** One candidate of {@link KernelFunction.tune}. */
+export type TunedCandidate<U extends Uses = Uses> = Candidate<KernelChanges<U>>;
+
+/** What {@link ElementKernel.tune} and {@link TileKernel.tune} give. */
+export interface ShapedTuning<K, C> {
   /** The kernel with what was chosen. */
-  readonly kernel: KernelFunction<S, U>;
-  readonly chosen: KernelChanges<U>;
-  readonly candidates: readonly TunedCandidate<U>[];
+  readonly kernel: K;
+  readonly chosen: C;
+  readonly candidates: readonly Candidate<C>[];
   /** Whether the choice was found on disk. */
   readonly recorded: boolean;
 }
+
+/** What {@link KernelFunction.tune} gives. */
+export type Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> = ShapedTuning<KernelFunction<S, U>, KernelChanges<U>>;
+
+/** Options of a launch, of which tuning knows only one. */
+interface LaunchedOn {
+  readonly device?: AnyDevice;
+}
+
+/** A kernel of any kind, as it is tuned. `C`: what its candidates change. */
+export interface Tunable<C> {
+  readonly parameters: readonly Parameter[];
+  /** Different for kernels that compute something different. */
+  readonly sourceKey: string;
+  with(changes: C): Tunable<C>;
+  call(args: unknown, options: LaunchedOn): DeviceOp<unknown>;
+  deviceOf(args: Readonly<Record<string, unknown>>, options: LaunchedOn): Device;
+  /** The function that users call. */
+  callable(): unknown;
+}
+
+type AnyTunable = Pick<Tunable<never>, 'call' | 'parameters'>;
 
 const ROUNDS = 5;
 /** Launches are repeated until they take about so long together: an event's clock ticks in half microseconds. */
@@ -64,7 +101,7 @@ interface Recorded {
 }
 
 /** @throws CudaArgumentError. Rejects where no candidate can be run */
-export async function tune(defined: Defined, args: Readonly<Record<string, unknown>>, options: TuneOptions): Promise<Tuning> {
+export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(defined: Tunable<C>, args: Readonly<Record<string, unknown>>, options: TuneSettings<C> & { readonly launch?: LaunchedOn }): Promise<ShapedTuning<unknown, C>> {
   checkOptions('options', options, ['candidates', 'verify', 'rounds', 'anew', 'launch']);
   const { candidates, verify = true, rounds = ROUNDS, anew = false, launch = {} } = options;
   if (!Array.isArray(candidates) || candidates.length === 0) {
@@ -73,14 +110,14 @@ export async function tune(defined: Defined, args: Readonly<Record<string, unkno
   if (typeof verify !== 'function') checkBoolean('options.verify', verify);
   checkInteger('options.rounds', rounds, 1, 1000);
   checkBoolean('options.anew', anew);
-  const variants = candidates.map((candidate: KernelChanges) => defined.with(candidate));
+  const variants = candidates.map((candidate: C) => defined.with(candidate));
   const values = await givenBy(args);
   const device = defined.deviceOf(values, launch);
 
   const cache = openDiskCache();
   const entry = kernelEntry('tuning', [
-    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.variant.sourceKey,
-    candidates.map(({ uses = {}, ...rest }: KernelChanges) => [keyOfUses(usedOf('uses', uses)), rest]), Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
+    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.sourceKey,
+    candidates.map(({ uses = {}, ...rest }: C) => [keyOfUses(usedOf('uses', uses)), rest]), Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
     { ...launch, device: undefined },
   ]);
   using trial = await Trial.of(defined, values, device, launch);
@@ -111,7 +148,7 @@ export async function tune(defined: Defined, args: Readonly<Record<string, unkno
   return told(variants, candidates, chosen, milliseconds, errors, false);
 }
 
-function told(variants: readonly Defined[], candidates: readonly KernelChanges[], chosen: number, milliseconds: readonly (number | undefined)[], errors: readonly unknown[], recorded: boolean): Tuning {
+function told<C>(variants: readonly Tunable<C>[], candidates: readonly C[], chosen: number, milliseconds: readonly (number | undefined)[], errors: readonly unknown[], recorded: boolean): ShapedTuning<unknown, C> {
   return {
     kernel: variants[chosen]!.callable(), chosen: candidates[chosen]!, recorded,
     candidates: candidates.map((candidate, index) => ({ candidate, milliseconds: milliseconds[index], ...(errors[index] === undefined ? {} : { error: errors[index] }) })),
@@ -144,9 +181,12 @@ function recordedIn(bytes: Uint8Array | undefined, candidates: number): Recorded
 }
 
 /** Whether what was recorded gives the right results here and now. */
-async function stillHolds(trial: Trial, variants: readonly Defined[], chosen: number, compare: Comparison | undefined): Promise<boolean> {
-  if (compare === undefined || chosen === 0) return true;
+async function stillHolds(trial: Trial, variants: readonly AnyTunable[], chosen: number, compare: Comparison | undefined): Promise<boolean> {
   try {
+    if (compare === undefined || chosen === 0) {
+      await trial.results(variants[chosen]!, false);
+      return true;
+    }
     return differing(await trial.results(variants[0]!, true), await trial.results(variants[chosen]!, true), compare) === undefined;
   } catch (error) {
     if (error instanceof CudaDeviceLostError) throw error;
@@ -177,9 +217,9 @@ class Trial implements Disposable {
   private readonly stream: Stream;
   private readonly args: Readonly<Record<string, unknown>>;
   private readonly written: readonly { name: string; original: AnyTensor; copy: AnyTensor }[];
-  private readonly launch: CallOptions;
+  private readonly launch: LaunchedOn;
 
-  private constructor(device: Device, args: Readonly<Record<string, unknown>>, written: Trial['written'], launch: CallOptions) {
+  private constructor(device: Device, args: Readonly<Record<string, unknown>>, written: Trial['written'], launch: LaunchedOn) {
     this.device = device;
     this.stream = device.createStream({ label: 'tuning' });
     this.args = args;
@@ -187,14 +227,14 @@ class Trial implements Disposable {
     this.launch = launch;
   }
 
-  static async of(defined: Defined, values: Readonly<Record<string, unknown>>, device: Device, launch: CallOptions): Promise<Trial> {
+  static async of(defined: AnyTunable, values: Readonly<Record<string, unknown>>, device: Device, launch: LaunchedOn): Promise<Trial> {
     const written: { name: string; original: AnyTensor; copy: AnyTensor }[] = [];
     const args: Record<string, unknown> = { ...values };
     for (const { name, entry } of defined.parameters) {
       const value = values[name];
       if (entry.kind !== 'tensor' || entry.access === 'input') continue;
       if (value instanceof Partitioned) throw new CudaArgumentError(`args.${name}`, `args.${name}: tune works on copies of what is written, and a partition has none. Pass the tensor.`);
-      if (!(value instanceof Tensor)) throw invalid(`args.${name}`, 'a Tensor', value);
+      if (!(value instanceof Tensor)) throw invalid(`args.${name}`, 'a Tensor', value, value === undefined ? 'An output that is left out would be made in each launch: pass one to measure with.' : '');
       const original = value as AnyTensor;
       const copy = await original.dup();
       written.push({ name, original, copy });
@@ -204,7 +244,7 @@ class Trial implements Disposable {
   }
 
   /** What the candidate writes where it begins with what there was. */
-  async results(variant: Defined, read: boolean): Promise<Results> {
+  async results(variant: AnyTunable, read: boolean): Promise<Results> {
     for (const { original, copy } of this.written) await copy.copyFrom(original).runOn(this.stream);
     await variant.call(this.args, this.launch).runOn(this.stream);
     const results = new Map<string, ArrayLike<number | bigint>>();
@@ -213,7 +253,7 @@ class Trial implements Disposable {
   }
 
   /** Milliseconds of one launch of each candidate that has no error. Rounds go through all of them, so that none has the coolest clock. */
-  async measure(variants: readonly Defined[], errors: readonly unknown[], rounds: number): Promise<(number | undefined)[]> {
+  async measure(variants: readonly AnyTunable[], errors: readonly unknown[], rounds: number): Promise<(number | undefined)[]> {
     const shortest = variants.map((): number | undefined => undefined);
     const launches = variants.map(() => 1);
     for (let round = 0; round <= rounds; round++) {
@@ -228,7 +268,7 @@ class Trial implements Disposable {
     return shortest;
   }
 
-  private async time(variant: Defined, launches: number): Promise<number> {
+  private async time(variant: AnyTunable, launches: number): Promise<number> {
     using start = this.device.createEvent();
     using end = this.device.createEvent();
     const { stream } = this;

@@ -1,6 +1,6 @@
 /** Types of element and tile kernels: bodies are typed from the signature, calls by name. The type checker is the test. */
 import { bool, elementKernel, f16, f32, i64, inout, input, output, struct, tileKernel } from 'async-cuda';
-import type { Device, DeviceOp, LoadedTile, Shape, StoredTile, Tensor } from 'async-cuda';
+import type { Device, DeviceOp, LoadedTile, Shape, StoredTile, Tensor, TileStep } from 'async-cuda';
 import { expect, expectTypeOf, test } from 'vitest';
 
 const Range = struct({ low: f32, open: bool });
@@ -24,8 +24,11 @@ const several = elementKernel(
 );
 
 const softmax = tileKernel('softmax', { y: output(f32), z: inout(f32), x: input(f32), on: input(bool), a: f32 }, ({ y, z, x, on, a }, tile) => {
-  expectTypeOf(y).toEqualTypeOf<StoredTile<number>>();
-  expectTypeOf(z).toEqualTypeOf<LoadedTile<number> & StoredTile<number>>();
+  expectTypeOf(y).toEqualTypeOf<StoredTile<number, 'columns'>>();
+  expectTypeOf(z).toEqualTypeOf<LoadedTile<number, 'columns'> & StoredTile<number, 'columns'>>();
+  for (const part of tile.over('columns')) expectTypeOf(part).toEqualTypeOf<TileStep<'columns'>>();
+  // @ts-expect-error: each block has one tile along the rows
+  tile.over('rows');
   expectTypeOf(on.load()).toEqualTypeOf<boolean>();
   expectTypeOf(a).toEqualTypeOf<number>();
   expectTypeOf(tile.sum(x.load(), 1)).toEqualTypeOf<number>();
@@ -38,6 +41,31 @@ const softmax = tileKernel('softmax', { y: output(f32), z: inout(f32), x: input(
   // @ts-expect-error: there are no indices
   void y[0];
 }, { tile: [1, null] });
+
+const product = tileKernel('product', { c: output(f32), a: input(f32), b: input(f32), scale: f32 }, ({ c, a, b, scale }, tile) => {
+  let sum = 0;
+  for (const part of tile.over('k')) {
+    expectTypeOf(part).toEqualTypeOf<TileStep<'k'>>();
+    sum = tile.dot(a.load(part), b.load(part), sum);
+    // @ts-expect-error: a step is no number
+    sum = part;
+    // @ts-expect-error: nor is a number a step
+    a.load(0);
+  }
+  // @ts-expect-error: each block has one tile along m
+  tile.over('m');
+  c.store(tile.transpose(sum) * scale);
+}, { axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] }, tile: { m: 64, n: 64, k: { walk: 32 } }, uses: { FACTOR: 2 } });
+
+// @ts-expect-error: named axes have to be given to every tensor
+void (() => tileKernel('p', { c: output(f32), a: input(f32) }, () => undefined, { axes: { c: ['m'] }, tile: { m: 4 } }));
+// @ts-expect-error: of axes that the tile has
+void (() => tileKernel('p', { c: output(f32) }, () => undefined, { axes: { c: ['k'] }, tile: { m: 4 } }));
+// @ts-expect-error: and every axis has a length
+void (() => product.ptx({ capability: [9, 0] }, { m: 4, n: 4 }));
+// @ts-expect-error: another tile has the same axes
+void (() => product.with({ tile: { m: 4, n: 4 } }));
+
 
 // Never called: nothing here needs a device.
 function declared(device: Device, x: Tensor<'f32', [4]>, half: Tensor<'f16', [4]>, on: Tensor<'bool', [4]>): void {

@@ -196,11 +196,12 @@ onDevice('Tile kernels', (host) => {
     expect(await messageOf(() => softmax({ y: device.zeros(f32, [4, 1]), x }))).toContain('y has one element for each row here, and this value differs along a row');
     expect(await messageOf(() => softmax({ y: device.zeros(f32, [3, 100]), x }))).toContain('args.x of kernel \'softmax\': expected a Tensor whose shape goes with [3, 100]');
     expect(await messageOf(() => softmax({ x: device.zeros(f32, [1, 200_000]) }))).toContain('expected tensors whose tiles fit in the registers of a block');
-    expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [0, 4] })).toThrow('options.tile: expected the rows and columns of a tile');
+    expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [0, 4] })).toThrow('options.tile[0]: expected a whole number of at least 1, null for all that there are, or { walk }');
+    expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [4] as never as [4, 4] })).toThrow('options.tile: expected the rows and columns of a tile');
     expect(() => tileKernel('t', { y: output(f32) }, () => { /* nothing */ }, { tile: [1, 4], uses: { sum: 1 } })).toThrow('options.uses.sum: expected another name');
     expect(() => tileKernel('t', { y: input(f32) }, () => { /* nothing */ }, { tile: [1, 4] })).toThrow('at least one output');
     const loop = tileKernel('loop', { y: inout(f32) }, ({ y }) => { for (let i = 0; i < 3; i++) y.store(i); }, { tile: [1, 4] });
-    expect(await messageOf(() => loop({ y: device.ones(f32, [3]) }))).toContain('A tile kernel consists of constants and stores: for (let i = 0; i < 3; i++) y.store(i);');
+    expect(await messageOf(() => loop({ y: device.ones(f32, [3]) }))).toContain('A tile kernel consists of variables, stores and loops over tiles: for (let i = 0; i < 3; i++) y.store(i);');
     // @ts-expect-error: a tensor is no number
     const bare = tileKernel('bare', { y: output(f32), x: input(f32) }, ({ y, x }) => { y.store(x * 2); }, { tile: [1, 4] });
     expect(await messageOf(() => bare({ x }))).toContain('x is a tensor, and its tile has to be read first');

@@ -4,7 +4,7 @@ import type { Expression, Place } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
 import { wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
-import { readAs } from './types.js';
+import { isFloat, readAs, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
 
 export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
@@ -79,6 +79,10 @@ export function load(place: Place): NumberValue {
 /** What is written there, in the type that the storage is read as. */
 export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberValue): Expression {
   const type = readAs[place.storage];
-  if (type !== 'bool' && type !== 'f32' && type !== 'f64') wholeOperand(pass, node, value, `What is written to ${place.storage} elements`);
+  // An array that is as another value may still get that one's type.
+  if (type !== 'bool' && !isFloat(type) && isFloat(settled(value.level))) {
+    const code = pass.code(node);
+    pass.failUnlessTypesChange(node, `What is written to ${place.storage} elements is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`);
+  }
   return inType(value, type);
 }

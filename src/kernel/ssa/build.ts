@@ -5,8 +5,9 @@ import type { BuildOptions } from './builder.js';
 import type { SsaFunction } from './function.js';
 import { buildStatements } from './statements.js';
 
-/** Elements of all local arrays that are tried as registers. */
+/** Elements of one local array, and of all, that are tried as registers. Those of a tile kernel live one after the other. */
 const MOST_REGISTERS = 256;
+const MOST_OF_ALL = 4096;
 
 /**
  * Local arrays are taken for registers at first. Where one turns out to be indexed by what is no constant it lies in memory, and all is built
@@ -19,7 +20,7 @@ export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunct
     let next = tree.locals.length;
     let elements = 0;
     tree.arrays.forEach((array, index) => {
-      if (array.space !== 'local' || inMemory.has(index) || !options.optimise || elements + array.length > MOST_REGISTERS) return;
+      if (array.space !== 'local' || inMemory.has(index) || !options.optimise || array.length > MOST_REGISTERS || elements + array.length > MOST_OF_ALL) return;
       elements += array.length;
       b.registers.set(index, next);
       next += array.length;

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
-import { threadsFor } from './tile-form.js';
+import { MOST_ELEMENTS, columnSlots, rowSlots, threadsFor, threadsForAxes } from './tile-form.js';
+import type { CutAxis, TensorForm, TileForm } from './tile-form.js';
 import { tileSource } from './tile-source.js';
 
 const tensor = (access: 'input' | 'output' | 'inout'): SignatureEntry => ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 });
@@ -14,27 +15,69 @@ const softmax: KernelSource = {
   text: '({ y, x }, tile) => { const v = x.load(); const e = Math.exp(v - tile.max(v, 1)); y.store(e / tile.sum(e, 1)); }',
 };
 
+const cut = (name: string, tile: number, extent: number, widest: number): CutAxis => ({ name, tile, extent, widest, cut: 'blocks' });
+
+/** What has to hold of every axis, whatever it is used as. */
+function covers({ across, down, axes }: Pick<TileForm, 'across' | 'down' | 'axes'>, of: readonly CutAxis[]): void {
+  expect((across * down) % 32).toBe(0);
+  expect(across * down).toBeLessThanOrEqual(1024);
+  expect(2 ** Math.round(Math.log2(across))).toBe(across);
+  axes.forEach((axis, at) => {
+    const { tile, extent } = of[at]!;
+    const [rows, columns] = [rowSlots(axis, { across, down }) * down, columnSlots(axis, { across, down }) * across];
+    expect(rows).toBeGreaterThanOrEqual(tile);
+    expect(columns).toBeGreaterThanOrEqual(tile);
+    expect([columnSlots(axis, { across, down }) % axis.width, tile % axis.width, extent % axis.width]).toEqual([0, 0, 0]);
+    expect(axis.exactRows).toBe(rows === tile && extent % tile === 0);
+    expect(axis.exactColumns).toBe(columns === tile && extent % tile === 0);
+  });
+}
+
 test('every element of a tile has one thread, in whole warps', () => {
   const size = fc.integer({ min: 1, max: 600 });
   fc.assert(fc.property(size, size, size, size, fc.constantFrom(1, 2, 4), (rows, columns, down, right, width) => {
-    const form = threadsFor([rows, columns], [down, right], width);
-    if (form === undefined) return;
-    expect((form.across * form.down) % 32).toBe(0);
-    expect(form.across * form.down).toBeLessThanOrEqual(1024);
-    expect(form.rows * form.down).toBeGreaterThanOrEqual(rows);
-    expect(form.columns * form.across).toBeGreaterThanOrEqual(columns);
-    expect(form.columns % form.width).toBe(0);
-    expect([columns % form.width, right % form.width]).toEqual([0, 0]);
-    expect(form.wholeRows).toBe(columns >= right);
-    if (form.exactColumns) expect([form.columns * form.across, right % columns]).toEqual([columns, 0]);
-    if (form.exactRows) expect([form.rows * form.down, down % rows]).toEqual([rows, 0]);
+    const of = [cut('rows', rows, down, 1), cut('columns', columns, right, width)] as const;
+    const form = threadsFor(...of);
+    if (form !== undefined) covers(form, of);
   }));
 });
 
+test('every element of tiles that share axes has one thread', () => {
+  const axis = fc.record({ tile: fc.integer({ min: 1, max: 160 }), extent: fc.integer({ min: 1, max: 600 }), widest: fc.constantFrom(1, 2, 4) });
+  const pair = fc.tuple(fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }), fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }));
+  fc.assert(fc.property(fc.array(axis, { minLength: 3, maxLength: 3 }), fc.array(pair, { minLength: 1, maxLength: 3 }), (given, tiles) => {
+    const of = given.map(({ tile, extent, widest }, at) => cut(`a${at}`, tile, extent, widest));
+    const form = threadsForAxes(of, tiles);
+    if (form === undefined) return;
+    covers(form, of);
+    for (const [row, column] of tiles) {
+      expect((row === undefined ? 1 : rowSlots(form.axes[row]!, form)) * (column === undefined ? 1 : columnSlots(form.axes[column]!, form))).toBeLessThanOrEqual(MOST_ELEMENTS);
+    }
+  }));
+});
+
+const broadcast = (tile: readonly [number, number], extents: readonly [number, number], access: Readonly<Record<string, TensorForm['access']>>): TileForm => ({
+  ...threadsFor(cut('rows', tile[0], extents[0], 1), cut('columns', tile[1], extents[1], 4))!, broadcast: true,
+  tensors: Object.fromEntries(Object.entries(access).map(([name, each]) => [name, { access: each, outer: [], row: 0, column: 1, rank: 2 }])),
+});
+
+const run = (row: number | undefined, column: number | undefined): TensorForm => ({ access: 'run', outer: [], row, column, rank: 2 });
+
+/** c (m × n), a (m × k), b (k × n), of which blocks walk k. */
+const ofProduct: TileForm = {
+  ...threadsForAxes([cut('m', 32, 100, 4), cut('n', 32, 100, 4), { ...cut('k', 16, 100, 4), cut: 'walk' }], [[0, 1], [0, 2], [2, 1]])!,
+  broadcast: false, tensors: { c: run(0, 1), a: run(0, 2), b: run(2, 1) },
+};
+
+const product: KernelSource = {
+  name: 'product', signature: { c: tensor('output'), a: tensor('input'), b: tensor('input') }, uses: {}, indexType: 'i32',
+  text: '({ c, a, b }, tile) => { let sum = 0; for (const k of tile.over("k")) sum = tile.dot(a.load(k), b.load(k), sum); c.store(sum / 2); }',
+};
+
 test('every place that a tree names is in the user\'s text', () => {
-  for (const [tile, extents] of [[[1, 4096], [8, 4096]], [[4, 40], [9, 100]]] as const) {
-    const form = { ...threadsFor(tile, extents, 4)!, access: { y: 'dense', x: 'strided' } as const };
-    const tree = readKernel(tileSource(softmax, form));
+  const access = { y: 'dense', x: 'strided' } as const;
+  for (const [source, form] of [[softmax, broadcast([1, 4096], [8, 4096], access)], [softmax, broadcast([4, 40], [9, 100], access)], [product, ofProduct]] as const) {
+    const tree = readKernel(tileSource(source, form));
     let places = 0;
     const walk = (value: unknown): void => {
       if (typeof value !== 'object' || value === null) return;
@@ -51,23 +94,67 @@ test('every place that a tree names is in the user\'s text', () => {
 });
 
 test.each([
-  ['y.store(x.load(1))', 'load takes no arguments: x.load(1)', 'x.load(1)'],
+  ['y.store(x.load(1))', 'load takes what a loop over tiles counts, and no index: 1', '1'],
   ['y.store(tile.sum(x.load(), 2))', 'The axis is 0 or 1, and known when the kernel is compiled: 2', '2'],
   ['y.store(y.load())', 'y is an output, and is not read', 'y.load()'],
   ['x.store(1)', 'x is an input, and is not written', 'x.store(1)'],
-  ['x.load()', 'A tile kernel consists of constants and stores: x.load()', 'x.load()'],
-  ['let v = x.load()', 'There are only constants in a tile kernel: let v = x.load()', 'let v = x.load();'],
+  ['x.load()', 'A tile kernel consists of variables, stores and loops over tiles: x.load()', 'x.load()'],
+  ['let v', 'v has no value yet', 'v'],
   ['const [v] = x.load()', '[v] = x.load() is not known in a tile kernel', '[v] = x.load()'],
   ['y.store(q)', '`q` is not known in a kernel', 'q'],
   ['const q = tile.shared; y.store(q)', 'There is no shared in a tile kernel', 'tile.shared'],
   ['y.store(x.load().length)', 'has no length', 'x.load().length'],
-  ['if (true) y.store(1)', 'A tile kernel consists of constants and stores: if (true) y.store(1)', 'if (true) y.store(1);'],
+  ['if (true) y.store(1)', 'A tile kernel consists of variables, stores and loops over tiles: if (true) y.store(1)', 'if (true) y.store(1);'],
+  ['for (let i = 0; i < 3; i++) y.store(i)', 'A tile kernel consists of variables, stores and loops over tiles: for', 'for (let i = 0; i < 3; i++) y.store(i);'],
+  ['for (const i of [1, 2]) y.store(i)', 'A loop of a tile kernel goes over the tiles of an axis: for (const i of [1, 2])', 'for (const i of [1, 2]) y.store(i);'],
+  ['for (const k of tile.over("columns")) y.store(1, k)', 'Each block has one tile along columns: tile.over("columns")', '"columns"'],
+  ['for (const k of tile.over("k")) y.store(1, k)', 'There is no axis k: tile.over("k")', '"k"'],
+  ['for (const k of tile.over(1)) y.store(1, k)', 'over takes the name of an axis', 'tile.over(1)'],
+  ['const parts = tile.over("columns")', 'over gives tiles to loop over, and no value', 'tile.over("columns")'],
+  ['const v = 1; v = 2', 'is a constant', 'v = 2'],
+  ['y.store(tile.dot(x.load(), x.load()))', 'All tensors are broadcast to one shape here, and two of its tiles have no product', 'tile.dot(x.load(), x.load())'],
+  ['y.store(tile.transpose(x.load()))', 'Rows and columns of all tensors are one here', 'tile.transpose(x.load())'],
+  ['let v = 0; v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
+  ['let v = 0; v ||= 1', '||= is not known in a tile kernel', 'v ||= 1'],
+  ['let v = 0; y.store(v = 1)', 'An assignment is a statement of its own', 'v = 1'],
+  ['y = x.load()', 'Only variables are assigned in a tile kernel', 'y = x.load()'],
+  ['y.store()', 'store takes a value', 'y.store()'],
+  ['y.store(x.load(), 1)', 'store takes what a loop over tiles counts, and no index: 1', '1'],
 ])('%s', (statement, message, code) => {
-  const form = { ...threadsFor([1, 32], [4, 32], 4)!, access: { y: 'dense', x: 'dense' } as const };
   const text = `({ y, x }, tile) => { ${statement}; }`;
+  refuses({ ...softmax, text }, broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' }), message, code);
+});
+
+test.each([
+  ['c.store(a.load())', 'a has many tiles along k, and this does not say which: a.load()', 'a.load()'],
+  ['for (const k of tile.over("k")) c.store(1, k)', 'c has no axis k: c.store(1, k)', 'k'],
+  ['for (const k of tile.over("k")) c.store(a.load(k) + b.load(k))', 'The rows of one tile are m, those of the other k: a.load(k) + b.load(k)', 'a.load(k) + b.load(k)'],
+  ['for (const k of tile.over("k")) c.store(a.load(k))', 'The columns of one tile are k, those of the other n', 'a.load(k)'],
+  ['for (const k of tile.over("k")) c.store(tile.dot(b.load(k), a.load(k)))', 'The columns of the left tile are n, the rows of the right one m', 'tile.dot(b.load(k), a.load(k))'],
+  ['for (const k of tile.over("k")) c.store(tile.dot(a.load(k), tile.transpose(a.load(k))))', 'Rows and columns of this product are both m', 'tile.dot(a.load(k), tile.transpose(a.load(k)))'],
+  ['for (const k of tile.over("k")) c.store(tile.dot(a.load(k), 1))', 'dot takes tiles of rows and columns, and this value is the same along a column', '1'],
+  ['for (const k of tile.over("k")) c.store(tile.sum(tile.sum(a.load(k), 1), 1))', 'This value is the same along a row, and there is nothing to reduce', 'tile.sum(a.load(k), 1)'],
+  ['let last = 0; for (const k of tile.over("k")) last = a.load(k); c.store(tile.sum(last, 1))', '`last` is there after the loop over k, and this value differs along k: last = a.load(k)', 'last = a.load(k)'],
+  ['for (const k of tile.over("k")) for (const j of tile.over("k")) c.store(1)', 'A loop over k is already around this one', 'tile.over("k")'],
+  ['for (const k of tile.over("k")) c.store(k)', 'k stands for a tile of k, and is no number', 'k'],
+  ['for (const k of tile.over("k")) { } c.store(tile.sum(a.load(k), 1))', 'load takes what a loop over tiles counts, and no index: k', 'k'],
+  ['for (const k of tile.over("k")) c.store(tile.dot(a.load(k)))', 'dot takes two tiles, and what their product is added to', 'tile.dot(a.load(k))'],
+])('with axes: %s', (statement, message, code) => {
+  refuses({ ...product, text: `({ c, a, b }, tile) => { ${statement}; }` }, ofProduct, message, code);
+});
+
+test('operands that do not fit in shared memory', () => {
+  const form: TileForm = {
+    ...threadsForAxes([cut('m', 128, 256, 4), cut('n', 128, 256, 4), { ...cut('k', 128, 256, 4), cut: 'walk' }], [[0, 1], [0, 2], [2, 1]])!,
+    broadcast: false, tensors: ofProduct.tensors,
+  };
+  refuses(product, form, 'The operands of products take 135168 bytes of shared memory here, and a block has 49152', 'tile.dot(a.load(k), b.load(k), sum)');
+});
+
+function refuses(source: KernelSource, form: TileForm, message: string, code: string): void {
   let thrown: unknown;
   try {
-    readKernel(tileSource({ ...softmax, text }, form));
+    readKernel(tileSource(source, form));
   } catch (error) {
     thrown = error;
   }
@@ -75,4 +162,4 @@ test.each([
   const { what, span, text: shown } = thrown as KernelSourceError;
   expect(what).toContain(message);
   expect(shown.slice(span!.start, span!.end)).toBe(code);
-});
+}

@@ -1,36 +1,31 @@
 /**
  * The kernel that a tile kernel's body stands for: the body says what happens to a tile, the kernel what each thread does to
- * its elements of it. Each constant that varies within the tile becomes an array of the thread's elements, computed in
- * a loop of constant length, so that it lies in registers; reductions go through warps and shared memory.
- *
- * A thread beyond the edge works on the last element again: what it reads is there, and what it computes changes no largest and no
- * smallest. Sums leave it out, and stores too.
+ * its elements of it. Each value that differs within the tile becomes an array of the thread's elements, computed in
+ * a loop of constant length, so that it lies in registers. A variable has the shape that all its values broadcast to, which is known when
+ * the body was read to its end: it is read again until nothing new is found.
  */
-import type { AnyNode, CallExpression, Expression } from 'acorn';
+import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForOfStatement, VariableDeclarator } from 'acorn';
 
+import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
 import { parseFunction } from '../read/parse.js';
 import { propertyName } from '../read/members.js';
 import type { KernelSource, NarrowGpu, SignatureEntry } from '../signature.js';
-import { KernelSourceError } from '../source-error.js';
-import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
-import { PrintedText } from './printed-text.js';
-import { EXTENT_NAMES, TILE_NAMES } from './tile-form.js';
+import { variesOf, writeLoad, writeStore } from './tile-memory.js';
+import { tensorEntry } from './tensor-entry.js';
+import { TILE_NAMES, blockAxes, extentName, extraNames, tilesName } from './tile-form.js';
 import type { TileForm } from './tile-form.js';
-
-type Reduction = (typeof TILE_NAMES)[number];
+import { Buffers, SHARED_BYTES, bufferName, writeProduct, writeStaged, writeTurned } from './tile-products.js';
+import type { Side, Staged } from './tile-products.js';
+import { writeReduction } from './tile-reductions.js';
+import type { Reduction } from './tile-reductions.js';
+import { FIRST, NOWHERE, TileWriter } from './tile-writer.js';
+import type { Found, Slot, TileValue, Varies } from './tile-writer.js';
 
 const OWN_NAMES = ARITHMETIC_NAMES.filter((name) => name !== 'local' && name !== 'unroll');
 const WHAT_IS_WRITTEN = 'Write const v = x.load() for the tile of an input, compute with it, and y.store(…).';
+const CONSISTS_OF = 'A tile kernel consists of variables, stores and loops over tiles';
 
 const NARROW: NarrowGpu = { has: ARITHMETIC_NAMES, given: [], of: 'a function of a tile kernel', fix: 'Write what needs threads with kernel(…).' };
-
-/** Along which axes a value differs within the tile. */
-interface Varies {
-  readonly rows: boolean;
-  readonly columns: boolean;
-}
-
-const NOWHERE: Varies = { rows: false, columns: false };
 
 /** What a name of the body stands for. */
 type Binding =
@@ -39,16 +34,25 @@ type Binding =
   | { readonly is: 'param'; readonly name: string }
   /** A member of the second parameter. */
   | { readonly is: 'member'; readonly name: string }
-  | { readonly is: 'value'; readonly name: string; readonly varies: Varies };
+  /** What a loop counts: the tiles of an axis. */
+  | { readonly is: 'step'; readonly axis: number }
+  | (TileValue & { readonly is: 'value' })
+  | Variable;
 
-/** Slots of a thread, as texts. */
-interface Slot {
-  readonly row: string;
-  readonly column: string;
+/** A constant or variable of the body. */
+interface Variable extends TileValue {
+  readonly is: 'variable';
+  /** Where it is declared. */
+  readonly at: number;
+  /** Loops around its declaration. */
+  readonly depth: number;
+  /** Axes that these loops walk. */
+  readonly walked: ReadonlySet<number>;
+  /** Whether it gets more than one value. */
+  readonly assigned: boolean;
+  /** Where it was put for products, by the axis that is summed over. */
+  readonly staged: Map<number, Staged>;
 }
-
-const FIRST: Slot = { row: '0', column: '0' };
-const TURN: Slot = { row: 'r$', column: 'c$' };
 
 /**
  * `source`: the body, with the signature that the user gave.
@@ -56,23 +60,35 @@ const TURN: Slot = { row: 'r$', column: 'c$' };
  * @throws KernelSourceError
  */
 export function tileSource(source: KernelSource, form: TileForm): KernelSource {
-  return new TileWriter(source, form).source();
+  const found: Found = { variables: new Map(), buffers: [], ahead: new Map() };
+  for (;;) {
+    const body = new TileBody(source, form, found);
+    try {
+      const written = body.source();
+      if (!body.foundMore) return written;
+    } catch (error) {
+      // It may be about a shape that was not known yet.
+      if (!body.foundMore) throw error;
+    }
+  }
 }
 
-class TileWriter {
-  private readonly definition: KernelSource;
-  private readonly form: TileForm;
-  private readonly out = new PrintedText();
-  private readonly names = new Map<string, Binding>();
-  /** Loads and reductions that have been written, and the arrays that hold them. */
+class TileBody extends TileWriter {
+  private readonly found: Found;
+  private names = new Map<string, Binding>();
+  /** Loads, reductions and products that have been written, and the arrays that hold them. */
   private readonly written = new Map<AnyNode, Binding & { readonly is: 'value' }>();
   /** Tensors whose tile was stored. */
   private readonly stored = new Set<string>();
-  private count = 0;
+  private readonly buffers = new Buffers();
+  private readonly assigned = new Set<string>();
+  /** Axes of the loops around what is being written. */
+  private walked: ReadonlySet<number> = new Set();
+  foundMore = false;
 
-  constructor(definition: KernelSource, form: TileForm) {
-    this.definition = definition;
-    this.form = form;
+  constructor(definition: KernelSource, form: TileForm, found: Found) {
+    super(definition, form);
+    this.found = found;
   }
 
   source(): KernelSource {
@@ -80,6 +96,7 @@ class TileWriter {
     const { node } = parseFunction(text, 0);
     this.bind(node.params[0], 'args');
     this.bind(node.params[1], 'tile');
+    this.findAssigned(node.body);
     out.write('(args$, gpu$) => {\n');
     out.as(node, () => {
       this.prologue();
@@ -87,20 +104,14 @@ class TileWriter {
       else this.perform(node.body);
     });
     out.write('\n}');
-    const own: Record<string, SignatureEntry> = Object.fromEntries(Object.entries(signature).map(([each, entry]) => [each, entry.kind === 'tensor' ? { ...entry, rank: form.access[each] === 'strided' ? 2 : 1 } : entry]));
-    for (const each of EXTENT_NAMES) own[each] = { kind: 'scalar', storage: indexType };
+    if (String(this.buffers.lengths) !== String(this.found.buffers)) this.foundMore = true;
+    this.found.buffers = this.buffers.lengths;
+    const own: Record<string, SignatureEntry> = Object.fromEntries(Object.entries(signature).map(([each, entry]) => [each, entry.kind === 'tensor' ? tensorEntry(entry, form.tensors[each]!) : entry]));
+    for (const each of extraNames(form)) own[each] = { kind: 'scalar', storage: indexType };
     return {
       name, indexType, signature: own, text: out.text, origin: out.origin(text),
       uses: Object.fromEntries(Object.entries(uses).map(([each, used]) => [each, typeof used === 'object' && 'text' in used ? { ...used, gpu: NARROW } : used])),
     };
-  }
-
-  private fail(node: AnyNode, what: string, fix: string): never {
-    throw new KernelSourceError(what, fix, { text: 0, start: node.start, end: node.end }, this.definition.text);
-  }
-
-  private code(node: AnyNode): string {
-    return this.definition.text.slice(node.start, node.end).replace(/\s+/g, ' ').slice(0, 60);
   }
 
   private bind(param: AnyNode | undefined, is: 'args' | 'tile'): void {
@@ -122,26 +133,41 @@ class TileWriter {
     return name;
   }
 
-  /** Where the block's tile and the thread's first element are. Columns count in units of the form's width. */
+  /** Names that are assigned anywhere: a minifier's `let` may be a constant. */
+  private findAssigned(node: AnyNode): void {
+    if (node.type === 'AssignmentExpression' && node.left.type === 'Identifier') this.assigned.add(node.left.name);
+    for (const child of statementsOf(node)) this.findAssigned(child);
+  }
+
+  /** Where the block's tile and the thread's first element are. Columns count in units of their axis' width. */
   private prologue(): void {
-    const { tile: [tileRows, tileColumns], across, width, wholeRows } = this.form;
+    const { form: { across, axes }, definition: { indexType } } = this;
+    this.line(...this.found.buffers.map((length, buffer) => `const ${bufferName(buffer)} = gpu$.shared.f32(${length});`));
+    this.line(`const beside$ = gpu$.threadIdx.x % ${across};`, `const below$ = gpu$.threadIdx.x / ${across};`, `const block$ = gpu$.${indexType}(gpu$.blockIdx.x);`);
+    let rest = 'block$';
+    const [first, ...others] = blockAxes(this.form);
+    // The last axis goes fastest.
+    for (const axis of others.reverse()) {
+      this.line(`const tile${axis}$ = ${rest} % args$.${tilesName(axis)};`, `const rest${axis}$ = ${rest} / args$.${tilesName(axis)};`);
+      rest = `rest${axis}$`;
+    }
+    if (first !== undefined) this.line(`const tile${first}$ = ${rest};`);
+    axes.forEach(({ cut }, axis) => {
+      if (cut === 'whole') this.line(`const tile${axis}$ = 0;`);
+      if (cut !== 'walk') this.writePlace(axis);
+    });
+  }
+
+  /** Where the tile of a number begins and ends. */
+  private writePlace(axis: number): void {
+    const { tile, width } = this.axis(axis);
+    const groups = Math.ceil(tile / width);
     this.line(
-      `const tile$ = gpu$.${this.definition.indexType}(gpu$.blockIdx.x);`,
-      ...(wholeRows ? ['const tileRow$ = tile$;', 'const tileColumn$ = 0;'] : ['const tileRow$ = tile$ / args$.tiles$;', 'const tileColumn$ = tile$ % args$.tiles$;']),
-      `const beside$ = gpu$.threadIdx.x % ${across};`, `const below$ = gpu$.threadIdx.x / ${across};`,
-      `const topRow$ = tileRow$ * ${tileRows};`, `const leftGroup$ = tileColumn$ * ${Math.ceil(tileColumns / width)};`,
-      'const firstRow$ = topRow$ + below$;', 'const firstGroup$ = leftGroup$ + beside$;',
-      `const lastRow$ = Math.min(args$.rows$, topRow$ + ${tileRows}) - 1;`,
-      `const lastGroup$ = Math.min(args$.groups$, leftGroup$ + ${Math.ceil(tileColumns / width)}) - 1;`,
+      `const top${axis}$ = tile${axis}$ * ${tile};`, `const left${axis}$ = tile${axis}$ * ${groups};`,
+      `const firstRow${axis}$ = top${axis}$ + below$;`, `const firstGroup${axis}$ = left${axis}$ + beside$;`,
+      `const lastRow${axis}$ = Math.min(args$.${extentName(axis)}${width === 1 ? '' : ` * ${width}`}, top${axis}$ + ${tile}) - 1;`,
+      `const lastGroup${axis}$ = Math.min(args$.${extentName(axis)}, left${axis}$ + ${groups}) - 1;`,
     );
-  }
-
-  private line(...lines: readonly string[]): void {
-    for (const line of lines) this.out.write(`${line}\n`);
-  }
-
-  private newName(of: string): string {
-    return `${of}$${this.count++}`;
   }
 
   // Statements
@@ -150,30 +176,140 @@ class TileWriter {
     switch (node.type) {
       case 'EmptyStatement': return;
       case 'ExpressionStatement': return this.perform(node.expression);
-      case 'VariableDeclaration': {
-        if (node.kind !== 'const') return this.fail(node, `There are only constants in a tile kernel: ${this.code(node)}`, 'Write const, with another name for each value.');
-        for (const declarator of node.declarations) {
-          const { id, init } = declarator;
-          if (id.type !== 'Identifier' || init === null || init === undefined) return this.fail(declarator, `${this.code(declarator)} is not known in a tile kernel`, 'Write const v = …, one name for each value.');
-          const name = this.newName(id.name);
-          this.hoist(init);
-          const varies = this.varies(init);
-          this.out.as(declarator, () => { this.define(name, init, varies); });
-          this.names.set(id.name, { is: 'value', name, varies });
-        }
+      case 'BlockStatement': return this.scope(() => { for (const each of node.body) this.statement(each); });
+      case 'ForOfStatement': return this.out.as(node, () => { this.loop(node); });
+      case 'VariableDeclaration':
+        for (const declarator of node.declarations) this.out.as(declarator, () => { this.variable(declarator, node.kind === 'const'); });
         return;
-      }
-      default: return this.fail(node, `A tile kernel consists of constants and stores: ${this.code(node)}`, `${WHAT_IS_WRITTEN} What needs more is written with kernel(…).`);
+      case 'ForStatement': case 'WhileStatement': case 'DoWhileStatement': case 'ForInStatement':
+        return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … x.load(part) … } for an axis that is cut by { walk: 64 }.');
+      default: return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, `${WHAT_IS_WRITTEN} What needs more is written with kernel(…).`);
     }
+  }
+
+  private scope(write: () => void): void {
+    const { names } = this;
+    this.names = new Map(names);
+    write();
+    this.names = names;
+  }
+
+  private variable(declarator: VariableDeclarator, constant: boolean): void {
+    const { id, init } = declarator;
+    if (id.type !== 'Identifier') return this.fail(declarator, `${this.code(declarator)} is not known in a tile kernel`, 'Write const v = …, one name for each value.');
+    if (init === null || init === undefined) return this.fail(declarator, `${this.code(declarator)} has no value yet, and so no type`, `Write let ${id.name} = 0.`);
+    const assigned = !constant && this.assigned.has(id.name);
+    this.hoist(init);
+    const known = assigned ? undefined : this.written.get(init);
+    const name = known?.name ?? this.newName(id.name);
+    const own = this.varies(init);
+    const varies = assigned ? this.join(declarator, own, this.found.variables.get(id.start)) : own;
+    const variable: Variable = { is: 'variable', name, varies, at: id.start, depth: this.depth, walked: this.walked, assigned, staged: new Map() };
+    if (!assigned) {
+      if (known === undefined) this.define(name, init, varies);
+      for (const axis of this.found.ahead.get(id.start) ?? []) variable.staged.set(axis, writeStaged(this, this.buffers, variable, axis));
+    } else if (varies.rows === undefined && varies.columns === undefined) {
+      this.out.write(`let ${name} = `);
+      this.print(init, FIRST);
+      this.line(';');
+    } else {
+      // A variable of all the types that are assigned to it, and an array of that type.
+      this.out.write(`let ${name}type = `);
+      this.print(init, FIRST);
+      this.line(';', `const ${name} = gpu$.localLike$(${this.slots(varies)}, ${name}type);`);
+      this.assign(variable, init);
+    }
+    this.names.set(id.name, variable);
   }
 
   private perform(node: AnyNode): void {
     const store = node.type === 'CallExpression' ? this.methodOf(node) : undefined;
     if (node.type === 'CallExpression' && store?.method === 'store') return this.store(node, store.param);
-    if (node.type === 'AssignmentExpression' || node.type === 'UpdateExpression') {
-      return this.fail(node, `Nothing is assigned in a tile kernel: ${this.code(node)}`, 'Write y.store(…): it writes the whole tile, and nothing else can be written.');
+    if (node.type === 'AssignmentExpression') return this.out.as(node, () => { this.assignment(node); });
+    if (node.type === 'UpdateExpression') return this.fail(node, `Nothing is counted in a tile kernel: ${this.code(node)}`, 'Write v += 1 for each element of v, and for (const part of tile.over(…)) for a loop.');
+    return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, WHAT_IS_WRITTEN);
+  }
+
+  /** `v = …`, `v += …`: element by element. */
+  private assignment(node: AssignmentExpression): void {
+    const { left, right, operator } = node;
+    const to = left.type === 'Identifier' ? this.names.get(left.name) : undefined;
+    if (left.type !== 'Identifier' || to?.is !== 'variable') {
+      return this.fail(node, `Only variables are assigned in a tile kernel: ${this.code(node)}`, 'Write y.store(…): it writes the whole tile, and nothing else can be written.');
     }
-    return this.fail(node, `A tile kernel consists of constants and stores: ${this.code(node)}`, WHAT_IS_WRITTEN);
+    if (!to.assigned) return this.fail(node, `\`${left.name}\` is a constant, and this assigns to it: ${this.code(node)}`, 'Declare it with let.');
+    if (operator === '&&=' || operator === '||=' || operator === '??=') return this.fail(node, `${operator} is not known in a tile kernel: ${this.code(node)}`, 'Write a condition: v = a ? b : v.');
+    this.hoist(right);
+    const value: AnyNode = operator === '=' ? right : { type: 'BinaryExpression', operator: operator.slice(0, -1) as '+', left, right, start: node.start, end: node.end };
+    const varies = this.join(node, this.varies(value), to.varies);
+    const beyond = [varies.rows, varies.columns].find((axis) => axis !== undefined && this.axis(axis).cut === 'walk' && !to.walked.has(axis));
+    if (beyond !== undefined) {
+      const { name } = this.axis(beyond);
+      return this.fail(node, `\`${left.name}\` is there after the loop over ${name}, and this value differs along ${name}: ${this.code(node)}`, `Reduce it along ${name}, or declare a constant within the loop.`);
+    }
+    if (varies.rows !== to.varies.rows || varies.columns !== to.varies.columns) {
+      this.found.variables.set(to.at, varies);
+      this.foundMore = true;
+      this.names.set(left.name, { ...to, varies });
+      return;
+    }
+    if (varies.rows === undefined && varies.columns === undefined) {
+      this.out.write(`${to.name} = `);
+      this.print(value, FIRST);
+      return this.line(';');
+    }
+    this.out.write(`${to.name}type = `);
+    this.print(value, FIRST);
+    this.line(';');
+    this.assign(to, value);
+  }
+
+  /** `for (const part of tile.over('k'))`: the block goes through all tiles of an axis. */
+  private loop(node: ForOfStatement): void {
+    const { left, right, body } = node;
+    const declared = left.type === 'VariableDeclaration' ? left.declarations[0]?.id : undefined;
+    const callee = right.type === 'CallExpression' ? this.bindingOf(right.callee) : undefined;
+    if (declared?.type !== 'Identifier' || right.type !== 'CallExpression' || callee?.is !== 'member' || callee.name !== 'over') {
+      return this.fail(node, `A loop of a tile kernel goes over the tiles of an axis: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … }.');
+    }
+    const axis = this.axisNamed(right);
+    const { name, tile, width } = this.axis(axis);
+    if (this.walked.has(axis)) return this.fail(right, `A loop over ${name} is already around this one: ${this.code(right)}`, 'Give the inner one an axis with a name of its own.');
+    if (this.axis(axis).cut === 'whole') {
+      // One tile of all: where it is, is known.
+      return this.scope(() => {
+        this.names.set(declared.name, { is: 'step', axis });
+        this.statement(body);
+      });
+    }
+    const number = this.newName('step');
+    const groups = Math.ceil(tile / width);
+    this.line('gpu$.unroll(1);', `for (let ${number} = gpu$.${this.definition.indexType}(0); ${number} < (args$.${extentName(axis)} + ${groups - 1}) / ${groups}; ${number}++) {`, `const tile${axis}$ = ${number};`);
+    this.writePlace(axis);
+    const { walked } = this;
+    this.walked = new Set([...walked, axis]);
+    this.depth++;
+    this.scope(() => {
+      this.names.set(declared.name, { is: 'step', axis });
+      this.statement(body);
+    });
+    this.depth--;
+    this.walked = walked;
+    this.line('}');
+  }
+
+  /** The axis that `tile.over('k')` names. */
+  private axisNamed(node: CallExpression): number {
+    const [given] = node.arguments;
+    const { axes } = this.form;
+    const name = given?.type === 'Literal' ? given.value : given?.type === 'TemplateLiteral' && given.expressions.length === 0 ? given.quasis[0]!.value.cooked : undefined;
+    if (node.arguments.length !== 1 || typeof name !== 'string') {
+      return this.fail(node, `over takes the name of an axis, known when the kernel is compiled: ${this.code(node)}`, `There are ${axes.map((each) => each.name).join(', ')}.`);
+    }
+    const axis = axes.findIndex((each) => each.name === name);
+    if (axis < 0) return this.fail(given!, `There is no axis ${name}: ${this.code(node)}`, `There are ${axes.map((each) => each.name).join(', ')}.`);
+    if (this.axis(axis).cut === 'blocks') return this.fail(given!, `Each block has one tile along ${name}: ${this.code(node)}`, `Cut it by { walk: ${this.axis(axis).tile} } in the options' tile, and each block goes through all tiles along it.`);
+    return axis;
   }
 
   // Expressions
@@ -188,6 +324,7 @@ class TileWriter {
 
   private bindingOf(node: AnyNode): Binding | undefined {
     if (node.type === 'Identifier') return this.names.get(node.name);
+    if (node.type === 'ParenthesizedExpression') return this.bindingOf(node.expression);
     if (node.type !== 'MemberExpression') return undefined;
     const object = this.bindingOf(node.object);
     const name = propertyName(node);
@@ -196,34 +333,51 @@ class TileWriter {
     return object?.is === 'tile' ? { is: 'member', name } : undefined;
   }
 
-  /** Writes the loads and reductions of an expression, innermost first. */
+  /** The name of the tile's function that is called. */
+  private ownCallee(node: AnyNode): (typeof TILE_NAMES)[number] | undefined {
+    const callee = node.type === 'CallExpression' ? this.bindingOf(node.callee) : undefined;
+    return callee?.is === 'member' ? TILE_NAMES.find((name) => name === callee.name) : undefined;
+  }
+
+  /** Writes the loads, reductions and products of an expression, innermost first. */
   private hoist(node: AnyNode): void {
     if (node.type === 'CallExpression') {
-      const own = this.methodOf(node);
-      if (own !== undefined) {
-        if (own.method !== 'load') return this.fail(node, `${this.code(node)} gives no value`, own.method === 'store' ? 'A store is a statement of its own.' : `A tensor has load() and store(…). ${WHAT_IS_WRITTEN}`);
-        this.out.as(node, () => { this.load(node, own.param); });
+      const method = this.methodOf(node);
+      if (method !== undefined) {
+        if (method.method !== 'load') return this.fail(node, `${this.code(node)} gives no value`, method.method === 'store' ? 'A store is a statement of its own.' : `A tensor has load() and store(…). ${WHAT_IS_WRITTEN}`);
+        this.out.as(node, () => { this.load(node, method.param); });
         return;
       }
-      const callee = this.bindingOf(node.callee);
-      const reduction = callee?.is === 'member' ? TILE_NAMES.find((name) => name === callee.name) : undefined;
+      const own = this.ownCallee(node);
+      if (own === 'dot') return this.out.as(node, () => { this.product(node); });
+      if (own === 'over') return this.fail(node, `over gives tiles to loop over, and no value: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … }.');
       for (const argument of node.arguments) this.hoist(argument);
-      if (reduction !== undefined) this.out.as(node, () => { this.reduce(node, reduction); });
+      if (own === 'transpose') return this.out.as(node, () => { this.transposed(node); });
+      if (own !== undefined) this.out.as(node, () => { this.reduce(node, own); });
       return;
     }
     for (const child of operandsOf(node)) this.hoist(child);
   }
 
-  private varies(node: AnyNode): Varies {
+  varies(node: AnyNode): Varies {
     const written = this.written.get(node);
     if (written !== undefined) return written.varies;
     const binding = this.bindingOf(node);
-    if (binding !== undefined) return binding.is === 'value' ? binding.varies : NOWHERE;
-    return operandsOf(node).map((child) => this.varies(child)).reduce((a, b) => ({ rows: a.rows || b.rows, columns: a.columns || b.columns }), NOWHERE);
+    if (binding !== undefined) return binding.is === 'value' || binding.is === 'variable' ? binding.varies : NOWHERE;
+    return operandsOf(node).map((child) => this.varies(child)).reduce<Varies>((a, b) => this.join(node, a, b), NOWHERE);
   }
 
-  /** Writes the expression for one slot. */
-  private print(node: AnyNode, slot: Slot): void {
+  /** Two values, element by element: where both differ, they have to along one axis. */
+  private join(node: AnyNode, a: Varies, b: Varies = NOWHERE): Varies {
+    for (const [one, other, what] of [[a.rows, b.rows, 'rows'], [a.columns, b.columns, 'columns']] as const) {
+      if (one === undefined || other === undefined || one === other) continue;
+      const names = [this.axis(one).name, this.axis(other).name];
+      this.fail(node, `The ${what} of one tile are ${names[0]}, those of the other ${names[1]}: ${this.code(node)}`, `Only tiles of the same axes go together: reduce one along ${names[0]}, use tile.transpose(…) or tile.dot(…).`);
+    }
+    return { rows: a.rows ?? b.rows, columns: a.columns ?? b.columns };
+  }
+
+  print(node: AnyNode, slot: Slot): void {
     const { out } = this;
     const written = this.written.get(node);
     out.as(node, () => {
@@ -239,7 +393,7 @@ class TileWriter {
     };
     const binding = this.bindingOf(node);
     if (binding !== undefined) {
-      out.write(this.bound(node, binding, slot));
+      out.write(this.textOf(node, binding, slot));
       return;
     }
     switch (node.type) {
@@ -258,19 +412,19 @@ class TileWriter {
       case 'MemberExpression': {
         if (node.computed) {
           const object = this.bindingOf(node.object);
-          if (object?.is === 'param' || object?.is === 'value') return this.fail(node, `There are no indices in a tile kernel: ${this.code(node)}`, WHAT_IS_WRITTEN);
+          if (object?.is === 'param' || object?.is === 'value' || object?.is === 'variable') return this.fail(node, `There are no indices in a tile kernel: ${this.code(node)}`, WHAT_IS_WRITTEN);
           return parts(node.object, '[', node.property, ']');
         }
         return parts(node.object, `.${propertyName(node) ?? ''}`);
       }
-      case 'AssignmentExpression': case 'UpdateExpression': return this.fail(node, `Nothing is assigned in a tile kernel: ${this.code(node)}`, 'Write const, with another name for each value.');
+      case 'AssignmentExpression': case 'UpdateExpression': return this.fail(node, `An assignment is a statement of its own in a tile kernel: ${this.code(node)}`, 'Write it before, on a line of its own.');
       default: return this.fail(node, `${this.code(node)} is not known in a tile kernel`, WHAT_IS_WRITTEN);
     }
   }
 
-  private bound(node: AnyNode, binding: Binding, slot: Slot): string {
+  private textOf(node: AnyNode, binding: Binding, slot: Slot): string {
     switch (binding.is) {
-      case 'value': return this.element(binding, slot);
+      case 'value': case 'variable': return this.element(binding, slot);
       case 'param': {
         const { kind } = this.definition.signature[binding.name]!;
         if (kind === 'tensor') return this.fail(node, `${binding.name} is a tensor, and its tile has to be read first: ${this.code(node)}`, `Write ${binding.name}.load().`);
@@ -281,133 +435,69 @@ class TileWriter {
         if ((TILE_NAMES as readonly string[]).includes(binding.name)) return this.fail(node, `${binding.name} is a function`, `Write ${binding.name}(v, 1).`);
         return this.fail(node, `There is no ${binding.name} in a tile kernel: ${this.code(node)}`, `There are ${TILE_NAMES.join(', ')}, arithmetic, and what uses lists. What needs threads is written with kernel(…).`);
       }
+      case 'step': return this.fail(node, `${this.code(node)} stands for a tile of ${this.axis(binding.axis).name}, and is no number`, `Pass it to load and store: x.load(${this.code(node)}).`);
       default: return this.fail(node, `${this.code(node)} as a whole is no value`, WHAT_IS_WRITTEN);
     }
   }
 
-  /** The element of a slot. */
-  private element({ name, varies: { rows, columns } }: { readonly name: string; readonly varies: Varies }, { row, column }: Slot): string {
-    if (!rows && !columns) return name;
-    if (!columns) return `${name}[${row}]`;
-    if (!rows || this.form.rows === 1) return `${name}[${column}]`;
-    return row === '0' ? `${name}[${column}]` : `${name}[${row} * ${this.form.columns} + ${column}]`;
-  }
-
-  private slots({ rows, columns }: Varies): number {
-    return (rows ? this.form.rows : 1) * (columns ? this.form.columns : 1);
-  }
-
-  /** Loops over the slots that a value has. */
-  private each({ rows, columns }: Varies, turn: () => void): void {
-    this.out.write(`${rows ? `for (let r$ = 0; r$ < ${this.form.rows}; r$++) ` : ''}${columns ? `for (let c$ = 0; c$ < ${this.form.columns}; c$++) ` : ''}{ `);
-    turn();
-    this.line(' }');
-  }
-
-  /** Writes a constant: what it is in each of the thread's slots. */
-  private define(name: string, node: AnyNode, varies: Varies): void {
-    const { out } = this;
-    if (!varies.rows && !varies.columns) {
-      out.write(`const ${name} = `);
-      this.print(node, FIRST);
-      this.line(';');
-      return;
-    }
-    this.declare('local', name, this.slots(varies), node);
-    this.each(varies, () => {
-      out.write(`${this.element({ name, varies }, TURN)} = `);
-      this.print(node, TURN);
-      out.write(';');
-    });
-  }
-
-  /** An array of the expression's type. */
-  private declare(space: 'local' | 'shared', name: string, length: number, like: AnyNode): void {
-    this.out.write(`const ${name} = gpu$.${space}Like$(${length}, `);
-    this.print(like, FIRST);
-    this.line(');');
-  }
-
   // Memory
 
-  private place(param: string): string {
-    const { width } = this.form;
-    const column = width === 1 ? 'group$' : `group$ * ${width} + k$`;
-    switch (this.form.access[param]!) {
-      case 'dense': return `args$.${param}[(row$ * args$.groups$ + group$)${width === 1 ? '' : ` * ${width} + k$`}]`;
-      case 'row': return `args$.${param}[${column}]`;
-      case 'column': return `args$.${param}[row$]`;
-      case 'one': return `args$.${param}[0]`;
-      case 'strided': return `args$.${param}[row$][${column}]`;
+  /** Looks at the steps that a load or store is given: those of all axes of the tensor that are walked. */
+  private checkSteps(node: CallExpression, param: string, steps: readonly AnyNode[], verb: string): void {
+    const { outer, row, column } = this.form.tensors[param]!;
+    const own = [...outer, row, column].filter((axis) => axis !== undefined);
+    const given = new Set<number>();
+    for (const step of steps) {
+      const binding = this.bindingOf(step);
+      if (binding?.is !== 'step') return this.fail(step, `${verb} takes what a loop over tiles counts, and no index: ${this.code(step)}`, 'Which tile it is, the kernel knows.');
+      if (!own.includes(binding.axis)) return this.fail(step, `${param} has no axis ${this.axis(binding.axis).name}: ${this.code(node)}`, `Leave ${this.code(step)} out.`);
+      given.add(binding.axis);
+    }
+    const { rows, columns } = variesOf(this.form.tensors[param]!);
+    for (const axis of own) {
+      const { name, cut } = this.axis(axis);
+      if (cut !== 'walk' || given.has(axis) || (this.form.broadcast && axis !== rows && axis !== columns)) continue;
+      return this.fail(node, `${param} has many tiles along ${name}, and this does not say which: ${this.code(node)}`, `Write for (const part of tile.over('${name}')) { … ${param}.${verb}(${verb === 'load' ? 'part' : '…, part'}) … }.`);
     }
   }
 
-  private variesOf(param: string): Varies {
-    const access = this.form.access[param]!;
-    return { rows: access !== 'row' && access !== 'one', columns: access !== 'column' && access !== 'one' };
-  }
-
-  /** Every thread reads, those beyond the edge what is at the edge. */
   private load(node: CallExpression, param: string): void {
     const entry = this.definition.signature[param]!;
     if (entry.kind !== 'tensor') return this.fail(node, `${param} is no tensor`, `Write ${param}.`);
     if (entry.access === 'output') return this.fail(node, `${param} is an output, and is not read`, `Declare it as inout(…), or store first what ${param}.load() should give.`);
-    if (node.arguments.length > 0) return this.fail(node, `load takes no arguments: ${this.code(node)}`, 'It gives the tile of the block: which one that is, the kernel knows.');
-    const { rows, down, columns, width, across, exactRows, exactColumns } = this.form;
-    const varies = this.variesOf(param);
-    const name = this.newName(param);
-    const value: Binding & { readonly is: 'value' } = { is: 'value', name, varies };
-    const row = `const row$ = ${exactRows ? `firstRow$ + r$ * ${down}` : `Math.min(firstRow$ + r$ * ${down}, lastRow$)`};`;
-    const group = `const group$ = ${exactColumns ? `firstGroup$ + q$ * ${across}` : `Math.min(firstGroup$ + q$ * ${across}, lastGroup$)`};`;
-    this.written.set(node, value);
-    if (this.stored.has(param)) this.meet();
-    if (!varies.rows && !varies.columns) return this.line(`const ${name} = ${this.place(param)};`);
-    this.line(`const ${name} = gpu$.localLike$(${this.slots(varies)}, args$.${param}[0]${this.form.access[param] === 'strided' ? '[0]' : ''});`);
-    this.line(
-      varies.rows ? `for (let r$ = 0; r$ < ${rows}; r$++) { ${row}` : '{',
-      varies.columns ? `for (let q$ = 0; q$ < ${columns / width}; q$++) { ${group}` : '{',
-      varies.columns && width > 1 ? `for (let k$ = 0; k$ < ${width}; k$++)` : '',
-      `${this.element({ name, varies }, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })} = ${this.place(param)};`,
-      '} }',
-    );
+    this.checkSteps(node, param, node.arguments, 'load');
+    if (this.stored.has(param) || (this.depth > 0 && entry.access === 'inout')) this.meetAtEdge(param);
+    this.written.set(node, { is: 'value', ...writeLoad(this, param) });
   }
 
-  /** Only what is in the tile and in the tensor is written, each element by one thread. */
   private store(node: CallExpression, param: string): void {
     const entry = this.definition.signature[param]!;
-    const [value] = node.arguments;
+    const [value, ...steps] = node.arguments;
     if (entry.kind !== 'tensor' || entry.access === 'input') return this.fail(node, `${param} is ${entry.kind === 'tensor' ? 'an input' : 'no tensor'}, and is not written`, 'Declare it as output(…) or inout(…).');
-    if (value === undefined || node.arguments.length > 1) return this.fail(node, `store takes one value: ${this.code(node)}`, 'Where the tile is written to, the kernel knows.');
+    if (value === undefined) return this.fail(node, `store takes a value: ${this.code(node)}`, 'Where the tile is written to, the kernel knows.');
     this.hoist(value);
-    const { rows, down, columns, width, across, exactRows, exactColumns } = this.form;
+    this.checkSteps(node, param, steps, 'store');
     const varies = this.varies(value);
-    const to = this.variesOf(param);
-    if (varies.columns && !to.columns) return this.fail(value, `${param} has one element for each row here, and this value differs along a row`, 'Reduce it along axis 1: tile.sum(v, 1).');
-    if (varies.rows && !to.rows) return this.fail(value, `${param} has one row here, and this value differs between rows`, 'Reduce it along axis 0: tile.sum(v, 0).');
+    const to = variesOf(this.form.tensors[param]!);
+    if (varies.columns !== undefined && to.columns === undefined) return this.fail(value, `${param} has one element for each row here, and this value differs along a row`, 'Reduce it along axis 1: tile.sum(v, 1).');
+    if (varies.rows !== undefined && to.rows === undefined) return this.fail(value, `${param} has one row here, and this value differs between rows`, 'Reduce it along axis 0: tile.sum(v, 0).');
+    this.join(value, varies, to);
     const name = this.newName('stored');
     this.stored.add(param);
     this.out.as(value, () => {
       this.define(name, value, varies);
-      if (entry.access === 'inout') this.meet();
-      const row = to.rows ? `for (let r$ = 0; r$ < ${rows}; r$++) { const row$ = firstRow$ + r$ * ${down};` : '{';
-      const group = to.columns ? `for (let q$ = 0; q$ < ${columns / width}; q$++) { const group$ = firstGroup$ + q$ * ${across};` : '{';
-      const inside = [
-        to.rows ? (exactRows ? '' : 'row$ <= lastRow$') : 'below$ === 0', to.columns ? (exactColumns ? '' : 'group$ <= lastGroup$') : 'beside$ === 0',
-      ].filter((test) => test !== '').join(' && ');
-      this.line(
-        row, group, inside === '' ? '{' : `if (${inside}) {`, to.columns && width > 1 ? `for (let k$ = 0; k$ < ${width}; k$++)` : '',
-        `${this.place(param)} = ${this.element({ name, varies }, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })};`,
-        '} } }',
-      );
+      if (entry.access === 'inout') this.meetAtEdge(param);
+      writeStore(this, param, { name, varies });
     });
   }
 
   /** Threads beyond the edge read what others write: a tile is not written before all have read it, nor the other way round. */
-  private meet(): void {
-    if (!this.form.exactRows || !this.form.exactColumns) this.line('gpu$.block.sync();');
+  private meetAtEdge(param: string): void {
+    const { row, column } = this.form.tensors[param]!;
+    if ((row !== undefined && !this.axis(row).exactRows) || (column !== undefined && !this.axis(column).exactColumns)) this.meet();
   }
 
-  // Reductions
+  // Whole tiles
 
   private axisOf(node: CallExpression): 0 | 1 | undefined {
     const [, axis] = node.arguments as Expression[];
@@ -420,95 +510,85 @@ class TileWriter {
     const [value] = node.arguments;
     if (value === undefined || value.type === 'SpreadElement') return this.fail(node, `${reduction} takes a value, and an axis: ${this.code(node)}`, `Write tile.${reduction}(v, 1).`);
     const axis = this.axisOf(node);
-    const name = this.newName(reduction);
-    const varies: Varies = { rows: axis === 1, columns: axis === 0 };
-    const join = (a: string, b: string): string => (reduction === 'max' || reduction === 'min' ? `Math.${reduction}(${a}, ${b})` : `${a} + ${b}`);
-    if (axis === 1) this.alongRows(name, value, reduction, join);
-    else if (axis === 0) this.alongColumns(name, value, reduction, join);
-    else this.whole(name, value, reduction, join);
-    this.written.set(node, { is: 'value', name, varies });
-  }
-
-  /** Joins the elements of some slots into `sum$`. What is beyond the edge counts for no sum. */
-  private joinSlots(value: AnyNode, loops: Varies, reduction: Reduction, join: (a: string, b: string) => string): void {
-    const { out, form: { down, width, across, exactRows, exactColumns } } = this;
-    const sums = reduction === 'sum' || reduction === 'mean';
-    out.write('let sum$ = ');
-    if (sums) out.write('0');
-    else this.print(value, { row: loops.rows ? '0' : 'r$', column: loops.columns ? '0' : 'c$' });
-    this.line(';');
-    const group = width === 1 ? 'c$' : `(c$ / ${width})`;
-    const inside = [
-      loops.rows && !exactRows ? `firstRow$ + r$ * ${down} <= lastRow$` : '', loops.columns && !exactColumns ? `firstGroup$ + ${group} * ${across} <= lastGroup$` : '',
-    ].filter((test) => test !== '').join(' && ');
-    this.each(loops, () => {
-      out.write('const each$ = ');
-      this.print(value, TURN);
-      out.write(`; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`);
-    });
-  }
-
-  private rowExtent(): string {
-    return `(lastGroup$ + 1 - leftGroup$)${this.form.width === 1 ? '' : ` * ${this.form.width}`}`;
-  }
-
-  private butterfly(lanes: number, join: (a: string, b: string) => string): void {
-    for (let bits = lanes / 2; bits >= 1; bits /= 2) this.line(`sum$ = ${join('sum$', `gpu$.warp.shuffleXor(sum$, ${bits})`)};`);
-  }
-
-  private alongRows(name: string, value: AnyNode, reduction: Reduction, join: (a: string, b: string) => string): void {
-    const { rows, across, down } = this.form;
-    const warps = across / 32;
-    const part = this.newName('part');
-    const mean = reduction === 'mean' ? ` / (${this.rowExtent()})` : '';
-    this.declare('local', name, rows, value);
-    if (warps > 1) this.declare('shared', part, down * rows * warps, value);
-    this.line(`for (let r$ = 0; r$ < ${rows}; r$++) {`);
-    this.joinSlots(value, { rows: false, columns: true }, reduction, join);
-    this.butterfly(Math.min(32, across), join);
-    if (warps <= 1) {
-      this.line(`${name}[r$] = sum$${mean}; }`);
+    const { rows, columns } = this.varies(value);
+    if (this.form.broadcast) {
+      this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, { rows: 0, columns: 1 }, axis) });
       return;
     }
-    this.line(
-      `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`, '}', 'gpu$.block.sync();',
-      `for (let r$ = 0; r$ < ${rows}; r$++) {`, `const from$ = (below$ * ${rows} + r$) * ${warps};`, `let sum$ = ${part}[from$];`,
-      `for (let w$ = 1; w$ < ${warps}; w$++) sum$ = ${join('sum$', `${part}[from$ + w$]`)};`, `${name}[r$] = sum$${mean};`, '}',
-    );
-  }
-
-  private alongColumns(name: string, value: AnyNode, reduction: Reduction, join: (a: string, b: string) => string): void {
-    const { columns, across, down } = this.form;
-    const part = this.newName('part');
-    const mean = reduction === 'mean' ? ' / (lastRow$ + 1 - topRow$)' : '';
-    this.declare('local', name, columns, value);
-    if (down > 1) this.declare('shared', part, down * columns * across, value);
-    this.line(`for (let c$ = 0; c$ < ${columns}; c$++) {`);
-    this.joinSlots(value, { rows: true, columns: false }, reduction, join);
-    if (down === 1) {
-      this.line(`${name}[c$] = sum$${mean}; }`);
-      return;
+    if ((axis !== 0 && columns === undefined) || (axis !== 1 && rows === undefined)) {
+      return this.fail(value, `This value is the same along ${columns === undefined && axis !== 0 ? 'a row' : 'a column'}, and there is nothing to reduce: ${this.code(node)}`, 'Reduce it along the axis that it differs along.');
     }
-    this.line(
-      `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`, '}', 'gpu$.block.sync();',
-      `for (let c$ = 0; c$ < ${columns}; c$++) {`, `let sum$ = ${part}[c$ * ${across} + beside$];`,
-      `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`, `${name}[c$] = sum$${mean};`, '}',
-    );
+    this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, { rows, columns }, axis) });
   }
 
-  private whole(name: string, value: AnyNode, reduction: Reduction, join: (a: string, b: string) => string): void {
-    const { across, down } = this.form;
-    const warps = (across * down) / 32;
-    const part = this.newName('part');
-    const mean = reduction === 'mean' ? ` / ((lastRow$ + 1 - topRow$) * (${this.rowExtent()}))` : '';
-    this.declare('shared', part, warps, value);
-    this.line('{');
-    this.joinSlots(value, { rows: true, columns: true }, reduction, join);
-    this.butterfly(32, join);
-    this.line(
-      `if (gpu$.lane === 0) ${part}[gpu$.warpIdx] = sum$;`, '}', 'gpu$.block.sync();', `let ${name}all = ${part}[0];`,
-      `for (let w$ = 1; w$ < ${warps}; w$++) ${name}all = ${join(`${name}all`, `${part}[w$]`)};`, `const ${name} = ${name}all${mean};`,
-    );
+  private transposed(node: CallExpression): void {
+    const [value] = node.arguments;
+    if (value === undefined || node.arguments.length > 1) return this.fail(node, `transpose takes one value: ${this.code(node)}`, 'Write tile.transpose(v).');
+    if (this.form.broadcast) return this.fail(node, `Rows and columns of all tensors are one here, and cannot be exchanged: ${this.code(node)}`, 'Name the axes of each tensor: { axes: { y: [\'n\', \'m\'], x: [\'m\', \'n\'] }, tile: { m: 32, n: 32 } }.');
+    const turned = writeTurned(this, this.operandValue(value), value);
+    this.written.set(node, { is: 'value', ...turned });
+  }
+
+  /** The value of an expression in arrays of its own, and the variable that it is. */
+  private operandValue(node: AnyNode): TileValue {
+    const written = this.written.get(node);
+    if (written !== undefined) return written;
+    const binding = this.bindingOf(node);
+    if (binding?.is === 'variable' || binding?.is === 'value') return binding;
+    const value: TileValue = { name: this.newName('operand'), varies: this.varies(node) };
+    this.define(value.name, node, value.varies);
+    return value;
+  }
+
+  /** An operand of a product; what is only turned stays where it is. */
+  private operand(node: AnyNode, call: CallExpression): { readonly node: AnyNode; readonly turned: boolean; readonly varies: Varies } {
+    const turned = this.ownCallee(node) === 'transpose' && (node as CallExpression).arguments.length === 1;
+    const inner = turned ? (node as CallExpression).arguments[0]! : node;
+    this.hoist(inner);
+    const { rows, columns } = this.varies(inner);
+    if (rows === undefined || columns === undefined) return this.fail(node, `dot takes tiles of rows and columns, and this value is the same along ${rows === undefined ? 'a column' : 'a row'}: ${this.code(call)}`, 'Write a * b and tile.sum(…) where one of them is a row or a column.');
+    return { node: inner, turned, varies: turned ? { rows: columns, columns: rows } : { rows, columns } };
+  }
+
+  private product(node: CallExpression): void {
+    const [a, b, more] = node.arguments;
+    if (a === undefined || b === undefined || node.arguments.length > 3) return this.fail(node, `dot takes two tiles, and what their product is added to: ${this.code(node)}`, 'Write sum = tile.dot(a, b, sum).');
+    if (this.form.broadcast) return this.fail(node, `All tensors are broadcast to one shape here, and two of its tiles have no product: ${this.code(node)}`, 'Name the axes of each tensor: { axes: { c: [\'m\', \'n\'], a: [\'m\', \'k\'], b: [\'k\', \'n\'] }, tile: { m: 64, n: 64, k: { walk: 32 } } }.');
+    const left = this.operand(a, node);
+    const right = this.operand(b, node);
+    const summed = left.varies.columns!;
+    if (summed !== right.varies.rows) {
+      const names = [summed, right.varies.rows!].map((axis) => this.axis(axis).name);
+      return this.fail(node, `The columns of the left tile are ${names[0]}, the rows of the right one ${names[1]}: ${this.code(node)}`, 'They have to be one axis. Exchange rows and columns by tile.transpose(…) where that makes it so.');
+    }
+    const varies: Varies = { rows: left.varies.rows, columns: right.varies.columns };
+    if (varies.rows === varies.columns) return this.fail(node, `Rows and columns of this product are both ${this.axis(varies.rows!).name}: ${this.code(node)}`, 'Pass the tensor twice, and name its axes differently the second time.');
+    const value: TileValue = { name: this.newName('product'), varies };
+    this.line(`const ${value.name} = gpu$.local.f32(${this.slots(varies)});`);
+    if (more !== undefined) {
+      this.hoist(more);
+      this.join(node, this.varies(more), varies);
+      this.assign(value, more);
+    }
+    writeProduct(this, this.buffers, value, this.side(left, summed), this.side(right, summed), summed);
+    if (this.buffers.bytes > SHARED_BYTES) {
+      return this.fail(node, `The operands of products take ${this.buffers.bytes} bytes of shared memory here, and a block has ${SHARED_BYTES}: ${this.code(node)}`, 'Take smaller tiles along the axes of this product.');
+    }
+    this.written.set(node, { is: 'value', ...value });
+  }
+
+  /** A constant from outside of the loop is put into shared memory where it is declared. */
+  private side({ node, turned }: { readonly node: AnyNode; readonly turned: boolean }, summed: number): Side {
+    const value = this.operandValue(node);
+    const variable = this.bindingOf(node);
+    if (variable?.is !== 'variable' || variable.assigned || variable.depth === this.depth) return { value, turned, staged: undefined };
+    const staged = variable.staged.get(summed);
+    if (staged === undefined) {
+      const ahead = this.found.ahead.get(variable.at) ?? new Set<number>();
+      this.found.ahead.set(variable.at, ahead.add(summed));
+      this.foundMore = true;
+    }
+    return { value, turned, staged };
   }
 }
 
@@ -522,6 +602,16 @@ function operandsOf(node: AnyNode): AnyNode[] {
     case 'SequenceExpression': return node.expressions;
     case 'CallExpression': return [node.callee, ...node.arguments];
     case 'MemberExpression': return node.computed ? [node.object, node.property] : [node.object];
+    default: return [];
+  }
+}
+
+/** Statements within a statement, and its expression. */
+function statementsOf(node: AnyNode): AnyNode[] {
+  switch (node.type) {
+    case 'BlockStatement': return node.body;
+    case 'ForOfStatement': return [node.body];
+    case 'ExpressionStatement': return [node.expression];
     default: return [];
   }
 }
