@@ -7,7 +7,7 @@ const refusal = (body: string): { what: string; fix: string; code: string } => e
 
 describe('operations on matrices', () => {
   it('take arrays and rows of them', () => {
-    expect(bodyOf('const f = gpu.local.bf16(2, 8), g = gpu.local.bf16(4), s = gpu.local.f32(3, 5, 4); gpu.warp.mma(s[i][2], f[1], g);'))).toContain(
+    expect(bodyOf('const f = gpu.local.bf16(2, 8), g = gpu.local.bf16(4), s = gpu.local.f32(3, 5, 4); gpu.warp.mma(s[i][2], f[1], g);')).toContain(
       'product m16n8k16 bf16 local2[add.i32(mul.i32(i, 20), mul.i32(2, 4)) +4], local0[mul.i32(1, 8) +8], local1[0 +4]',
     );
     expect(bodyOf('const tile = gpu.shared.f16(64, 8), f = gpu.local.f16(2, 4); gpu.warp.loadMatricesTransposed(f[1], tile[i], 0);')).toContain('load transposed local1[mul.i32(1, 4) +4] from shared0[add.i32(mul.i32(i, 8), 0)]');

@@ -35,8 +35,8 @@ const floats = new Float32Array(words.buffer);
 /** Without the lowest 13 bits, which tensor cores do not look at. */
 function tf32(value: number): number {
   floats[0] = value;
-  words[0]! &= 0xffffe000;
-  return floats[0]!;
+  words[0] = words[0]! & 0xffffe000;
+  return floats[0];
 }
 
 /** Where element `i` of lane `lane` stands: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. */

@@ -1,6 +1,6 @@
 /** Addresses of places, and what reads and writes them. */
 import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
-import { numberOf, readAs, registerOf } from './builder.js';
+import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
 import { buildValue } from './expressions.js';
 import { storageBytes } from './function.js';
