@@ -93,14 +93,14 @@ export interface Warp {
    * matrices, of 4 two, of 2 one. Each lane says where one row of 8 elements begins, at a multiple of 8 elements: lane r
    * row r % 8 of matrix r / 8. Elements 2m and 2m + 1 of the fragment are then columns 2 · (lane % 4) and the next, of row
    * lane / 4, of matrix m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows 8 to 15, and the same of columns 8 to 15.
-   * ldmatrix.x4
+   * Four are also two `b`: of two axes, `gpu.local.f16(2, 4)`. ldmatrix.x4
    */
-  loadMatrices(fragment: MatrixFragment, from: KernelArray<number>, index: number): void;
+  loadMatrices(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
   /**
    * {@link loadMatrices} of matrices that are transposed: the elements are rows 2 · (lane % 4) and the next, of column lane / 4.
    * That is the `b` of {@link mma} where shared memory holds it by rows. ldmatrix.x4.trans
    */
-  loadMatricesTransposed(fragment: MatrixFragment, from: KernelArray<number>, index: number): void;
+  loadMatricesTransposed(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
 }
 
 /**

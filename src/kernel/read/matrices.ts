@@ -22,8 +22,8 @@ const tf32Product: Product = { shape: 'm16n8k8', lengths: [4, 2, 4] };
 /** Matrices that one instruction reads, by the elements that each lane gets. */
 const loads: readonly number[] = [2, 4, 8];
 
-/** The argument as a local array of one axis, or a row of one that has more. */
-function fragment(call: Call, at: number, what: string): Fragment & { readonly storage: StorageType } {
+/** The argument as a local array of one axis, or a row of one that has more; `folded`: its axes may also be several, which are read in row-major order. */
+function fragment(call: Call, at: number, what: string, folded = false): Fragment & { readonly storage: StorageType } {
   const { pass, node, name, args, argNodes } = call;
   const value = args[at];
   const own = argNodes[at] ?? node;
@@ -34,8 +34,8 @@ function fragment(call: Call, at: number, what: string): Fragment & { readonly s
   if (declared.space !== 'local') {
     return pass.fail(own, `Argument ${at + 1} of ${name} lies in shared memory, and has to be ${what}: a local array`, 'Read it into one with gpu.warp.loadMatrices(part, shared, index).');
   }
-  const [length, ...rest] = value.dims;
-  if (length === undefined || rest.length > 0) {
+  const length = value.dims.reduce<number>((elements, dim) => elements * (dim ?? 1), 1);
+  if (value.dims.length > 1 && !folded) {
     return pass.fail(own, `Argument ${at + 1} of ${name} has ${value.dims.length} axes, and has to be ${what}: one axis`, 'Give it an index for each axis but the last.');
   }
   const span = pass.span(own);
@@ -78,7 +78,7 @@ function loadMatrices(transposed: boolean) {
   return (call: Call): Value => {
     arity(call, 3);
     const { pass, node, name, argNodes } = call;
-    const to = fragment(call, 0, 'what is read');
+    const to = fragment(call, 0, 'what is read', true);
     if (to.storage !== 'f16' && to.storage !== 'bf16') {
       pass.fail(argNodes[0] ?? node, `${name} reads elements of 16 bits, and argument 1 is an array of ${to.storage}`, 'Use gpu.local.f16 or gpu.local.bf16.');
     }
