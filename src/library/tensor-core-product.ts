@@ -11,7 +11,7 @@ import type { DeviceFunction, GpuWith } from '../launch/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 
-/** How a product is cut. Lengths in elements; all are powers of two. */
+/** How a product is cut. Lengths in elements; all are powers of two, tiles of at least 32 each way. */
 export interface TilePlan {
   /** Of the result, for each block. */
   readonly rows: number;
@@ -56,7 +56,17 @@ export interface TensorCoreForm {
 
 type Fragments = KernelArray<KernelArray<KernelArray<number>>>;
 
-interface TileUses {
+/**
+ * Where a run of 8 elements of a row of `runs` lies in it: exchanged so that runs of one number of eight rows in a row lie in
+ * different banks. Rows of four runs take half of all banks.
+ */
+const exchanged = (run: number, row: number, runs: number): number => run ^ (runs === 4 ? (row >> 1) & 3 : row & 7);
+
+interface Exchanging {
+  exchanged(run: number, row: number, runs: number): number;
+}
+
+interface TileUses extends Exchanging {
   readonly BY_DEPTH: boolean;
   readonly EXTENT: number;
   readonly DEPTH: number;
@@ -66,8 +76,7 @@ interface TileUses {
 
 /**
  * Begins to copy a tile of one factor: EXTENT rows (of b: columns) by DEPTH. In shared memory it lies as in the factor, by runs of 8
- * elements (16 bytes) that are exchanged within each row so that eight rows' runs of one number lie in different banks:
- * ldmatrix reads them at once.
+ * elements (16 bytes) that are exchanged within each row, since ldmatrix reads one run of eight rows at once.
  */
 const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: number, stride: number, from: number, extent: number, at: number, depth: number, gpu: Gpu & TileUses): void => {
   const { BY_DEPTH, EXTENT, DEPTH, THREADS, EDGES } = gpu;
@@ -81,7 +90,7 @@ const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: numbe
     const line = row + i * rowsAtOnce;
     // Of rows that are a multiple of 8 apart the exchange is the same.
     const like = rowsAtOnce % 8 === 0 ? row : line;
-    const swapped = run ^ (runs === 4 ? (like >> 1) & 3 : like & 7);
+    const swapped = gpu.exchanged(run, like, runs);
     const place = to + swapped * 8 + row * inner + i * rowsAtOnce * inner;
     if (BY_DEPTH) {
       const index = first + (from + line) * stride + run * 8 + at;
@@ -95,7 +104,7 @@ const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: numbe
   }
 };
 
-interface FragmentUses {
+interface FragmentUses extends Exchanging {
   readonly BY_DEPTH: boolean;
   readonly EXTENT: number;
   readonly DEPTH: number;
@@ -110,11 +119,11 @@ const loadLeft = (fragments: Fragments, buffer: number, tiles: KernelArray<numbe
   for (let i = 0; i < COUNT; i++) {
     if (BY_DEPTH) {
       const row = lane & 15;
-      const run = (step * 2 + (lane >> 4)) ^ (DEPTH === 32 ? (row >> 1) & 3 : row & 7);
+      const run = gpu.exchanged(step * 2 + (lane >> 4), row, DEPTH / 8);
       gpu.warp.loadMatrices(fragments[buffer]![i]!, tiles, tile + ((first + row) * DEPTH + run * 8) + i * 16 * DEPTH);
     } else {
       const row = (lane & 7) + (lane >> 4) * 8;
-      const run = ((first + i * 16) / 8 + ((lane >> 3) & 1)) ^ (row & 7);
+      const run = gpu.exchanged((first + i * 16) / 8 + ((lane >> 3) & 1), row, EXTENT / 8);
       gpu.warp.loadMatricesTransposed(fragments[buffer]![i]!, tiles, tile + (row * EXTENT + run * 8) + step * 16 * EXTENT);
     }
   }
@@ -127,11 +136,11 @@ const loadRight = (fragments: Fragments, buffer: number, tiles: KernelArray<numb
   for (let i = 0; i < COUNT; i++) {
     if (BY_DEPTH) {
       const column = (lane & 7) + (lane >> 4) * 8;
-      const run = (step * 2 + ((lane >> 3) & 1)) ^ (DEPTH === 32 ? (column >> 1) & 3 : column & 7);
+      const run = gpu.exchanged(step * 2 + ((lane >> 3) & 1), column, DEPTH / 8);
       gpu.warp.loadMatrices(fragments[buffer * COUNT + i]!, tiles, tile + ((first + column) * DEPTH + run * 8) + i * 16 * DEPTH);
     } else {
       const row = lane & 15;
-      const run = ((first + i * 16) / 8 + (lane >> 4)) ^ (row & 7);
+      const run = gpu.exchanged((first + i * 16) / 8 + (lane >> 4), row, EXTENT / 8);
       gpu.warp.loadMatricesTransposed(fragments[buffer * COUNT + i]!, tiles, tile + (row * EXTENT + run * 8) + step * 16 * EXTENT);
     }
   }
@@ -303,8 +312,8 @@ export function tensorCoreProduct({ plan, dtype, out, leftByDepth, rightByDepth,
     const threads = threadsOf(plan);
     const whole = wide ? i64 : i32;
     const arrays = ARRAYS[dtype.name as 'f16'];
-    const tile = (BY_DEPTH: boolean, EXTENT: number) => deviceFunction(copyTile as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, THREADS: threads, EDGES: edges } }) as DeviceFunction;
-    const fragments = (load: unknown, BY_DEPTH: boolean, EXTENT: number, COUNT: number) => deviceFunction(load as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, COUNT } }) as DeviceFunction;
+    const tile = (BY_DEPTH: boolean, EXTENT: number) => deviceFunction(copyTile as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, THREADS: threads, EDGES: edges, exchanged } }) as DeviceFunction;
+    const fragments = (load: unknown, BY_DEPTH: boolean, EXTENT: number, COUNT: number) => deviceFunction(load as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, COUNT, exchanged } }) as DeviceFunction;
     return {
       signature: {
         out: output(out), a: input(dtype), b: input(dtype), m: i32, n: i32, k: i32, strideA: whole, strideB: whole, down: i32, across: i32, pitch: whole,
