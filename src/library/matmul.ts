@@ -122,7 +122,7 @@ interface Factor {
 
 /** The layout of a factor's axes before the last two, in the batch's shape. */
 const leading = ({ layout }: AnyTensor, batch: readonly number[]): Layout =>
-  broadcastTo(layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset), batch as never) as Layout;
+  broadcastTo(layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset), batch as never);
 
 function multiply(work: Work, out: AnyTensor, givenA: AnyTensor, givenB: AnyTensor, given: TilePlan | undefined): void {
   const batch = out.shape.slice(0, -2);
@@ -208,8 +208,8 @@ function written(work: Work, tensor: AnyTensor, runs: boolean): AnyTensor {
   const row = runs ? Math.ceil(extent / RUN) * RUN : extent;
   const memory = work.temporary(from.dtype, [...from.shape.slice(0, -1), row]) as unknown as AnyTensor;
   const copy = row === extent ? memory : new Tensor(memory.buffer, layoutOf([...from.shape], memory.layout.strides, memory.layout.offset), false) as AnyTensor;
-  work.add(copy.copyFrom(from as never));
-  return columns ? copy.transpose() as unknown as AnyTensor : copy;
+  work.add(copy.copyFrom(from));
+  return columns ? copy.transpose() : copy;
 }
 
 /** Tiles for products of many and of few elements, largest first, and what each is worth beside the first where all multiprocessors are busy. */
