@@ -9,6 +9,7 @@ import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
 import { imageResizes } from './images/resize.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
+import { matrixProduct } from './kernels/matrix-product.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
@@ -45,6 +46,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   operationStalls,
   ...besideNvcc,
   ...imageResizes,
+  matrixProduct,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

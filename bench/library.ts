@@ -4,6 +4,7 @@
  */
 import type * as Core from 'async-cuda/core';
 import type * as Npp from 'async-cuda/npp';
+import type * as Library from 'async-cuda/library';
 import type * as Ops from 'async-cuda/ops';
 import type * as Root from 'async-cuda';
 
@@ -15,6 +16,7 @@ async function built(name: string): Promise<unknown> {
 
 export const core = await built('core') as typeof Core;
 export const ops = await built('ops') as typeof Ops;
+export const library = await built('library') as typeof Library;
 export const root = await built('index') as typeof Root;
 export const npp = await built('npp') as typeof Npp;
 

@@ -13,6 +13,7 @@ const COMMANDS = {
   launches: () => compileC('launches'),
   copies: () => compileC('copies'),
   products: () => compileC('products'),
+  cuBLAS: () => compileC('cublas'),
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],

@@ -34,6 +34,9 @@ export interface AtomicTarget {
   [index: number]: number;
 }
 
+/** Part of a local array: this thread's part of a matrix that the warp holds together. `gpu.local.f16(4, 8)[i]` is one of 8 elements. */
+export type MatrixFragment = KernelArray<number>;
+
 /** Threads of a warp that run together. All 32 lanes take part unless `mask` names fewer; a lane that has left the kernel must not be named. */
 export interface Warp {
   /** The value of lane `lane`. shfl.sync.idx */
@@ -62,6 +65,60 @@ export interface Warp {
   activeMask(): number;
   /** Waits for the lanes of the mask, and makes their writes seen. bar.warp.sync */
   sync(mask?: number): void;
+  /**
+   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes come here together, and each holds
+   * its part in local arrays (or rows of them): of f16 or bf16 `a` of 8 and `b` of 4 elements, or for a common dimension of
+   * 8, 4 and 2; and of f32 `sum` of 4. With g = lane / 4 and t = lane % 4, element i is
+   *
+   * | | row | column |
+   * |---|---|---|
+   * | `a[i]` | g + 8 · (i / 2 % 2) | 2 · t + i % 2 + 8 · (i / 4) |
+   * | `b[i]` | 2 · t + i % 2 + 8 · (i / 2) | g |
+   * | `sum[i]` | g + 8 · (i / 2) | 2 · t + i % 2 |
+   *
+   * So a pair of elements of `sum` lies where a pair of an `a` does: what was computed can be a factor of the next product.
+   * The order of the common dimension is that of the sum on the CPU device and in simulation, rounded to f32 at each step;
+   * tensor cores add several products at once, and results differ in the last bits. Compute capability 8.0.
+   * mma.sync.m16n8k16, .m16n8k8
+   */
+  mma(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
+  /**
+   * {@link mma} of f32 elements whose lowest 13 bits of the fraction are left out (tf32): a is 16 × 8 in 4 elements of each lane,
+   * b 8 × 8 in 2, sum 16 × 8 in 4. `a[i]`: row g + 8 · (i % 2), column t + 4 · (i / 2). `b[i]`: row t + 4 · i, column g.
+   * Compute capability 8.0. mma.sync.m16n8k8 of tf32
+   */
+  mmaTf32(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
+  /**
+   * Reads matrices of 8 × 8 elements of f16 or bf16 from shared memory into a fragment of the same dtype: of 8 elements four
+   * matrices, of 4 two, of 2 one. Each lane says where one row of 8 elements begins, at a multiple of 8 elements: lane r
+   * row r % 8 of matrix r / 8. Elements 2m and 2m + 1 of the fragment are then columns 2 · (lane % 4) and the next, of row
+   * lane / 4, of matrix m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows 8 to 15, and the same of columns 8 to 15.
+   * Four are also two `b`: of two axes, `gpu.local.f16(2, 4)`. ldmatrix.x4
+   */
+  loadMatrices(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
+  /**
+   * {@link loadMatrices} of matrices that are transposed: the elements are rows 2 · (lane % 4) and the next, of column lane / 4.
+   * That is the `b` of {@link mma} where shared memory holds it by rows. ldmatrix.x4.trans
+   */
+  loadMatricesTransposed(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
+}
+
+/**
+ * Copies from tensors to shared memory that go on while the thread computes. A thread waits for its own copies only: a
+ * barrier after `wait` makes those of the block seen. Compute capability 8.0.
+ */
+export interface AsyncCopies {
+  /**
+   * Begins to copy `count` elements, a compile-time constant: 16 bytes, or 8 or 4, which both places lie at a multiple of. The
+   * elements are neighbours in memory, also where the tensor's strides are others. With `given` only so many are read, and the
+   * others become zeros: at edges. With none given nothing is read, and `fromIndex` may lie outside. Nothing but `wait` tells
+   * when they are there. cp.async.cg, of less than 16 bytes cp.async.ca
+   */
+  copy(to: KernelArray<number>, toIndex: number, from: { readonly length: number; readonly [index: number]: number }, fromIndex: number, count: number, given?: number): void;
+  /** Makes a group of the copies that were begun since the last one. cp.async.commit_group */
+  commit(): void;
+  /** Waits until at most `pending` of the thread's groups, a compile-time constant, are under way; with 0 for all that it has begun. cp.async.wait_group, cp.async.wait_all */
+  wait(pending: number): void;
 }
 
 /** Threads of a block. Every thread of it must come to each of these. */
@@ -156,6 +213,7 @@ export interface Gpu {
   readonly block: Block;
   readonly grid: Grid;
   readonly fence: Fences;
+  readonly async: AsyncCopies;
   readonly fast: Fast;
 
   /** Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap; to f16, bf16 and narrower integers: what would be read after writing there. */

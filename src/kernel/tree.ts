@@ -114,6 +114,22 @@ export interface Place extends Node {
   readonly storage: StorageType;
 }
 
+/**
+ * Elements of a local array that a warp's matrix operations take: this thread's part of a matrix. It begins at `index` (i32),
+ * a multiple of `length`.
+ */
+export interface Fragment {
+  readonly array: number;
+  readonly index: Expression;
+  /** Elements. */
+  readonly length: number;
+}
+
+/** Shapes of matrix products, by what is multiplied: rows of a, columns of b, what they have in common. */
+export type MatrixShape = 'm16n8k16' | 'm16n8k8';
+/** What elements are multiplied as. tf32 is an f32 without its lowest 13 bits. */
+export type MatrixType = 'f16' | 'bf16' | 'tf32';
+
 /** Operand and result have one type, but for `popc` and `clz`, which give i32 whatever integer they count in. */
 export type UnaryOperator = 'neg' | 'not' | 'abs' | 'floor' | 'ceil' | 'trunc' | 'rint' | 'sqrt' | 'popc' | 'clz' | 'brev';
 /**
@@ -204,6 +220,26 @@ export type Statement = Node & (
   /** `block`: all threads of the block. `warp`: those of `mask`. `grid`: of the grid, which is cooperative. */
   | { readonly kind: 'barrier'; readonly of: 'block' | 'grid' } | { readonly kind: 'barrier'; readonly of: 'warp'; readonly mask: Expression }
   | { readonly kind: 'fence'; readonly scope: 'block' | 'device' | 'system' }
+  /**
+   * sum += a · b over a warp's fragments, all of whose lanes come here together. Each element of the sum takes the products in the order of the
+   * common dimension, each added in f32 and rounded to nearest; tensor cores add several at once, so that results differ in the last bits.
+   */
+  | { readonly kind: 'matrixProduct'; readonly shape: MatrixShape; readonly type: MatrixType; readonly sum: Fragment; readonly a: Fragment; readonly b: Fragment }
+  /**
+   * `to.length / 2` matrices (1, 2 or 4) of 8 × 8 elements of 16 bits from shared memory, by all lanes of a warp: row r of matrix m begins at `from`
+   * of lane 8 · m + r. Elements 2 · m and 2 · m + 1 of `to` in lane l are columns 2 · (l % 4) and the next of row l / 4; transposed: of column l / 4
+   * the rows.
+   */
+  | { readonly kind: 'loadMatrices'; readonly to: Fragment; readonly from: Place; readonly transposed: boolean }
+  /**
+   * Begins to copy so many elements (4, 8 or 16 bytes) from global to shared memory. Of `given` (i32) only as many are read, the others become
+   * zeros; where it is 0 or less nothing is read, and the index of `from` may be any.
+   */
+  | { readonly kind: 'copyAsync'; readonly to: Place; readonly from: Place; readonly count: number; readonly given?: Expression }
+  /** What this thread has begun to copy since the last commit becomes a group. */
+  | { readonly kind: 'copyCommit' }
+  /** Waits until at most so many of this thread's groups are under way: the latest. 0: for all that it has begun. */
+  | { readonly kind: 'copyWait'; readonly pending: number }
   /** printf of the device: `format` in C's terms, arguments i32, u32, i64, u64 or f64. */
   | { readonly kind: 'print'; readonly format: string; readonly values: readonly Expression[] }
   /** Where `test` is false the kernel fails with an assertion of this message. */

@@ -21,6 +21,8 @@ export type { PositionOptions, Positions } from './positions-of-extremes.js';
 export { logSoftmax, softmax } from './softmax.js';
 export { layerNorm, rmsNorm } from './normalization.js';
 export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
+export { matmul } from './matmul.js';
+export type { FactorName, MatmulOptions, Multiplied } from './matmul.js';
 export { cumsum } from './scan.js';
 export type { ScanOptions } from './scan.js';
 export { argSort, sort, topK } from './sorting.js';

@@ -23,6 +23,16 @@ function memoryPrefix(value: Value, verb: 'ld' | 'st'): string {
   return verb === 'ld' && readonly && space === 'global' ? 'ld.global.nc' : `${verb}.${space}`;
 }
 
+/** The values' registers: constants are no operands in braces. */
+function inRegisters(w: Writer, values: readonly Value[]): string {
+  return values.map((value) => {
+    if (value.constant === undefined && value.op !== 'undefined') return w.operand(value);
+    const register = w.register(value.type);
+    w.line(`mov.${bitTypes[value.type]} ${register}, ${w.operand(value)}`);
+    return register;
+  }).join(', ');
+}
+
 /** Operations that no row of `instructions.ts` says all of. */
 const written: Readonly<Record<string, Write>> = {
   wide: signed,
@@ -94,6 +104,29 @@ const written: Readonly<Record<string, Write>> = {
     if (value.detail === 'grid') gridBarrier(w);
     else w.line(value.detail === 'warp' ? `bar.warp.sync ${args[0]!}` : 'bar.sync 0');
   },
+  lowHalf: (w, value, args) => w.line(`mov.b32 {${w.operand(value)}, ${w.register('b16')}}, ${args[0]!}`),
+  highHalf: (w, value, args) => w.line(`mov.b32 {${w.register('b16')}, ${w.operand(value)}}, ${args[0]!}`),
+  halves: (w, value) => w.line(`mov.b32 ${w.operand(value)}, {${inRegisters(w, value.args)}}`),
+  matrixProduct: (w, value) => {
+    const [shape, type] = value.detail.split(' ') as [string, string];
+    const factors = value.args.length - 4;
+    // a takes twice the registers of b, whose shape has half as much.
+    const a = (factors / 3) * 2;
+    const parts = [value.args.slice(0, a), value.args.slice(a, factors), value.args.slice(factors)].map((each) => `{${inRegisters(w, each)}}`);
+    w.line(`mma.sync.aligned.${shape}.row.col.f32.${type}.${type}.f32 ${[`{${value.parts!.map((part) => w.operand(part)).join(', ')}}`, ...parts].join(', ')}`);
+  },
+  loadMatrices: (w, value) => {
+    const [count, transposed] = value.detail.split('.') as [string, string | undefined];
+    w.line(`ldmatrix.sync.aligned.m8n8.${count}${transposed === undefined ? '' : '.trans'}.shared.b16 {${value.parts!.map((part) => w.operand(part)).join(', ')}}, ${w.address(value.args[0]!, value.memory!.offset)}`);
+  },
+  copyAsync: (w, value, args) => {
+    const [bytes, offset] = value.detail.split(' ') as [string, string];
+    const size = value.args[2]!;
+    const given = size.constant === Number(bytes) ? '' : `, ${args[2]!}`;
+    w.line(`cp.async.${bytes === '16' ? 'cg' : 'ca'}.shared.global ${w.address(value.args[0]!, value.memory!.offset)}, ${w.address(value.args[1]!, Number(offset))}, ${bytes}${given}`);
+  },
+  copyCommit: (w) => w.line('cp.async.commit_group'),
+  copyWait: (w, value) => w.line(value.detail === '0' ? 'cp.async.wait_all' : `cp.async.wait_group ${value.detail}`),
   fence: (w, value) => w.line(fenceNames[value.detail]!),
   print: (w, value) => print(w, value),
   assert: (w, value) => assertion(w, value),

@@ -91,7 +91,7 @@ class Memory {
 }
 
 /** What other threads wrote may be seen after it. */
-const synchronises = new Set(['barrier', 'barrierReduce', 'fence', 'atomic', 'print']);
+const synchronises = new Set(['barrier', 'barrierReduce', 'fence', 'atomic', 'print', 'copyAsync', 'copyWait']);
 
 export function shareValues(f: SsaFunction): void {
   const order = orderOf(f);

@@ -83,6 +83,9 @@ export function expressionsOf(statement: Statement): readonly Expression[] {
     case 'assign': case 'evaluate': return [statement.value];
     case 'store': return [statement.place.index, statement.value];
     case 'barrier': return statement.of === 'warp' ? [statement.mask] : [];
+    case 'matrixProduct': return [statement.sum.index, statement.a.index, statement.b.index];
+    case 'loadMatrices': return [statement.to.index, statement.from.index];
+    case 'copyAsync': return [statement.to.index, statement.from.index, ...(statement.given === undefined ? [] : [statement.given])];
     case 'print': return statement.values;
     case 'assert': case 'if': return [statement.test];
     case 'loop': return statement.test === undefined ? [] : [statement.test];

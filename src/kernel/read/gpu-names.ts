@@ -6,6 +6,7 @@ import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
 import { arity, floatType, happen, integer, known, maskOf, number, single, statement, type Call } from './calls.js';
 import { castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
+import { matrixFunctions } from './matrices.js';
 import { binary, constant, unary } from './nodes.js';
 import { commonType, literal, truth } from './operators.js';
 import type { Pass } from './pass.js';
@@ -102,6 +103,8 @@ const rows: Readonly<Record<string, Entry>> = {
     arity(at, 0, 1);
     return statement(at, (span) => ({ kind: 'barrier', of: 'warp', mask: maskOf(at, 0), span }));
   }),
+
+  ...Object.fromEntries(Object.entries(matrixFunctions).map(([name, run]) => [name, call(run)])),
 
   'block.sync': call((at) => {
     arity(at, 0);

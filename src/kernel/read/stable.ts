@@ -27,7 +27,7 @@ export function effectsOf(statements: readonly Statement[]): Effects {
       case 'evaluate':
         visitExpression(statement.value);
         return;
-      case 'store': case 'clear': case 'barrier': case 'fence':
+      case 'store': case 'clear': case 'barrier': case 'fence': case 'matrixProduct': case 'loadMatrices': case 'copyAsync': case 'copyWait':
         memory = true;
         return;
       case 'if':

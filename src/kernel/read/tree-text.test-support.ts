@@ -1,5 +1,5 @@
 /** A tree as lines that a test can state: one for each statement, expressions as calls, types after the names of what is computed. */
-import type { Expression, KernelTree, Place, Statement } from '../tree.js';
+import type { Expression, Fragment, KernelTree, Place, Statement } from '../tree.js';
 
 /** All of a tree but spans. */
 export function printTree(tree: KernelTree): string {
@@ -90,6 +90,10 @@ class Printer {
     }
   }
 
+  #fragment({ array, index, length }: Fragment): string {
+    return `${this.#tree.arrays[array]!.name}[${this.expression(index)} +${length}]`;
+  }
+
   list(statements: readonly Statement[], indent: string): string[] {
     return statements.flatMap((statement) => this.#statement(statement, indent));
   }
@@ -120,6 +124,11 @@ class Printer {
       case 'return': case 'trap': return line(statement.kind);
       case 'evaluate': return line(this.expression(statement.value));
       case 'barrier': return line(statement.of === 'warp' ? `barrier warp ${this.expression(statement.mask)}` : `barrier ${statement.of}`);
+      case 'matrixProduct': return line(`product ${statement.shape} ${statement.type} ${[statement.sum, statement.a, statement.b].map((each) => this.#fragment(each)).join(', ')}`);
+      case 'loadMatrices': return line(`load${statement.transposed ? ' transposed' : ''} ${this.#fragment(statement.to)} from ${this.#place(statement.from)}`);
+      case 'copyAsync': return line(`copy ${statement.count} ${this.#place(statement.to)} from ${this.#place(statement.from)}${statement.given === undefined ? '' : ` given ${this.expression(statement.given)}`}`);
+      case 'copyCommit': return line('commit');
+      case 'copyWait': return line(`wait ${statement.pending}`);
       case 'fence': return line(`fence ${statement.scope}`);
       case 'print': return line(`print ${JSON.stringify(statement.format)}${statement.values.map((value) => `, ${this.expression(value)}`).join('')}`);
       case 'assert': return line(`assert ${this.expression(statement.test)}, ${JSON.stringify(statement.message)}`);

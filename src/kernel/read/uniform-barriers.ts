@@ -1,6 +1,7 @@
 /**
- * Finds barriers of the block under conditions that differ between its threads for certain: those that are made of the
- * thread's own index and of constants only. What depends on arguments may be the same for all threads, and is left alone.
+ * Finds barriers of the block under conditions that differ between its threads for certain, and what a warp does with matrices
+ * under conditions that differ between its lanes: conditions that are made of the thread's own index and of constants only.
+ * What depends on arguments may be the same for all threads, and is left alone.
  */
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
 import { expressionsOf, operandsOf } from './definite-assignment.js';
@@ -19,42 +20,53 @@ const comparisons: Readonly<Record<(Expression & { op: 'compare' })['operator'],
   lt: (a, b) => a < b, le: (a, b) => a <= b, gt: (a, b) => a > b, ge: (a, b) => a >= b, eq: (a, b) => a === b, ne: (a, b) => a !== b,
 };
 
-/** Calls `report` with the first barrier that not all threads can come to. */
-export function checkBarriers(body: readonly Statement[], locals: readonly LocalVariable[], report: (span: Span) => never): void {
+/** Who does not come there together. */
+export type Parted = 'block' | 'warp';
+
+/** Calls `report` with the first statement that not all threads of the block, or not all lanes of the warp, can come to. */
+export function checkBarriers(body: readonly Statement[], locals: readonly LocalVariable[], report: (span: Span, parted: Parted) => never): void {
   const definitions = new Map<number, Expression>();
-  const check = (statements: readonly Statement[], divergent: boolean): void => {
+  const check = (statements: readonly Statement[], divergent: boolean, parted: boolean): void => {
     for (const statement of statements) {
       if (statement.kind === 'assign' && locals[statement.local]!.constant) definitions.set(statement.local, statement.value);
       if (divergent) {
-        if (statement.kind === 'barrier' && statement.of !== 'warp') report(statement.span);
-        if (expressionsOf(statement).some(hasBarrier)) report(statement.span);
+        if (statement.kind === 'barrier' && statement.of !== 'warp') report(statement.span, 'block');
+        if (expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
       }
+      if (parted && (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices')) report(statement.span, 'warp');
       if (statement.kind === 'if') {
         const differs = divergent || differsBetweenThreads(statement.test, definitions);
-        check(statement.then, differs);
-        check(statement.otherwise, differs);
+        const parts = parted || (differs && differsBetweenThreads(statement.test, definitions, inOneWarp));
+        check(statement.then, differs, parts);
+        check(statement.otherwise, differs, parts);
       } else if (statement.kind === 'loop') {
-        check(statement.body, divergent);
-        check(statement.update, divergent);
+        check(statement.body, divergent, parted);
+        check(statement.update, divergent, parted);
       } else if (statement.kind === 'group') {
-        check(statement.body, divergent);
+        check(statement.body, divergent, parted);
       }
     }
   };
-  check(body, false);
+  check(body, false, false);
 }
+
+/** How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of 32 threads has. */
+const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
 
 function hasBarrier(expression: Expression): boolean {
   return expression.op === 'barrierReduce' || operandsOf(expression).some(hasBarrier);
 }
 
-/** Whether two values of one thread index, all else being equal, give the test different values. */
-function differsBetweenThreads(test: Expression, definitions: ReadonlyMap<number, Expression>): boolean {
+/** Whether two values of one thread index, all else being equal, give the test different values. `near`: of so many values in a row. */
+function differsBetweenThreads(test: Expression, definitions: ReadonlyMap<number, Expression>, near?: Partial<Record<SpecialName, number>>): boolean {
   const found = new Set<SpecialName>();
   if (!specialsOf(test, definitions, found)) return false;
   for (const name of found) {
     let first: Scalar | undefined;
+    const group = near === undefined ? Infinity : near[name];
+    if (group === undefined) continue;
     for (let value = 0; value <= largest[name]!; value++) {
+      if (value % group === 0) first = undefined;
       const result = evaluate(test, definitions, new Map([...found].map((each) => [each, each === name ? value : 0])));
       if (result === undefined) return false;
       first ??= result;

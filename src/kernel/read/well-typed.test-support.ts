@@ -1,5 +1,5 @@
 /** Checks that a tree is what tree.ts says: types of operands, indices of locals, groups that are left from inside. */
-import type { Expression, KernelTree, Place, Statement, ValueType } from '../tree.js';
+import type { Expression, Fragment, KernelTree, Place, Statement, ValueType } from '../tree.js';
 import { isFloat, isInteger, readAs } from './types.js';
 
 export function checkTree(tree: KernelTree): void {
@@ -69,8 +69,30 @@ class Checker {
         }
         return;
       case 'assert': return this.#is(statement.test, 'bool', 'an assertion');
-      case 'return': case 'fence': case 'trap':
+      case 'matrixProduct': {
+        const halves = statement.type !== 'tf32';
+        this.#fragment(statement.sum, 4, 'f32');
+        const wide = statement.shape === 'm16n8k16';
+        this.#fragment(statement.a, wide ? 8 : 4, halves ? statement.type : 'f32');
+        return this.#fragment(statement.b, wide ? 4 : 2, halves ? statement.type : 'f32');
+      }
+      case 'loadMatrices':
+        this.#place(statement.from);
+        return this.#fragment(statement.to, statement.to.length, statement.from.storage);
+      case 'copyAsync':
+        this.#place(statement.to);
+        this.#place(statement.from);
+        this.#must(statement.to.storage === statement.from.storage, 'storages of a copy', statement);
+        if (statement.given !== undefined) this.#is(statement.given, 'i32', 'how many are given');
+        return;
+      case 'return': case 'fence': case 'trap': case 'copyCommit': case 'copyWait':
     }
+  }
+
+  #fragment({ array, index, length }: Fragment, expected: number, storage: string): void {
+    this.#is(index, 'i32', 'where a fragment begins');
+    const declared = this.#tree.arrays[array];
+    this.#must(declared?.space === 'local' && declared.storage === storage && length === expected, 'a fragment', array);
   }
 
   #place(place: Place): void {

@@ -127,7 +127,7 @@ class Writer {
     walk(tree.body, {
       expression: (node, inLoop) => { meets ||= MEETING.has(node.op) || (inLoop && isWaiting(node)); },
       statement: node => {
-        meets ||= node.kind === 'barrier';
+        meets ||= node.kind === 'barrier' || node.kind === 'matrixProduct' || node.kind === 'loadMatrices';
         if (node.kind === 'assign') this.assignments[node.local]!++;
       },
     });
@@ -233,7 +233,8 @@ class Writer {
   /** `declares`: the variable that this assignment declares. */
   private statement(node: Statement, declares?: number): void {
     switch (node.kind) {
-      case 'assign': case 'store': case 'clear': case 'evaluate': case 'barrier': case 'print': case 'assert': case 'trap': {
+      case 'assign': case 'store': case 'clear': case 'evaluate': case 'barrier': case 'print': case 'assert': case 'trap':
+      case 'matrixProduct': case 'loadMatrices': case 'copyAsync': case 'copyCommit': case 'copyWait': {
         const js = this.simple(node, true);
         if (js === undefined) return;
         const keyword = declares === undefined ? '' : this.tree.locals[declares]!.constant && this.assignments[declares] === 1 ? 'const ' : 'let ';
@@ -277,6 +278,26 @@ class Writer {
       }
       case 'assert': return this.call('gpu.assert', first(node.test), primary(JSON.stringify(node.message)), this.site(node.span));
       case 'trap': return this.call('gpu.trap', this.site(node.span));
+      case 'matrixProduct': {
+        const parts = [node.sum, node.a, node.b];
+        const indices = this.operands(parts.map(({ index }) => index));
+        return this.meet('gpu.warp.mma', [primary(`'${node.shape}'`), primary(`'${node.type}'`), ...parts.flatMap(({ array }, at) => [primary(this.arrayNames[array]!), indices[at]!])], node.span);
+      }
+      case 'loadMatrices': {
+        const [index, fromIndex] = this.operands([node.to.index, node.from.index]) as [Js, Js];
+        return this.meet('gpu.warp.loadMatrices', [
+          primary('gpu.lane'), primary(this.arrayNames[node.to.array]!), index, primary(this.memory(node.from)), this.asIndex(node.from, fromIndex), primary(`${node.to.length / 2}`), primary(String(node.transposed)),
+        ], node.span);
+      }
+      case 'copyAsync': {
+        const [index, fromIndex, given] = this.operands([node.to.index, node.from.index, ...node.given === undefined ? [] : [node.given]]) as [Js, Js, Js | undefined];
+        return this.call(
+          'gpu.async.copy', primary(this.memory(node.to)), this.asIndex(node.to, index), primary(this.memory(node.from)), this.asIndex(node.from, fromIndex), primary(`${node.count}`),
+          given ?? primary(`${node.count}`), this.site(node.span),
+        );
+      }
+      case 'copyCommit': return this.call('gpu.async.commit');
+      case 'copyWait': return this.call('gpu.async.wait', primary(`${node.pending}`));
       default: return undefined;
     }
   }
@@ -381,7 +402,10 @@ class Writer {
       case 'assert': return !this.isComplex(node.test);
       case 'print': return !node.values.some(each => this.isComplex(each));
       case 'barrier': return node.of !== 'warp' || !this.isComplex(node.mask);
-      case 'clear': case 'trap': case 'fence': return true;
+      case 'matrixProduct': return ![node.sum, node.a, node.b].some(({ index }) => this.isComplex(index));
+      case 'loadMatrices': return !this.isComplex(node.to.index) && !this.isComplex(node.from.index);
+      case 'copyAsync': return !this.isComplex(node.to.index) && !this.isComplex(node.from.index) && (node.given === undefined || !this.isComplex(node.given));
+      case 'clear': case 'trap': case 'fence': case 'copyCommit': case 'copyWait': return true;
       default: return false;
     }
   }

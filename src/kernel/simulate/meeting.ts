@@ -1,6 +1,9 @@
 /** What a thread waits for: the values that a generated generator yields, and what each waiting thread gets once all have come. */
 import { Failure } from './failure.js';
-import type { Value } from './memory.js';
+import { distribute, elementsOf, multiply, rowFrom } from './matrices.js';
+import type { LoadPart, ProductPart } from './matrices.js';
+import type { Memory, Value } from './memory.js';
+import type { MatrixShape, MatrixType } from '../tree.js';
 
 /** Where a thread meets others. `turn` waits for nothing: it lets others run. */
 export type MeetingKind = 'block' | 'grid' | 'warp' | 'activeMask' | 'turn';
@@ -16,6 +19,8 @@ export interface Meeting {
   /** Lane operand of shuffles. */
   readonly lane: number;
   readonly width: number;
+  /** What the lane brings to an operation on matrices. */
+  readonly part?: ProductPart | LoadPart;
 }
 
 export const TURN: Meeting = { kind: 'turn', operation: 'turn', site: 0, mask: 0, value: undefined, lane: 0, width: 32 };
@@ -34,6 +39,10 @@ export const BLOCK = {
 
 export const GRID = { sync: (site: number): Meeting => at('grid', 'gpu.grid.sync', site) };
 
+const ALL = 0xffffffff;
+const MMA = 'gpu.warp.mma';
+const LOAD = 'gpu.warp.loadMatrices';
+
 const SHUFFLES = { idx: 'gpu.warp.shuffle', up: 'gpu.warp.shuffleUp', down: 'gpu.warp.shuffleDown', bfly: 'gpu.warp.shuffleXor' } as const;
 
 /** `gpu.warp` of the generated code. */
@@ -45,6 +54,15 @@ export const WARP = {
   uni: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.uni', site, mask, predicate),
   ballot: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.ballot', site, mask, predicate),
   match: (value: Value, mask: number, site: number): Meeting => at('warp', 'gpu.warp.match', site, mask, value),
+  mma: (shape: MatrixShape, type: MatrixType, sum: Memory<number>, sumIndex: number, a: Memory<number>, aIndex: number, b: Memory<number>, bIndex: number, site: number): Meeting => {
+    const length = shape === 'm16n8k16' ? 8 : 4;
+    const part = { shape, type, sum, sumIndex, a: elementsOf(a, aIndex, length, type, site), b: elementsOf(b, bIndex, length / 2, type, site), site };
+    return { ...at('warp', `${MMA} ${shape} ${type}`, site, ALL), part };
+  },
+  loadMatrices: (lane: number, to: Memory<number>, index: number, from: Memory<number>, fromIndex: number, count: number, transposed: boolean, site: number): Meeting => {
+    const row = lane < 8 * count ? rowFrom(from, fromIndex, site) : undefined;
+    return { ...at('warp', `${LOAD} ${count} ${String(transposed)}`, site, ALL), part: { to, index, row, count, transposed, site } };
+  },
   activeMask: (site: number): Meeting => at('activeMask', 'gpu.warp.activeMask', site),
 };
 
@@ -96,8 +114,11 @@ const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | und
   [SHUFFLES.bfly]: shuffled,
 };
 
-/** What each gets, all of one operation; in their order. */
+/** What each gets, all of one operation; in their order. What comes of matrices is written to the lanes' arrays. */
 export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)[] {
+  const { operation } = all[0]!.meeting;
+  if (operation.startsWith(MMA)) multiply(all.map(({ meeting }) => meeting.part as ProductPart));
+  else if (operation.startsWith(LOAD)) distribute(all.map(({ meeting }) => meeting.part as LoadPart));
   return RESULTS[all[0]!.meeting.operation]?.(all) ?? all.map(() => undefined);
 }
 

@@ -19,6 +19,11 @@ export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
 /** Where memory lies: adding to f32 in global memory flushes subnormal numbers, in shared memory it does not (PTX ISA, atom). */
 export type Space = 'global' | 'shared' | 'local';
 
+/** What flags of bytes say, beside 0 of what nobody wrote. */
+const WRITTEN = 1;
+/** Being copied: not there before the thread that copies has waited for it. */
+const ON_ITS_WAY = 2;
+
 /** A run of bytes. `written`: one flag for each byte, where reading what nobody wrote is an error. */
 export interface Bytes {
   readonly buffer: ArrayBufferLike;
@@ -54,14 +59,27 @@ export abstract class Memory<T extends Value = Value> {
 
   load(index: number, site: number): T {
     if (!(index >= 0 && index < this.length)) this.outside(index, 'read', site);
-    if (this.written !== undefined && this.written[index * this.elementBytes] === 0) this.unwritten(index, site);
+    if (this.written !== undefined && this.written[index * this.elementBytes] !== WRITTEN) this.unwritten(index, site);
     return this.get(index);
   }
 
   store(index: number, value: T, site: number): void {
     if (!(index >= 0 && index < this.length)) this.outside(index, 'written', site);
-    this.written?.fill(1, index * this.elementBytes, (index + 1) * this.elementBytes);
+    this.written?.fill(WRITTEN, index * this.elementBytes, (index + 1) * this.elementBytes);
     this.set(index, value);
+  }
+
+  /** Copies `given` elements of global memory, and zeros after them up to `count`, which are not there before they have {@link arrived}. */
+  copyFrom(index: number, from: Memory<T>, fromIndex: number, count: number, given: number, site: number): void {
+    if (!(index >= 0 && index + count <= this.length)) this.outside(index < 0 ? index : index + count - 1, 'written', site);
+    if (given > 0 && !(fromIndex >= 0 && fromIndex + given <= from.length)) from.outside(fromIndex < 0 ? fromIndex : fromIndex + given - 1, 'read', site);
+    const zero = (READ_AS[this.storage] === 'i64' || READ_AS[this.storage] === 'u64' ? 0n : READ_AS[this.storage] === 'bool' ? false : 0) as T;
+    for (let at = 0; at < count; at++) this.set(index + at, at < given ? from.get(fromIndex + at) : zero);
+    this.written?.fill(ON_ITS_WAY, index * this.elementBytes, (index + count) * this.elementBytes);
+  }
+
+  arrived(index: number, count: number): void {
+    this.written?.fill(WRITTEN, index * this.elementBytes, (index + count) * this.elementBytes);
   }
 
   /** Reads, computes, writes; the value from before. */
@@ -113,6 +131,12 @@ export abstract class Memory<T extends Value = Value> {
   }
 
   private unwritten(index: number, site: number): never {
+    if (this.written![index * this.elementBytes] === ON_ITS_WAY) {
+      throw new Failure(
+        'uninitialized', `element ${index} of shared '${this.name}' was read before an asynchronous copy to it was waited for`,
+        'Call gpu.async.commit() behind the copies, gpu.async.wait(…) for the group, and gpu.block.sync() before others read it.', site,
+      );
+    }
     throw new Failure(
       'uninitialized', `element ${index} of shared '${this.name}' was read before any thread wrote it`,
       'Shared memory is not initialised: write it first, and call gpu.block.sync() between.', site,

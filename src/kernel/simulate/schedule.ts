@@ -87,11 +87,19 @@ function resume(thread: Thread): void {
 }
 
 function release(threads: readonly Thread[]): void {
-  const results = resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, meeting: waits! })));
+  const results = resultsIn(threads);
   threads.forEach((thread, index) => {
     thread.waits = undefined;
     thread.result = results[index];
   });
+}
+
+function resultsIn(threads: readonly Thread[]): ReturnType<typeof resultsOf> {
+  try {
+    return resultsOf(threads.map(({ lane, waits }): Waiting => ({ lane, meeting: waits! })));
+  } catch (cause) {
+    throw new ThreadFailure(threads[0]!, cause);
+  }
 }
 
 /** Lets lanes go on whose mask is complete. Lanes that a block does not have are not waited for. */

@@ -1,5 +1,6 @@
 /** Runs a kernel as JavaScript, thread by thread, with every check that a device does not make. */
 import type { DeclaredArray, KernelTree, Span } from '../tree.js';
+import { AsyncCopies } from './async-copies.js';
 import { bindArguments } from './arguments.js';
 import type { HostArguments } from './arguments.js';
 import { Failure, SimulationError } from './failure.js';
@@ -49,6 +50,7 @@ interface ThreadView {
   readonly block: typeof BLOCK;
   readonly warp: typeof WARP;
   readonly grid: typeof GRID;
+  readonly async: AsyncCopies;
   readonly clock: () => bigint;
   readonly globalTimer: () => bigint;
   readonly turn: () => Meeting;
@@ -196,7 +198,7 @@ export function simulateKernel(tree: KernelTree, options: SimulateOptions): void
     trap: (site: number): never => { throw new Failure('trap', 'the kernel called gpu.trap()', 'It ends the grid with a failure.', site); },
   };
   const view = (index: Index3, linear: number, blockIndex: Index3, blockIdx: Axes): ThreadView => ({
-    ...common, blockIdx, threadIdx: named(index), lane: linear & 31, warpIdx: linear >> 5,
+    ...common, async: new AsyncCopies(), blockIdx, threadIdx: named(index), lane: linear & 31, warpIdx: linear >> 5,
     globalId: { x: blockIndex[0] * block[0] + index[0], y: blockIndex[1] * block[1] + index[1], z: blockIndex[2] * block[2] + index[2] },
   });
 

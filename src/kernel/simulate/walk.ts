@@ -41,6 +41,9 @@ export function expressionsOf(node: Statement): readonly Expression[] {
     case 'if': case 'assert': return [node.test];
     case 'loop': return node.test === undefined ? [] : [node.test];
     case 'barrier': return node.of === 'warp' ? [node.mask] : [];
+    case 'matrixProduct': return [node.sum.index, node.a.index, node.b.index];
+    case 'loadMatrices': return [node.to.index, node.from.index];
+    case 'copyAsync': return [node.to.index, node.from.index, ...node.given === undefined ? [] : [node.given]];
     case 'print': return node.values;
     default: return [];
   }

@@ -1,11 +1,13 @@
 /** The SSA form of a typed tree. */
 import type { KernelTree } from '../tree.js';
-import { Builder, readAs, registerOf } from './builder.js';
+import { Builder } from './builder.js';
 import type { BuildOptions } from './builder.js';
+import { storageBytes } from './function.js';
 import type { SsaFunction } from './function.js';
 import { buildStatements } from './statements.js';
+import { summaryOf } from './summary.js';
 
-/** Elements of one local array, and of all, that are tried as registers. Those of a tile kernel live one after the other. */
+/** Registers that one local array, and all of them, are tried in. Those of a tile kernel live one after the other. */
 const MOST_REGISTERS = 256;
 const MOST_OF_ALL = 4096;
 
@@ -15,19 +17,23 @@ const MOST_OF_ALL = 4096;
  */
 export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunction {
   const inMemory = new Set<number>();
+  const { fragments } = summaryOf(tree.body);
   for (;;) {
     const b = new Builder(tree, options);
     let next = tree.locals.length;
     let elements = 0;
     tree.arrays.forEach((array, index) => {
-      if (array.space !== 'local' || inMemory.has(index) || !options.optimise || array.length > MOST_REGISTERS || elements + array.length > MOST_OF_ALL) return;
-      elements += array.length;
+      if (array.space !== 'local' || inMemory.has(index) || !options.optimise) return;
+      const paired = fragments.has(index) && storageBytes[array.storage] === 2;
+      const variables = paired ? array.length / 2 : array.length;
+      if (variables > MOST_REGISTERS || elements + variables > MOST_OF_ALL) return;
+      elements += variables;
       b.registers.set(index, next);
-      next += array.length;
+      if (paired) b.paired.add(index);
+      next += variables;
     });
     for (const [array, first] of b.registers) {
-      const zero = b.constant(registerOf[readAs(tree.arrays[array]!.storage)], 0);
-      for (let at = 0; at < tree.arrays[array]!.length; at++) b.write(first + at, zero);
+      for (let at = 0; at < b.variablesOf(array); at++) b.write(first + at, b.constant(b.elementRegister(array), 0));
     }
     buildStatements(b, tree.body);
     b.finish();

@@ -40,6 +40,8 @@ export class Builder {
   readonly exits = new Map<number, Exits>();
   /** Local arrays whose elements are variables: the first one's number. */
   readonly registers = new Map<number, number>();
+  /** Those of them whose variables hold two elements each: fragments of matrices with elements of 16 bits. */
+  readonly paired = new Set<number>();
   /** Local arrays that turned out to be indexed by what is no constant. */
   readonly indexed = new Set<number>();
   /** Loops around the statement that is being built. */
@@ -166,10 +168,19 @@ export class Builder {
     const local = this.tree.locals[variable];
     if (local) return registerOf[local.type];
     for (const [array, first] of this.registers) {
-      const { length, storage } = this.tree.arrays[array]!;
-      if (variable >= first && variable < first + length) return registerOf[readAs(storage)];
+      if (variable >= first && variable < first + this.variablesOf(array)) return this.elementRegister(array);
     }
     throw new RangeError(`no variable ${variable}`);
+  }
+
+  /** Variables of a local array that is kept in registers. */
+  variablesOf(array: number): number {
+    const { length } = this.tree.arrays[array]!;
+    return this.paired.has(array) ? length / 2 : length;
+  }
+
+  elementRegister(array: number): RegisterType {
+    return this.paired.has(array) ? 'b32' : registerOf[readAs(this.tree.arrays[array]!.storage)];
   }
 
   write(variable: number, value: Value): void {

@@ -32,7 +32,7 @@ interface Whole {
 function wholeOf(b: Builder, node: Loop): Whole {
   const parts = [summaryOf(node.body), summaryOf(node.update), ...(node.test ? [summaryOf(node.test)] : [])];
   const variables = new Set<number>();
-  const summary: Summary = { size: 0, locals: variables, arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), reads: new Set() };
+  const summary: Summary = { size: 0, locals: variables, arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), fragments: new Set(), reads: new Set() };
   for (const part of parts) {
     summary.size += part.size;
     summary.loops ||= part.loops;
@@ -43,7 +43,7 @@ function wholeOf(b: Builder, node: Loop): Whole {
     for (const array of part.arrays) {
       summary.arrays.add(array);
       const first = b.registers.get(array);
-      if (first !== undefined) for (let at = 0; at < b.tree.arrays[array]!.length; at++) variables.add(first + at);
+      if (first !== undefined) for (let at = 0; at < b.variablesOf(array); at++) variables.add(first + at);
     }
   }
   return { summary, variables: [...variables] };

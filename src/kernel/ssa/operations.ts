@@ -63,7 +63,11 @@ export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   low: one,
   high: one,
   pair: one,
-  // One of the elements that are read at once.
+  // Two halves of 32 bits.
+  lowHalf: one,
+  highHalf: one,
+  halves: one,
+  // One of the elements that are read at once, or of the registers that an operation gives.
   part: { cost: 0 },
 };
 

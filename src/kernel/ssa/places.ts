@@ -1,6 +1,6 @@
 /** Addresses of places, and what reads and writes them. */
 import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
-import { numberOf, readAs, registerOf } from './builder.js';
+import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
 import { buildValue } from './expressions.js';
 import { storageBytes } from './function.js';
@@ -72,15 +72,25 @@ function split(b: Builder, index: Value, type: Expression['type'], exact: boolea
   return low + by >= (type === 'u32' ? 0 : -(2 ** 31)) && low >= (type === 'u32' ? 0 : -(2 ** 31)) && high + by <= 2 ** 31 - 1 ? [rest, by] : [index, 0];
 }
 
-/** Fails where the index is not in bounds. */
-function check(b: Builder, place: Place, index: Value): void {
+/** Fails where what an asynchronous copy reads is not in bounds. */
+export function checkCopied(b: Builder, place: Place, elements: Value): void {
+  const nothing = b.make('compare', 'pred', [elements, b.constant('b32', 0)], 'le', 's32');
+  const first = buildValue(b, place.index);
+  check(b, place, first, nothing);
+  const type = first.type as 'b32' | 'b64';
+  const more = b.make('sub', 'b32', [elements, b.constant('b32', 1)]);
+  check(b, place, b.make('add', type, [first, type === 'b64' ? b.make('extend', 'b64', [more], '', 's32') : more]), nothing);
+}
+
+/** Fails where the index is not in bounds, unless it is not used. */
+function check(b: Builder, place: Place, index: Value, unused?: Value): void {
   if (place.memory.kind !== 'param') return;
   const { param } = place.memory;
   const tensor = b.tree.params[param]!;
   if (tensor.kind !== 'tensor') return;
   const i64 = (value: Value, type: Expression['type']): Value => (value.type === 'b64' ? value : b.make('extend', 'b64', [value], '', type === 'u32' ? 'u32' : 's32'));
   const message = b.f.text(`an index of ${tensor.name} is out of bounds`);
-  const fail = (inside: Value): void => assertThat(b, inside, message);
+  const fail = (inside: Value): void => assertThat(b, unused === undefined ? inside : b.make('or', 'pred', [inside, unused]), message);
   if (tensor.rank <= 1) {
     const length = readParameter(b, abiIndex(b, { kind: 'length', param }));
     if (index.type === 'b32' && length.type === 'b32') fail(b.make('compare', 'pred', [index, length], 'lt', 'u32'));
@@ -108,9 +118,9 @@ export function assertThat(b: Builder, test: Value, message: string): void {
   b.effect('assert', 'none', [test], `${message} ${b.f.text(file)} ${b.f.text(b.tree.name)} ${line}`);
 }
 
-function addressOf(b: Builder, place: Place): Address {
+export function addressOf(b: Builder, place: Place, checked = b.options.checks): Address {
   const index = buildValue(b, place.index);
-  if (b.options.checks) check(b, place, index);
+  if (checked) check(b, place, index);
   const { memory } = place;
   const fieldOffset = place.field?.offset ?? 0;
   let space: Address['space'] = 'global';
@@ -156,8 +166,15 @@ function addressOf(b: Builder, place: Place): Address {
   return { base, offset, space, region, readonly };
 }
 
-/** Number of the variable that holds the element, where the array is one of registers. */
-function registerAt(b: Builder, place: Place): number | undefined {
+/** An element that a variable holds. */
+interface Held {
+  readonly variable: number;
+  /** Which half of the variable it is, where two elements share one. */
+  readonly half: 'low' | 'high' | undefined;
+}
+
+/** The variable that holds the element, where the array is one of registers. */
+function registerAt(b: Builder, place: Place): Held | undefined {
   if (place.memory.kind !== 'array') return undefined;
   const first = b.registers.get(place.memory.array);
   if (first === undefined) return undefined;
@@ -166,9 +183,23 @@ function registerAt(b: Builder, place: Place): number | undefined {
   if (index.constant === undefined || at < 0 || at >= b.tree.arrays[place.memory.array]!.length) {
     // Built again, with the array in memory.
     b.indexed.add(place.memory.array);
-    return first;
+    return { variable: first, half: b.paired.has(place.memory.array) ? 'low' : undefined };
   }
-  return first + at;
+  return b.paired.has(place.memory.array) ? { variable: first + (at >> 1), half: at % 2 === 0 ? 'low' : 'high' } : { variable: first + at, half: undefined };
+}
+
+/** The element, f16 or bf16, of the two that a word holds. */
+function halfOf(b: Builder, storage: StorageType, { variable, half }: Held): Value {
+  const bits = b.make(half === 'low' ? 'lowHalf' : 'highHalf', 'b16', [b.read(variable)]);
+  return fromMemory(b, storage, storage === 'f16' ? bits : b.make('bits', 'b32', [bits]));
+}
+
+function writeHalf(b: Builder, storage: StorageType, { variable, half }: Held, value: Value): void {
+  const stored = toMemory(b, storage, value);
+  const bits = stored.type === 'b16' ? stored : b.make('bits', 'b16', [stored]);
+  const word = b.read(variable);
+  const halves = half === 'low' ? [bits, b.make('highHalf', 'b16', [word])] : [b.make('lowHalf', 'b16', [word]), bits];
+  b.write(variable, b.make('halves', 'b32', halves));
 }
 
 function access(address: Address, storage: StorageType, cache: MemoryAccess['cache']): MemoryAccess {
@@ -177,7 +208,7 @@ function access(address: Address, storage: StorageType, cache: MemoryAccess['cac
 
 export function buildLoad(b: Builder, place: Place, cache: MemoryAccess['cache']): Value {
   const register = registerAt(b, place);
-  if (register !== undefined) return b.read(register);
+  if (register !== undefined) return register.half === undefined ? b.read(register.variable) : halfOf(b, place.storage, register);
   const address = addressOf(b, place);
   const load = b.effect('load', registerOfForm[formOf[place.storage]], [address.base]);
   load.memory = access(address, place.storage, cache);
@@ -187,7 +218,9 @@ export function buildLoad(b: Builder, place: Place, cache: MemoryAccess['cache']
 export function buildStore(b: Builder, place: Place, value: Expression, cache: MemoryAccess['cache']): void {
   const register = registerAt(b, place);
   if (register !== undefined) {
-    b.write(register, throughMemory(b, place.storage, buildValue(b, value)));
+    const built = buildValue(b, value);
+    if (register.half === undefined) b.write(register.variable, throughMemory(b, place.storage, built));
+    else writeHalf(b, place.storage, register, built);
     return;
   }
   const address = addressOf(b, place);
@@ -197,11 +230,9 @@ export function buildStore(b: Builder, place: Place, value: Expression, cache: M
 }
 
 export function buildClear(b: Builder, array: number): void {
-  const { storage, length } = b.tree.arrays[array]!;
   const first = b.registers.get(array);
   if (first !== undefined) {
-    const zero = b.constant(registerOf[readAs(storage)], 0);
-    for (let at = 0; at < length; at++) b.write(first + at, zero);
+    for (let at = 0; at < b.variablesOf(array); at++) b.write(first + at, b.constant(b.elementRegister(array), 0));
     return;
   }
   const base = arrayBase(b, array);

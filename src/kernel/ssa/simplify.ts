@@ -222,11 +222,23 @@ const rules: Readonly<Record<string, Rule>> = {
     const inner = resolve(a.args[0]!);
     return inner.type === type ? inner : a.type === 'b16' ? undefined : make('bits', type, [inner]);
   },
+  lowHalf: (_, a, __, ___, f) => halfOf(a, 0, f),
+  highHalf: (_, a, __, ___, f) => halfOf(a, 1, f),
+  halves(_, a, b, __, f) {
+    if (a.constant !== undefined && b.constant !== undefined) return f.constant('b32', ((a.constant as number) & 0xffff) | ((b.constant as number) << 16));
+    const word = a.op === 'lowHalf' && b.op === 'highHalf' ? resolve(a.args[0]!) : undefined;
+    return word !== undefined && word === resolve(b.args[0]!) ? word : undefined;
+  },
   convert({ detail }, a) {
     // Back from a wider float: nothing was lost.
     return detail === 'f32.f64' && a.op === 'convert' && a.detail === 'f64.f32' ? resolve(a.args[0]!) : undefined;
   },
 };
+
+function halfOf(word: Value, which: 0 | 1, f: SsaFunction): Value | undefined {
+  if (word.constant !== undefined) return f.constant('b16', ((word.constant as number) >>> (16 * which)) & 0xffff);
+  return word.op === 'halves' ? resolve(word.args[which]!) : undefined;
+}
 
 function chosen(a: Value, b: Value, smaller: boolean): Value | undefined {
   const [x, y] = [rangeOf(a), rangeOf(b)];

@@ -3,6 +3,7 @@ import type { Statement } from '../tree.js';
 import type { Builder } from './builder.js';
 import { branchOn, buildValue } from './expressions.js';
 import { buildLoop } from './loops.js';
+import { buildCopyAsync, buildLoadMatrices, buildMatrixProduct } from './matrices.js';
 import { assertThat, buildClear, buildStore } from './places.js';
 
 export function buildStatements(b: Builder, statements: readonly Statement[]): void {
@@ -60,6 +61,21 @@ function buildStatement(b: Builder, node: Statement): void {
       return;
     case 'fence':
       b.effect('fence', 'none', [], node.scope);
+      return;
+    case 'matrixProduct':
+      buildMatrixProduct(b, node);
+      return;
+    case 'loadMatrices':
+      buildLoadMatrices(b, node);
+      return;
+    case 'copyAsync':
+      buildCopyAsync(b, node);
+      return;
+    case 'copyCommit':
+      b.effect('copyCommit', 'none', []);
+      return;
+    case 'copyWait':
+      b.effect('copyWait', 'none', [], String(node.pending));
       return;
     case 'print': {
       const values = node.values.map((value) => buildValue(b, value));

@@ -1,5 +1,5 @@
 /** What a part of the tree does, as deciding about loops needs it. */
-import type { Expression, Statement } from '../tree.js';
+import type { Expression, Fragment, Statement } from '../tree.js';
 
 export interface Summary {
   /** Expressions and statements. */
@@ -15,16 +15,18 @@ export interface Summary {
   jumps: boolean;
   /** Has an array with an index: worth unrolling, if it can become registers. */
   readonly indexed: Set<number>;
+  /** Local arrays that hold parts of matrices. */
+  readonly fragments: Set<number>;
   readonly reads: Set<number>;
 }
 
-const together = new Set(['shuffle', 'vote', 'match', 'activemask', 'barrierReduce', 'barrier']);
+const together = new Set(['shuffle', 'vote', 'match', 'activemask', 'barrierReduce', 'barrier', 'matrixProduct', 'loadMatrices']);
 const known = new WeakMap<object, Summary>();
 
 type Part = Expression | Statement;
 
 function empty(): Summary {
-  return { size: 0, locals: new Set(), arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), reads: new Set() };
+  return { size: 0, locals: new Set(), arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), fragments: new Set(), reads: new Set() };
 }
 
 function add(to: Summary, from: Summary): void {
@@ -32,6 +34,7 @@ function add(to: Summary, from: Summary): void {
   for (const local of from.locals) to.locals.add(local);
   for (const array of from.arrays) to.arrays.add(array);
   for (const array of from.indexed) to.indexed.add(array);
+  for (const array of from.fragments) to.fragments.add(array);
   for (const local of from.reads) to.reads.add(local);
   to.loops ||= from.loops;
   to.together ||= from.together;
@@ -52,6 +55,11 @@ function visit(to: Summary, node: unknown): void {
       const { memory } = part as unknown as { memory: { kind: string; array: number } };
       if (memory.kind === 'array') to.indexed.add(memory.array);
       visit(to, part['index']);
+    } else if ('array' in part && 'length' in part) {
+      // A fragment.
+      to.indexed.add(part['array'] as number);
+      to.fragments.add(part['array'] as number);
+      visit(to, part['index']);
     }
     return;
   }
@@ -65,6 +73,8 @@ function visit(to: Summary, node: unknown): void {
       if (memory.kind === 'array') to.arrays.add(memory.array);
       break;
     }
+    case 'matrixProduct': to.arrays.add((part['sum'] as Fragment).array); break;
+    case 'loadMatrices': to.arrays.add((part['to'] as Fragment).array); break;
     case 'clear': to.arrays.add(part['array'] as number); break;
     case 'break': case 'continue': case 'return': to.jumps = true; break;
     case 'loop': to.loops = true; break;

@@ -38,6 +38,12 @@ describe('cp.async', () => {
       expect([...out.subarray(0, 4)]).toEqual([...(ignore ? [0, 0] : words(input).slice(0, 2)), 0xffffffff, 0xffffffff]);
     }
   });
+  it('reads nothing from an address that is none where the source gives nothing', () => {
+    const { out, outcome } = run(`mov.b32 %r0, -1; st.shared.b32 [%s], %r0; mov.u32 %r1, 0; mov.b64 %l0, -13; cp.async.cg.shared.global [%s], [%l0], 16, %r1; ${dump(1)}`);
+    expect(outcome.status).toBe(STATUS.done);
+    expect(out[0]).toBe(0);
+    expect(run('mov.u32 %r1, 1; mov.b64 %l0, -13; cp.async.cg.shared.global [%s], [%l0], 16, %r1;').outcome.status).not.toBe(STATUS.done);
+  });
   it('arrives at an mbarrier once, with and without .noinc', () => {
     // Two arrivals: .noinc counts as one of them, the other form leaves the count as it was.
     const body = (form: string): string => `mbarrier.init.shared.b64 [%m], 2; cp.async.ca.shared.global [%s], [%i], 4; cp.async.mbarrier.arrive${form}.shared.b64 [%m];

@@ -50,7 +50,6 @@ function copySmall(e: Emitter): void {
   if (size.kind !== 'integer') throw e.semantic('expected a number of bytes', size.at);
   const bytes = Number(size.value);
   const target = checkedPlace(e, e.arg(0), bytes, 'shared');
-  const source = boundedPlace(e, e.arg(1), bytes, 'global');
   const hasPolicy = e.has('L2::cache_hint');
   const given = e.inst.args.length - (hasPolicy ? 1 : 0) > 3 ? e.arg(3) : undefined;
   const limit = e.temp('i32');
@@ -63,24 +62,28 @@ function copySmall(e: Emitter): void {
     e.push(given, B32);
     code.tee(limit).i32(bytes).get(limit).i32(bytes).op('i32.lt_u').op('select').set(limit);
   } else {
-    if (e.around.check) emitAccessCheck(e, source, e.arg(1), bytes, 'global');
+    const source = checkedPlace(e, e.arg(1), bytes, 'global');
     // The common case: whole words.
     for (let at = 0; at < bytes; at += 4) {
       code.get(target.local).get(source.local).memory('i32.load', source.offset + at).memory('i32.store', target.offset + at);
     }
     return;
   }
-  // What the limit leaves out is not read, and may lie anywhere.
-  if (e.around.check) emitAccessCheck(e, source, e.arg(1), () => { code.get(limit); }, 'global');
   const push = (place: { local: number; offset: number }): void => {
     code.get(place.local);
     if (place.offset) code.i32(place.offset).op('i32.add');
   };
   push(target);
   code.i32(0).i32(bytes).op('memory.fill').byte(0);
-  push(target);
-  push(source);
-  code.get(limit).op('memory.copy').byte(0).byte(0);
+  // What the limit leaves out is not read, and may lie anywhere.
+  code.get(limit);
+  e.when(() => {
+    const source = boundedPlace(e, e.arg(1), bytes, 'global');
+    if (e.around.check) emitAccessCheck(e, source, e.arg(1), () => { code.get(limit); }, 'global');
+    push(target);
+    push(source);
+    code.get(limit).op('memory.copy').byte(0).byte(0);
+  });
 }
 
 const isPredicate = (arg: Arg): boolean => arg.kind === 'not' || (arg.kind === 'register' && arg.register.type.kind === 'predicate');
