@@ -40,6 +40,7 @@ const entries = [
   { name: 'tensor', entry: 'src/tensor/index.ts' },
   { name: 'launch', entry: 'src/launch/index.ts' },
   { name: 'library', entry: 'src/library/index.ts' },
+  { name: 'npp', entry: 'src/npp/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },

@@ -23,6 +23,7 @@ beforeAll(async () => {
     alias: {
       'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
       'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
+      'async-cuda/npp': `${repository}src/npp/index.ts`,
       'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });
