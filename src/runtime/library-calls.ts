@@ -53,3 +53,8 @@ export class LibraryCalls {
     checkStatus(statuses, func.name, this.caller.call(func, memory, at));
   }
 }
+
+/** For decoders that are given no calls of libraries: those of the JS thread leave them to the runtime thread. */
+export function noLibraries(): LibraryCaller {
+  throw new Error('this decoder makes no calls of libraries');
+}

@@ -28,12 +28,12 @@ import {
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
-import type { LibraryCaller } from '../driver/libcuda/library-caller.js';
 import type { LibraryFunction, LibraryStatuses } from '../driver/library-call.js';
 import type { PeerStart } from './peers.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import type { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
+import { noLibraries } from './library-calls.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
 import { peek } from './shared-words.js';
@@ -1047,11 +1047,6 @@ export class Runtime {
 
 function ignore(): void {
   // Whoever waits learns of it from the device that was lost.
-}
-
-/** The JS thread's decoder leaves calls of libraries to the runtime thread. */
-function noLibraries(): LibraryCaller {
-  throw new Error('calls of libraries belong to the runtime thread');
 }
 
 /** What an error says of several findings. */

@@ -10,7 +10,7 @@ import { NativeMemory } from './native-memory.js';
 
 type Value = number | bigint | Record<string, number | bigint>;
 type Read = (memory: Int32Array, at: number) => Value;
-type Type = Parameters<Koffi['proto']>[1][number];
+type Type = string | ReturnType<Koffi['struct']>;
 
 interface Call {
   readonly address: bigint;
