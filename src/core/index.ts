@@ -48,8 +48,8 @@ export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
 export { NativeLibrary } from './native-library.js';
 export type {
-  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryStatus, LibraryStatuses, MemoryPlace,
-  PointersType, ScalarArgument, ScalarType, StructType,
+  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace,
+  PointersType, ReturnedType, ScalarArgument, ScalarType, StructType,
 } from './native-library.js';
 export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.js';
 export type { ConditionName, ConditionSource, GraphBody } from './conditional.js';

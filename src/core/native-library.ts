@@ -7,7 +7,7 @@ import { CudaArgumentError, CudaDisposedError, CudaError } from '../runtime/erro
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
-import type { ArgumentLayout, ArgumentType, LibraryFunction, LibraryStatuses, ScalarType } from '../runtime/library-call.js';
+import type { ArgumentLayout, ArgumentType, LibraryFunction, LibraryRow, LibraryStatuses, ReturnedType, ScalarType } from '../runtime/library-call.js';
 import { checkInteger, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
@@ -18,11 +18,13 @@ import type { Resource } from './resource.js';
 import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
 
-export type { ArgumentType, HostType, LibraryStatus, LibraryStatuses, PointersType, ScalarType, StructType } from '../runtime/library-call.js';
+export type { ArgumentType, HostType, LibraryStatus, LibraryRow, LibraryStatuses, PointersType, ReturnedType, ScalarType, StructType } from '../runtime/library-call.js';
 
 /** What a function takes. */
 export interface FunctionRow {
   readonly args: readonly ArgumentType[];
+  /** Default `status`. What gives something else is for {@link NativeLibrary.ask}. */
+  readonly returns?: ReturnedType;
   /** Kernels, copies and fills that a call may queue at most. Default 2. */
   readonly launches?: number;
   /** Why a call cannot be recorded in a graph, where it cannot: 'it allocates memory'. */
@@ -31,7 +33,10 @@ export interface FunctionRow {
 
 /** A file, and what is called of it. */
 export interface LibraryFile {
-  readonly path: string;
+  /** What it is looked for as: a row of `libraries.ts`. */
+  readonly library: LibraryRow;
+  /** The file where it is known; nothing else is tried then. */
+  readonly path?: string;
   readonly functions: Readonly<Record<string, FunctionRow>>;
 }
 
@@ -91,6 +96,8 @@ export class NativeLibrary {
   readonly device: Device;
   /** With its version, as in errors. */
   readonly name: string;
+  /** Its files, in the order in which they were declared. */
+  readonly paths: string[] = [];
   private readonly statuses: LibraryStatuses;
   private readonly functions = new Map<string, Known>();
   private readonly runtime: Runtime;
@@ -106,7 +113,8 @@ export class NativeLibrary {
    * Loads the files, on the second worker, and looks up the functions. One that the version at hand has not is missed when
    * it is called.
    *
-   * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device; ERR_CUDA_INTERNAL where a file cannot be loaded
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device, ERR_CUDA_NO_LIBRARY where a file is not found or does not
+   * load; the message says every path tried and how to get it
    */
   static async open(device: Device, declaration: LibraryDeclaration): Promise<NativeLibrary> {
     device.check();
@@ -115,14 +123,15 @@ export class NativeLibrary {
     }
     const library = new NativeLibrary(device, declaration);
     const { runtime } = device;
-    for (const { path, functions } of declaration.files) {
+    for (const { library: row, path: file, functions } of declaration.files) {
       const rows = Object.entries(functions);
-      const addresses = await runtime.call('findFunctions', runtime.config.koffiPath, path, rows.map(([name]) => name));
-      rows.forEach(([name, { args, launches = DEFAULT_LAUNCHES, notCaptured }], i) => {
+      const { path, addresses } = await runtime.call('findFunctions', runtime.config.koffiPath, row, file, rows.map(([name]) => name));
+      library.paths.push(path);
+      rows.forEach(([name, { args, returns = 'status', launches = DEFAULT_LAUNCHES, notCaptured }], i) => {
         checkInteger(`${name}.launches`, launches, 0, MOST_LAUNCHES);
         const address = addresses[i]!;
         if (address === 0) return;
-        library.functions.set(name, { func: { name, address, args, launches }, layout: layoutOf(args), notCaptured, number: undefined });
+        library.functions.set(name, { func: { name, address, args, launches, returns }, layout: layoutOf(args), notCaptured, number: undefined });
       });
     }
     return library;
@@ -145,6 +154,7 @@ export class NativeLibrary {
     stream.check();
     if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     const known = this.known(name);
+    if (known.func.returns !== 'status') throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
       throw captureError(`${name} of ${this.name}`, `${known.notCaptured}. Call it before the capture, or behind the graph`);
     }
@@ -171,20 +181,21 @@ export class NativeLibrary {
 
   /**
    * A call that is part of no stream's order, on the second worker: plans, workspaces, sizes. It takes no memory of the device.
-   * Gives what each argument of the host's bytes holds afterwards, in order.
+   * Gives what the function returns, a status of success as well, and what each argument of the host's bytes holds afterwards.
    */
-  async ask(name: string, args: readonly LibraryArgument[]): Promise<Uint8Array[]> {
+  async ask(name: string, args: readonly LibraryArgument[]): Promise<{ value: number | Uint8Array; hosts: Uint8Array[] }> {
     const known = this.known(name);
     const { words, references } = this.encode(known, args);
     if (references.length > 0) throw new CudaArgumentError('args', `args of ${name}: memory of the device is for calls in stream order.`);
     const { runtime } = this;
-    const after = await runtime.call('callLibrary', runtime.config.koffiPath, this.statuses, known.func, words);
+    const { words: after, value } = await runtime.call('callLibrary', runtime.config.koffiPath, this.statuses, known.func, words);
     const bytes = new Uint8Array(after.buffer, after.byteOffset, after.byteLength);
-    return known.func.args.flatMap((type, i) => {
+    const hosts = known.func.args.flatMap((type, i) => {
       if (typeof type === 'string' || !('host' in type)) return [];
       const start = known.layout.starts[i]! * 4;
       return [bytes.slice(start, start + type.host)];
     });
+    return { value, hosts };
   }
 
   toString(): string {

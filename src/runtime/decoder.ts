@@ -24,7 +24,7 @@ import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import { asOutOfMemory } from './host-allocation.js';
-import type { LibraryCaller } from '../driver/libcuda/library-caller.js';
+import type { LibraryCaller } from '../native/library-caller.js';
 import {
   CONDITION, FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
   SLOT_HOLD, SLOT_MARKER, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,

@@ -29,7 +29,6 @@ export type CudaErrorCode =
   | 'ERR_CUDA_FORMAT'
   | 'ERR_CUDA_DRIVER'
   | 'ERR_CUDA_LIBRARY'
-  | 'ERR_CUDA_NO_LIBRARY'
   | 'ERR_CUDA_INTERNAL';
 
 export interface CudaErrorOptions {
@@ -218,10 +217,12 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   if (failure.library !== undefined) {
     const { name: library, status, statusName, means } = failure.library;
     const code = means === undefined ? 'ERR_CUDA_LIBRARY' : LIBRARY_CODES[means];
-    const said = operation === undefined ? failure.message : `${what}: ${failure.message}`;
+    const said = operation === undefined || failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
     return new CudaLibraryError(said, { library, call: failure.call, status, statusName }, code, options);
   }
-  if (failure.thrown === 'LibraryNotFoundError') return new CudaError('ERR_CUDA_NO_DRIVER', failure.message, options);
+  if (failure.thrown === 'LibraryNotFoundError') {
+    return new CudaError(failure.call === 'findFunctions' ? 'ERR_CUDA_NO_LIBRARY' : 'ERR_CUDA_NO_DRIVER', failure.message, options);
+  }
   if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
   // What the engine says where it has no memory for a buffer or for WebAssembly.
   if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {

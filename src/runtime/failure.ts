@@ -4,8 +4,8 @@
  */
 import type { CheckReport } from '../driver/check-report.js';
 import { DriverError } from '../driver/error.js';
-import { LibraryCallError } from '../driver/library-call.js';
-import type { LibraryStatus } from '../driver/library-call.js';
+import { LibraryCallError } from '../native/library-call.js';
+import type { LibraryStatus } from '../native/library-call.js';
 import { CUresult } from '../driver/result.js';
 
 export interface Failure {

@@ -2,9 +2,9 @@
  * Calls of NVIDIA's libraries as the runtime thread makes them: functions go by number there, in the order in which they
  * were made known, and a command names one together with its arguments.
  */
-import type { LibraryCaller } from '../driver/libcuda/library-caller.js';
-import { checkStatus, layoutOf } from '../driver/library-call.js';
-import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../driver/library-call.js';
+import type { LibraryCaller } from '../native/library-caller.js';
+import { checkStatus, layoutOf } from '../native/library-call.js';
+import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 
 const TWO_32 = 4294967296;
 

@@ -6,9 +6,9 @@
 import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUgraphNodeType, CUjitInputType } from '../driver/flags.js';
-import { LibraryCaller, findFunctions } from '../driver/libcuda/library-caller.js';
-import { checkStatus } from '../driver/library-call.js';
-import type { LibraryFunction, LibraryStatuses } from '../driver/library-call.js';
+import { LibraryCaller, findFunctions } from '../native/library-caller.js';
+import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
+import type { LibraryRow } from '../native/libraries.js';
 import { CUresult } from '../driver/result.js';
 import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
@@ -223,15 +223,13 @@ export const PROCEDURES = {
   },
 
   /** Loads a library, which may take a second, and says where its functions are. */
-  findFunctions: (_driver: Driver, koffiPath: string | undefined, path: string, names: readonly string[]) => findFunctions(koffiPath, path, names),
+  findFunctions: (_driver: Driver, koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]) => findFunctions(koffiPath, row, file, names),
   /**
    * A call of a library that is not part of a stream's order and may wait: plans, workspaces, versions. Gives the words of
    * its arguments as they are afterwards, with what it wrote to the host.
    */
-  callLibrary: (_driver: Driver, koffiPath: string | undefined, statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array) => {
-    checkStatus(statuses, func.name, new LibraryCaller(koffiPath).call(func, words, 0));
-    return words;
-  },
+  callLibrary: (_driver: Driver, koffiPath: string | undefined, statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array) =>
+    new LibraryCaller(koffiPath).ask(statuses, func, words),
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
   /** Milliseconds from one event to each of others; NaN for what was not recorded. */

@@ -28,7 +28,7 @@ import {
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
-import type { LibraryFunction, LibraryStatuses } from '../driver/library-call.js';
+import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 import type { PeerStart } from './peers.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import type { HeldOperation } from './held-operation.js';

@@ -1,6 +1,6 @@
 /** Calls of libraries in stream order: a stand-in says what it was called with. */
 import { CudaLibraryError, NativeLibrary, f32, u8 } from 'async-cuda/core';
-import type { LibraryArgument, LibraryDeclaration, LibraryStatuses } from 'async-cuda/core';
+import type { LibraryArgument, LibraryDeclaration, LibraryRow, LibraryStatuses, Stream } from 'async-cuda/core';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 
@@ -28,6 +28,8 @@ API int work(uintptr_t source, uintptr_t target, uintptr_t stream, int number) {
   note("work %d %d %d %llx", number, source != 0, target != 0, (unsigned long long)stream);
   return answer();
 }
+API size_t count(int more) { return ((size_t)1 << 40) + more; }
+API const uint8_t *build(void) { static const uint8_t bytes[] = {1, 2, 3}; return bytes; }
 API int version(int *major, int *minor) {
   *major = 12;
   *minor = 4;
@@ -43,11 +45,13 @@ const statuses: LibraryStatuses['statuses'] = {
   8: { name: 'LIB_NOTHING_DONE' },
 };
 
+const row: LibraryRow = { name: 'the stand-in', base: 'standin', versions: [], windows: [], from: 'package', environment: [] };
+
 function declaration(path: string, more: Partial<LibraryDeclaration> = {}): LibraryDeclaration {
   return {
     name: 'Stand-in 1.2', statuses, anyDevice: true,
     files: [{
-      path,
+      library: row, path,
       functions: {
         scalars: { args: ['i32', 'u32', 'f32', 'i64', 'u64', 'f64', 'object'] },
         structures: {
@@ -60,6 +64,8 @@ function declaration(path: string, more: Partial<LibraryDeclaration> = {}): Libr
         work: { args: ['in', 'out', 'stream', 'i32'] },
         unrecordable: { args: [], notCaptured: 'it allocates memory' },
         version: { args: [{ host: 4 }, { host: 4 }], notCaptured: 'it waits' },
+        count: { args: ['i32'], returns: 'u64' },
+        build: { args: [], returns: { host: 3 } },
         missing: { args: [] },
       },
     }],
@@ -70,6 +76,13 @@ function declaration(path: string, more: Partial<LibraryDeclaration> = {}): Libr
 const i32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const u32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const small = fc.integer({ min: 0, max: 255 });
+
+/** Holds what is queued on the stream from here on until it is released. */
+function hold(stream: Stream): { held: PromiseLike<void>; release: () => void } {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => { release = resolve; });
+  return { held: stream.call(() => released), release };
+}
 
 if (whyNoStandIn !== undefined) describe.skip(whyNoStandIn, () => undefined);
 else onDevice('NativeLibrary', (on) => {
@@ -89,7 +102,7 @@ else onDevice('NativeLibrary', (on) => {
         const [line = ''] = standIn.take();
         const words = line.replaceAll('inf', 'Infinity').split(' ').slice(1);
         const given = [a, b, c, d, e, f, g];
-        expect(words.map((word, i) => (typeof given[i] === 'bigint' ? BigInt(word) : Number(word)))).toEqual(given);
+        expect(words.map((word, i) => (typeof given[i] === 'bigint' ? BigInt(word) : i === 2 ? Math.fround(Number(word)) : Number(word)))).toEqual(given);
       },
     ), { numRuns: 60 });
   });
@@ -184,8 +197,7 @@ else onDevice('NativeLibrary', (on) => {
     using other = on.device.createStream();
     using buffer = on.device.alloc(u8, 4);
     await buffer.fill(on.stream, 0);
-    let release = (): void => undefined;
-    const held = on.stream.call(() => new Promise<void>((resolve) => { release = resolve; }));
+    const { held, release } = hold(on.stream);
     const first = library.call(on.stream, 'work', [null, buffer, 1]);
     const second = library.call(other, 'work', [buffer, null, 2]);
     const third = library.call(other, 'work', [null, null, 3]);
@@ -201,8 +213,7 @@ else onDevice('NativeLibrary', (on) => {
     using other = on.device.createStream();
     const buffer = on.device.alloc(u8, 4);
     await buffer.fill(on.stream, 0);
-    let release = (): void => undefined;
-    const held = other.call(() => new Promise<void>((resolve) => { release = resolve; }));
+    const { held, release } = hold(other);
     const call = library.call(other, 'work', [buffer, null, 1]);
     buffer.close();
     expect(() => library.call(other, 'work', [buffer, null, 2])).toThrow(/used after it was closed/);
@@ -229,8 +240,12 @@ else onDevice('NativeLibrary', (on) => {
 
   test('a call outside of any stream gives what was written to the host', async () => {
     const library = await open();
-    const [major, minor] = await library.ask('version', [new Int32Array(1), new Int32Array(1)]);
-    expect([...major!, ...minor!]).toEqual([12, 0, 0, 0, 4, 0, 0, 0]);
+    const { value, hosts } = await library.ask('version', [new Int32Array(1), new Int32Array(1)]);
+    expect(value).toBe(0);
+    expect(hosts.flatMap((bytes) => [...bytes])).toEqual([12, 0, 0, 0, 4, 0, 0, 0]);
+    expect(await library.ask('count', [7])).toEqual({ value: 2 ** 40 + 7, hosts: [] });
+    expect(await library.ask('build', [])).toEqual({ value: new Uint8Array([1, 2, 3]), hosts: [] });
+    expect(() => library.call(on.stream, 'count', [7])).toThrow('returns no status');
     standIn.answers(-5);
     await expect(library.ask('version', [new Int32Array(1), new Int32Array(1)])).rejects.toMatchObject({ code: 'ERR_CUDA_LIBRARY', call: 'version', statusName: 'LIB_BAD_ARGUMENT' });
   });
@@ -243,7 +258,8 @@ else onDevice('NativeLibrary', (on) => {
   });
 
   test('a file that is no library is an error that names it', async () => {
-    await expect(open({ files: [{ path: '/nowhere/libnone.so', functions: { work: { args: [] } } }] })).rejects.toThrow('/nowhere/libnone.so');
+    const error = await failure(() => open({ files: [{ library: row, path: '/nowhere/libnone.so', functions: { work: { args: [] } } }] }));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringContaining('/nowhere/libnone.so: no such file') as string });
   });
 
   test.each<[string, string, LibraryArgument[], string]>([

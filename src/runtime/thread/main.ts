@@ -11,7 +11,7 @@ import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { CallMessage, FromThread, OpenReply, ToThread, WorkerStart } from '../messages.js';
 import { nativeOutput } from '../native-output.js';
-import { LibraryCaller } from '../../driver/libcuda/library-caller.js';
+import { LibraryCaller } from '../../native/library-caller.js';
 import { runProcedure } from '../procedures.js';
 import type { KeepCode } from './boot.js';
 import { ThreadLoop } from './loop.js';

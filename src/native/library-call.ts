@@ -37,6 +37,9 @@ export interface ArgumentLeaf {
   readonly word: number;
 }
 
+/** What a function gives back: a status, which may say that it failed; a number; the address of so many bytes of the host. */
+export type ReturnedType = 'status' | 'u64' | HostType;
+
 /** Where the arguments of a function stand. */
 export interface ArgumentLayout {
   readonly words: number;
@@ -106,6 +109,7 @@ export interface LibraryStatuses {
 /** A function of a loaded library. */
 export interface LibraryFunction {
   readonly name: string;
+  readonly returns: ReturnedType;
   /** Of its code in this process. */
   readonly address: number;
   readonly args: readonly ArgumentType[];

@@ -1,12 +1,14 @@
 /**
- * Makes calls of NVIDIA's libraries: arguments come as words (see `../library-call.ts`) and leave as C passes them. It also
+ * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C passes them. It also
  * loads the libraries and tells where their functions are, on whichever thread may wait for that.
  */
-import type { ArgumentType, LibraryFunction, ScalarType } from '../library-call.js';
-import { layoutOf, leavesOf, wordsOf } from '../library-call.js';
+import type { ArgumentType, LibraryFunction, LibraryStatuses, ScalarType } from './library-call.js';
+import { checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
 import { firstLine, loadKoffi } from './koffi.js';
 import type { Koffi, KoffiLibrary } from './koffi.js';
+import type { LibraryRow } from './libraries.js';
 import { NativeMemory } from './native-memory.js';
+import { openLibrary } from './open-library.js';
 
 type Value = number | bigint | Record<string, number | bigint>;
 type Read = (memory: Int32Array, at: number) => Value;
@@ -30,17 +32,26 @@ const TWO_32 = 4294967296;
 const ALIGNMENT = 16;
 
 /** Libraries stay loaded: their functions are called by address. */
-const loaded = new Map<string, KoffiLibrary>();
+const loaded: KoffiLibrary[] = [];
 
-/** Addresses of the functions of the library at `path`, by their names, 0 for those that it lacks. */
-export function findFunctions(koffiPath: string | undefined, path: string, names: readonly string[]): number[] {
+export interface FoundFunctions {
+  /** The library's file; a bare name where the loader's own search found it. */
+  readonly path: string;
+  /** By their names, 0 for those that the library lacks. */
+  readonly addresses: readonly number[];
+}
+
+/**
+ * Loads a library, and says where its functions are.
+ *
+ * @param file the library's file where it is known; nothing else is tried then
+ * @throws {LibraryNotFoundError}
+ */
+export function findFunctions(koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]): FoundFunctions {
   const koffi = loadKoffi(koffiPath);
-  let library = loaded.get(path);
-  if (library === undefined) {
-    library = koffi.load(path);
-    loaded.set(path, library);
-  }
-  return names.map((name) => {
+  const { library, path } = openLibrary(koffi, row, { path: file });
+  loaded.push(library);
+  const addresses = names.map((name) => {
     try {
       return Number(koffi.address(library.symbol(name)));
     } catch (error) {
@@ -48,6 +59,7 @@ export function findFunctions(koffiPath: string | undefined, path: string, names
       return 0;
     }
   });
+  return { path, addresses };
 }
 
 /** One thread's way to call them. */
@@ -60,9 +72,17 @@ export class LibraryCaller {
     this.koffi = loadKoffi(koffiPath);
   }
 
+  /** A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws LibraryCallError */
+  ask(statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array): { words: Int32Array; value: number | Uint8Array } {
+    const value = this.call(func, words, 0);
+    if (func.returns === 'status') checkStatus(statuses, func.name, value);
+    if (typeof func.returns === 'string') return { words, value };
+    return { words, value: Uint8Array.from(this.koffi.decode(BigInt(value), 'uint8_t', func.returns.host) as number[]) };
+  }
+
   /**
-   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its status. What it writes into
-   * the host's bytes is put back there.
+   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its status, or what else it gives.
+   * What it writes into the host's bytes is put back there.
    */
   call(func: LibraryFunction, memory: Int32Array, at: number): number {
     let call = this.calls.get(func);
@@ -77,12 +97,12 @@ export class LibraryCaller {
       for (const host of hosts) for (let i = 0; i < host.words; i++) i32[(host.at >> 2) + i] = memory[at + host.word + i]!;
     }
     const values = call.reads.map((read) => read(memory, at));
-    const status = this.koffi.call(call.address, call.prototype, ...values) as number;
+    const given = Number(this.koffi.call(call.address, call.prototype, ...values) as number | bigint);
     for (const host of hosts) for (let i = 0; i < host.words; i++) memory[at + host.word + i] = this.hosts!.i32[(host.at >> 2) + i]!;
-    return status;
+    return given;
   }
 
-  private prepare({ address, args }: LibraryFunction): Call {
+  private prepare({ address, args, returns }: LibraryFunction): Call {
     const { starts } = layoutOf(args);
     const hosts: Call['hosts'][number][] = [];
     let hostBytes = 0;
@@ -97,7 +117,7 @@ export class LibraryCaller {
       hostBytes += Math.ceil((host.words * 4) / ALIGNMENT) * ALIGNMENT;
       return () => this.hosts!.address + host.at;
     });
-    return { address: BigInt(address), prototype: this.koffi.proto('int', types), reads, hosts, hostBytes };
+    return { address: BigInt(address), prototype: this.koffi.proto(returns === 'status' ? 'int' : 'uint64_t', types), reads, hosts, hostBytes };
   }
 
   private typeOf(type: ArgumentType): Type {
