@@ -1,0 +1,82 @@
+/**
+ * Images as kernels of single pixels walk them: runs of pixels, as long as they are in all images of an operation. Those that
+ * have no gaps are one run; rows with a pitch are a run each.
+ */
+import { Tensor } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { layoutOf } from '../tensor/layout.js';
+import type { Image } from './image.js';
+
+/** Where the pixels of images lie in a buffer, in elements. */
+export interface PixelLayout {
+  readonly tensor: AnyTensor;
+  readonly batch: number;
+  readonly height: number;
+  readonly width: number;
+  readonly channels: number;
+  /** Whether each channel is a plane of its own, `planePitch` from the one before. Else the channels of a pixel are neighbours. */
+  readonly planar: boolean;
+  readonly rowPitch: number;
+  readonly planePitch: number;
+  readonly imagePitch: number;
+}
+
+/** An image as it is: the channels of a pixel are neighbours. */
+export function packed(image: Image): PixelLayout {
+  return { ...image, planar: false, planePitch: 0 };
+}
+
+/** A tensor of [C, H, W] or [N, C, H, W] whose pixels of a row are neighbours. */
+export function planes(tensor: AnyTensor): PixelLayout {
+  const [channels, height, width] = tensor.shape.slice(-3) as [number, number, number];
+  const [planePitch, rowPitch] = tensor.strides.slice(-3) as [number, number];
+  const batched = tensor.rank === 4;
+  return { tensor, batch: batched ? tensor.shape[0]! : 1, height, width, channels, planar: true, rowPitch, planePitch, imagePitch: batched ? tensor.strides[0]! : 0 };
+}
+
+/** Runs of pixels that several images have in common. */
+export interface PixelRuns {
+  readonly images: number;
+  readonly rows: number;
+  /** Pixels of a run. */
+  readonly width: number;
+  readonly each: readonly PixelRun[];
+}
+
+/** How one image lies in them. */
+export interface PixelRun {
+  /** Of one axis, as kernels index it. */
+  readonly elements: AnyTensor;
+  readonly planar: boolean;
+  /** Whether pitches are counted in {@link QUAD} elements, which are then read and written at once. */
+  readonly quads: boolean;
+  readonly rowPitch: number;
+  readonly planePitch: number;
+  readonly imagePitch: number;
+}
+
+/** Elements that one instruction reads or writes. */
+export const QUAD = 4;
+
+/** As few runs as all of the images allow, which have the same number of images, rows and columns. */
+export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
+  let { batch: images, height: rows, width } = layouts[0]!;
+  const step = ({ planar, channels }: PixelLayout): number => (planar ? 1 : channels);
+  if (layouts.every((each) => rows === 1 || each.rowPitch === width * step(each))) [rows, width] = [1, rows * width];
+  if (rows === 1 && layouts.every((each) => images === 1 || (!each.planar && each.imagePitch === width * each.channels))) [images, width] = [1, images * width];
+  return {
+    images, rows, width,
+    each: layouts.map((layout) => {
+      const pitches = [images === 1 ? 0 : layout.imagePitch, rows === 1 ? 0 : layout.rowPitch, layout.planar ? layout.planePitch : 0] as const;
+      const quads = pitches.every((pitch) => pitch % QUAD === 0);
+      const [imagePitch, rowPitch, planePitch] = pitches.map((pitch) => (quads ? pitch / QUAD : pitch)) as [number, number, number];
+      return { elements: elementsOf(layout), planar: layout.planar, quads, imagePitch, rowPitch, planePitch };
+    }),
+  };
+}
+
+/** The elements from the first to the last, with what lies between. */
+function elementsOf({ tensor, batch, height, width, channels, planar, rowPitch, planePitch, imagePitch }: PixelLayout): AnyTensor {
+  const length = (batch - 1) * imagePitch + (height - 1) * rowPitch + (planar ? (channels - 1) * planePitch + width : width * channels);
+  return new Tensor(tensor.buffer, layoutOf([length], [1], tensor.layout.offset), false);
+}
