@@ -48,7 +48,7 @@ export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
 export { NativeLibrary } from './native-library.js';
 export type {
-  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace,
+  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace, MemoryUse,
   PointersType, ReturnedType, ScalarArgument, ScalarType, StructType,
 } from './native-library.js';
 export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.js';

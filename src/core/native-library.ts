@@ -57,6 +57,12 @@ export interface MemoryPlace {
   readonly byteOffset?: number;
 }
 
+/** Memory that a call uses without being passed it. */
+export interface MemoryUse {
+  readonly buffer: LibraryMemory;
+  readonly access: 'in' | 'out' | 'inout';
+}
+
 export type LibraryMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
 /** What goes where a function takes one number or address: `null` is the null pointer. */
 export type ScalarArgument = number | bigint | LibraryMemory | MemoryPlace | null;
@@ -147,10 +153,11 @@ export class NativeLibrary {
    * Addresses of memory are known to the thread that makes the call. Rejects with a {@link CudaLibraryError} where the
    * function says that it has failed; what it would have written is undefined then.
    *
+   * @param uses memory that it uses beside its arguments, by addresses that lie in memory of the device
    * @throws CudaArgumentError for arguments that the function does not take; CudaError with code ERR_CUDA_UNSUPPORTED for a
    * function that this version has not, ERR_CUDA_CAPTURE for one that cannot be recorded
    */
-  call(stream: Stream, name: string, args: readonly LibraryArgument[]): Pending {
+  call(stream: Stream, name: string, args: readonly LibraryArgument[], uses: readonly MemoryUse[] = []): Pending {
     stream.check();
     if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     const known = this.known(name);
@@ -158,7 +165,7 @@ export class NativeLibrary {
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
       throw captureError(`${name} of ${this.name}`, `${known.notCaptured}. Call it before the capture, or behind the graph`);
     }
-    const { words, references } = this.encode(known, args);
+    const { words, references } = this.encode(known, args, uses);
     const length = 6 + references.length * 2 + words.length;
     if (length > MAX_RECORD_WORDS) throw new CudaArgumentError('args', `args of ${name}: ${words.length * 4} bytes are more than a call can have.`);
     known.number ??= this.runtime.addLibrary(this.statuses, [known.func]);
@@ -185,7 +192,7 @@ export class NativeLibrary {
    */
   async ask(name: string, args: readonly LibraryArgument[]): Promise<{ value: number | Uint8Array; hosts: Uint8Array[] }> {
     const known = this.known(name);
-    const { words, references } = this.encode(known, args);
+    const { words, references } = this.encode(known, args, []);
     if (references.length > 0) throw new CudaArgumentError('args', `args of ${name}: memory of the device is for calls in stream order.`);
     const { runtime } = this;
     const { words: after, value } = await runtime.call('callLibrary', runtime.config.koffiPath, this.statuses, known.func, words);
@@ -208,11 +215,12 @@ export class NativeLibrary {
     throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no function ${name}: install another version.`);
   }
 
-  private encode({ func, layout }: Known, args: readonly LibraryArgument[]): Encoded {
+  private encode({ func, layout }: Known, args: readonly LibraryArgument[], uses: readonly MemoryUse[]): Encoded {
     const types = func.args;
     const taken = types.filter((type) => type !== 'stream').length;
     if (args.length !== taken) throw new CudaArgumentError('args', `args of ${func.name}: expected ${taken}, got ${args.length}.`);
-    const words = new Int32Array(layout.words);
+    // What is used and is no argument has its address put behind the arguments, where nothing is read.
+    const words = new Int32Array(layout.words + 2 * uses.length);
     const references: Reference[] = [];
     let next = 0;
     types.forEach((type, i) => {
@@ -233,6 +241,10 @@ export class NativeLibrary {
         if (access === undefined) putScalar(words, leaf.word, leaf.type, argument, value);
         else if (value !== null) references.push({ resource: this.place(words, leaf.word, argument, value), access, word: leaf.word });
       });
+    });
+    uses.forEach(({ buffer, access }, i) => {
+      const word = layout.words + 2 * i;
+      references.push({ resource: this.place(words, word, `uses[${i}] of ${func.name}`, buffer), access: ACCESSES[access]!, word });
     });
     return { words, references };
   }
