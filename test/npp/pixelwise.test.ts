@@ -190,7 +190,7 @@ onDevice('Pixels', (host) => {
     using other = await device.zeros(u8, [4, 5, 3]);
     using grey = await device.zeros(u8, [4, 4, 1]);
     using floats = await device.zeros(f32, [4, 4, 3]);
-    using planes = await device.zeros(u8, [3, 4, 4]);
+    using planes = await device.zeros(u8, [3, 4, 5]);
     using none = await device.zeros(u8, [0, 4, 4, 3]);
     const of = (name: string, ...args: unknown[]) => message(() => operations[name]!(...args));
     expect(await of('add', image, other)).toContain('other: expected an image of the size of image, 4 × 4 pixels, for add(…), got 5 × 4');
