@@ -34,3 +34,6 @@ export type { YuvRange } from './yuv-matrices.js';
 export { resize } from './resizing.js';
 export type { ResizeOptions } from './resizing.js';
 export type { Filter, ResizeFilter } from './sampling.js';
+export { remap, rotate, warpAffine, warpPerspective } from './warping.js';
+export type { Matrix, RemapOptions, RotateOptions, WarpOptions } from './warping.js';
+export type { Border } from './border.js';

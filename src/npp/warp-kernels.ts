@@ -42,6 +42,8 @@ export interface ProjectArgs extends WarpArgs {
 export interface WarpGpu extends Gpu {
   readonly C: number;
   readonly TAPS: number;
+  /** Taps in front of the middle one. */
+  readonly BEFORE: number;
   readonly NORMALISED: boolean;
   readonly CONSTANT: boolean;
   readonly AFFINE: boolean;
@@ -61,8 +63,8 @@ export const sample = (out: Output, to: number, x: Input, from: number, u: numbe
   const py = v > -far && v < far ? v : -far;
   const wholeX = Math.floor(gpu.TAPS === 1 ? px + 0.5 : px);
   const wholeY = Math.floor(gpu.TAPS === 1 ? py + 0.5 : py);
-  const firstX = gpu.i32(wholeX) - (gpu.TAPS - 1) / 2;
-  const firstY = gpu.i32(wholeY) - (gpu.TAPS - 1) / 2;
+  const firstX = gpu.i32(wholeX) - gpu.BEFORE;
+  const firstY = gpu.i32(wholeY) - gpu.BEFORE;
   const wx = gpu.weights();
   const wy = gpu.weights();
   const places = gpu.places();
@@ -70,8 +72,8 @@ export const sample = (out: Output, to: number, x: Input, from: number, u: numbe
   let allY = gpu.f32(0);
   gpu.unroll(gpu.TAPS);
   for (let k = 0; k < gpu.TAPS; k++) {
-    wx[k] = gpu.weight(px - wholeX - gpu.f32(k - (gpu.TAPS - 1) / 2));
-    wy[k] = gpu.weight(py - wholeY - gpu.f32(k - (gpu.TAPS - 1) / 2));
+    wx[k] = gpu.weight(px - wholeX - gpu.f32(k - gpu.BEFORE));
+    wy[k] = gpu.weight(py - wholeY - gpu.f32(k - gpu.BEFORE));
     places[k] = gpu.at(firstX + k, columns) * gpu.C;
     allX += wx[k]!;
     allY += wy[k]!;

@@ -66,7 +66,7 @@ const remapping: ImageOperation<RemapParameters> = {
       const { mapX, mapY } = parameters;
       const more = { mapX: input(f32), mapY: input(f32), rowX: i32, rowY: i32, imageX: i32, imageY: i32 };
       queueWarp(work, images[0]!, imageOfResult(results[0]!), parameters, 'remap', more, [mapX, mapY], ([x, y]) => ({
-        mapX: flat(x!), mapY: flat(y!), rowX: x!.rowPitch, rowY: y!.rowPitch, imageX: mapX.batch === 1 ? 0 : mapX.imagePitch, imageY: mapY.batch === 1 ? 0 : mapY.imagePitch,
+        mapX: flat(x!), mapY: flat(y!), rowX: x!.rowPitch, rowY: y!.rowPitch, imageX: mapX.imagePitch, imageY: mapY.imagePitch,
       }));
     },
   },
@@ -113,7 +113,7 @@ function queueWarp(
       uses: {
         C: channels, ...(kind === 'remap' ? {} : { AFFINE: kind === 'affine' }),
         sample: deviceFunction(sample as never, { uses: {
-          C: channels, TAPS: taps, NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
+          C: channels, TAPS: taps, BEFORE: Math.floor((taps - 1) / 2), NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
           store: (filter === 'nearest' || filter === 'linear' ? STORES_OF_MEANS : STORES)[dtype.name], ...arrays[taps],
         } }),
       },
@@ -166,8 +166,8 @@ function mapOf(argument: string, value: unknown, { batch }: Image): Image {
   const map = imageOf('remap', argument, value.rank === 2 ? value.unsqueeze(-1 as never) : value);
   if (map.channels !== 1) throw invalid(argument, 'a map of one channel, for remap(…)', value);
   if (map.batch !== 1 && map.batch !== batch) throw invalid(argument, `one map, or one for each of the ${batch} images, for remap(…)`, value);
-  if (map.batch === 1 || map.batched) return map.batch === batch ? map : imageOf('remap', argument, (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([batch, map.height, map.width, 1]));
-  return map;
+  if (map.batch === batch) return map;
+  return imageOf('remap', argument, (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([batch, map.height, map.width, 1]));
 }
 
 function warpDescription(name: string, read: Image, out: unknown, options: WarpOptions, matrix: readonly number[]): Description<WarpParameters> {
