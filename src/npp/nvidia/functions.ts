@@ -85,6 +85,7 @@ const EXCHANGE: Rows = {
     [`${element}_P${count}C${count}R`, [{ pointers: 'in', count }, 'i32', ...TARGET, SIZE]],
   ]))),
   ...family('Set', packed(USUAL, (element, channels) => [numbers(element, channels), ...TARGET, SIZE])),
+  ...family('Dup', USUAL.flatMap((element) => [3, 4].map((count): [string, readonly ArgumentType[]] => [`${element}_C1C${count}R`, STEPPED]))),
   ...family('SwapChannels', USUAL.flatMap((element): [string, readonly ArgumentType[]][] => [
     [`${element}_C3R`, [...STEPPED, { host: 12 }]], [`${element}_C4R`, [...STEPPED, { host: 16 }]], [`${element}_C4C3R`, [...STEPPED, { host: 12 }]],
     [`${element}_C3C4R`, [...STEPPED, { host: 16 }, numbers(element, 1)]],
@@ -99,8 +100,14 @@ const COLOUR: Rows = {
   ...family('ColorToGray', USUAL.flatMap((element): [string, readonly ArgumentType[]][] => [[`${element}_C3C1R`, [...STEPPED, { host: 12 }]], [`${element}_C4C1R`, [...STEPPED, { host: 16 }]]])),
   ...family('RGBToHSV', [['8u_C3R', STEPPED]]),
   ...family('HSVToRGB', [['8u_C3R', STEPPED]]),
+  // By a matrix of 3 × 4 numbers, whichever standard it is of: NPP's own conversions are each of one. Not there in NPP 11.
+  ...family('YUV420ToRGB', [['8u_ColorTwist32f_P3C3R', [{ pointers: 'in', count: 3 }, { host: 12 }, ...TARGET, SIZE, { host: 48 }]]]),
+  ...family('NV12ToRGB', [['8u_ColorTwist32f_P2C3R', [{ pointers: 'in', count: 2 }, { host: 8 }, ...TARGET, SIZE, { host: 48 }]]]),
+  ...family('RGBToYUV420', [['8u_ColorTwist32f_C3P3R', [...SOURCE, { pointers: 'out', count: 3 }, { host: 12 }, SIZE, { host: 48 }]]]),
+  ...family('RGBToNV12', [['8u_ColorTwist32f_C3P2R', [...SOURCE, { pointers: 'out', count: 2 }, { host: 8 }, SIZE, { host: 48 }]]]),
 };
 
+const IN_PLACE: readonly ArgumentType[] = ['inout', 'i32', SIZE];
 const WITH_IMAGE: readonly ArgumentType[] = [...SOURCE, ...SOURCE, ...TARGET, SIZE];
 
 const ARITHMETIC: Rows = {
@@ -108,6 +115,8 @@ const ARITHMETIC: Rows = {
     ...family(name, packed(FLOATS, (element, channels) => [...SOURCE, numbers(element, channels), ...TARGET, SIZE])),
     ...family(name, packed(INTEGERS, (element, channels) => [...SOURCE, numbers(element, channels), ...TARGET, SIZE, 'i32'], 'Sfs')),
   }))) as Rows,
+  ...family('AddC', PACKED.map((count) => [`32f_C${count}IR`, [numbers('32f', count), ...IN_PLACE]] as const)),
+  ...family('MulC', PACKED.map((count) => [`32f_C${count}IR`, [numbers('32f', count), ...IN_PLACE]] as const)),
   ...Object.assign({}, ...['Add', 'Sub', 'Mul'].map((name): Rows => ({
     ...family(name, packed(FLOATS, always(WITH_IMAGE))),
     ...family(name, packed(INTEGERS, always([...WITH_IMAGE, 'i32']), 'Sfs')),

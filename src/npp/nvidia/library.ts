@@ -51,11 +51,12 @@ interface Opening {
   readonly done: Promise<Npp>;
 }
 
-const devices = new WeakMap<Device, Opening>();
+/** By runtime: a device that was opened twice has one. */
+const devices = new WeakMap<Device['runtime'], Opening>();
 
 /** NPP on a device, if it has been opened. */
 export function openedNpp(device: Device): Npp | undefined {
-  return devices.get(device)?.npp;
+  return devices.get(device.runtime)?.npp;
 }
 
 /**
@@ -64,12 +65,12 @@ export function openedNpp(device: Device): Npp | undefined {
  * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a CPU device
  */
 export function openNpp(device: Device, options: OpenNppOptions = {}): Promise<Npp> {
-  const known = devices.get(device);
+  const known = devices.get(device.runtime);
   if (known !== undefined) return known.done;
   const done = open(device, options);
   const opening: Opening = { npp: undefined, done };
-  devices.set(device, opening);
-  done.then((npp) => { opening.npp = npp; }, () => { devices.delete(device); });
+  devices.set(device.runtime, opening);
+  done.then((npp) => { opening.npp = npp; }, () => { devices.delete(device.runtime); });
   return done;
 }
 

@@ -16,7 +16,7 @@ import type { Npp } from './library.js';
 export function addCalls(work: Work, { tensor }: { readonly tensor: AnyTensor }, queue: (npp: Npp, run: Run) => Submitted<unknown>): void {
   const { device } = tensor;
   work.add(new DeviceOp(new Made<unknown>(device, 'NPP', (run) =>
-    whenLoaded(run, openedNpp(device), openedNpp(device) === undefined ? openNpp(device) : undefined as never, { what: 'NPP', fix: 'await engines(device) once before' }, (npp) => queue(npp, run)))));
+    whenLoaded(run, openedNpp(device), openNpp(device), { what: 'NPP', fix: 'await engines(device) once before' }, (npp) => queue(npp, run)))));
 }
 
 const ELEMENTS: Readonly<Record<ImageName, Element>> = { u8: '8u', u16: '16u', f16: '16f', f32: '32f' };
@@ -31,7 +31,7 @@ export function formOf({ dtype, channels }: Image, suffix = ''): string {
   return `${elementOf(dtype)}_C${channels}R${suffix}`;
 }
 
-/** As {@link formOf}, of arithmetic, whose integers are scaled by 2⁻⁰. */
+/** Whether arithmetic scales its results by a power of two. */
 export function isInteger({ dtype }: Image): boolean {
   return dtype.name === 'u8' || dtype.name === 'u16';
 }
