@@ -7,7 +7,7 @@
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
 
-/** One image of each, of blockIdx.z. */
+/** Where the source lies and how its size stands to that of the result. */
 export interface ResizeArgs {
   readonly out: Output;
   readonly x: Input;
@@ -30,9 +30,23 @@ export interface ResizeArgs {
   readonly mostY: number;
 }
 
+/** Of one of several sources. */
+type Source = Pick<ResizeArgs, 'columns' | 'rows' | 'inRow' | 'fromX' | 'toX' | 'fromY' | 'toY' | 'mostX' | 'mostY'>;
+
+/** What {@link resizes} and {@link severals} use. */
 export interface ResizeGpu extends Gpu {
-  readonly C: number;
   /** Rows of one thread. */
+  readonly ROWS: number;
+  /** Writes the pixels of one column, from row `top` on, of images that begin at `to` and `from`. */
+  pixels(
+    out: Output, to: number, x: Input, from: number, column: number, top: number, outRow: number, columns: number, rows: number, inRow: number,
+    fromX: number, toX: number, fromY: number, toY: number, mostX: number, mostY: number,
+  ): void;
+}
+
+/** What the filters use. */
+export interface FilterGpu extends Gpu {
+  readonly C: number;
   readonly ROWS: number;
   readonly TAPS: number;
   readonly NORMALISED: boolean;
@@ -44,32 +58,60 @@ export interface ResizeGpu extends Gpu {
   sums(): KernelArray<number>;
 }
 
-// Products are rounded by themselves: the CPU device has no fused multiply-add, and takes twice as long for one that it makes.
-
-export const nearest = new KernelFamily('resize_nearest', ({ out, x, width, outRow, outImage, inRow, inImage, fromX, toX, fromY, toY }: ResizeArgs, gpu: ResizeGpu) => {
+/** One image of each, of blockIdx.z. */
+export const resizes = new KernelFamily('resize', ({ out, x, width, outRow, outImage, columns, rows, inRow, inImage, fromX, toX, fromY, toY, mostX, mostY }: ResizeArgs, gpu: ResizeGpu) => {
   const column = gpu.globalId.x;
   if (column >= width) return;
+  const z = gpu.blockIdx.z;
+  gpu.pixels(out, z * outImage, x, z * inImage, column, gpu.blockIdx.y * gpu.ROWS, outRow, columns, rows, inRow, fromX, toX, fromY, toY, mostX, mostY);
+});
+
+/** Sources of one launch of {@link severals}. */
+export const SOURCES = 8;
+
+type Sources = Readonly<Record<`x${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7}`, Input>> & Readonly<Record<`s${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7}`, Source>>;
+
+/** Images of several sizes to one batch: blocks of one z have one source. */
+export const severals = new KernelFamily('resize_batch', (
+  { out, width, outRow, outImage, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7 }: Sources & Pick<ResizeArgs, 'out' | 'width' | 'outRow' | 'outImage'>, gpu: ResizeGpu,
+) => {
+  const column = gpu.globalId.x;
+  if (column >= width) return;
+  const z = gpu.blockIdx.z;
+  const to = z * outImage;
   const top = gpu.blockIdx.y * gpu.ROWS;
-  const from = gpu.blockIdx.z * inImage + (2 * column + 1) * fromX / (2 * toX) * gpu.C;
-  const to = gpu.blockIdx.z * outImage + column * gpu.C;
+  if (z === 0) gpu.pixels(out, to, x0, 0, column, top, outRow, s0.columns, s0.rows, s0.inRow, s0.fromX, s0.toX, s0.fromY, s0.toY, s0.mostX, s0.mostY);
+  else if (z === 1) gpu.pixels(out, to, x1, 0, column, top, outRow, s1.columns, s1.rows, s1.inRow, s1.fromX, s1.toX, s1.fromY, s1.toY, s1.mostX, s1.mostY);
+  else if (z === 2) gpu.pixels(out, to, x2, 0, column, top, outRow, s2.columns, s2.rows, s2.inRow, s2.fromX, s2.toX, s2.fromY, s2.toY, s2.mostX, s2.mostY);
+  else if (z === 3) gpu.pixels(out, to, x3, 0, column, top, outRow, s3.columns, s3.rows, s3.inRow, s3.fromX, s3.toX, s3.fromY, s3.toY, s3.mostX, s3.mostY);
+  else if (z === 4) gpu.pixels(out, to, x4, 0, column, top, outRow, s4.columns, s4.rows, s4.inRow, s4.fromX, s4.toX, s4.fromY, s4.toY, s4.mostX, s4.mostY);
+  else if (z === 5) gpu.pixels(out, to, x5, 0, column, top, outRow, s5.columns, s5.rows, s5.inRow, s5.fromX, s5.toX, s5.fromY, s5.toY, s5.mostX, s5.mostY);
+  else if (z === 6) gpu.pixels(out, to, x6, 0, column, top, outRow, s6.columns, s6.rows, s6.inRow, s6.fromX, s6.toX, s6.fromY, s6.toY, s6.mostX, s6.mostY);
+  else gpu.pixels(out, to, x7, 0, column, top, outRow, s7.columns, s7.rows, s7.inRow, s7.fromX, s7.toX, s7.fromY, s7.toY, s7.mostX, s7.mostY);
+});
+
+// The filters. Products are rounded by themselves: the CPU device has no fused multiply-add, and takes twice as long for one that it makes.
+
+type Pixels<G> = (...args: [...Parameters<ResizeGpu['pixels']>, gpu: G]) => void;
+
+export const nearest: Pixels<FilterGpu> = (out, to, x, from, column, top, outRow, columns, rows, inRow, fromX, toX, fromY, toY, mostX, mostY, gpu) => {
+  const first = from + (2 * column + 1) * fromX / (2 * toX) * gpu.C;
+  const begin = to + column * gpu.C;
   gpu.unroll(gpu.ROWS);
   for (let r = 0; r < gpu.ROWS; r++) {
     const row = (2 * (top + r) + 1) * fromY / (2 * toY);
     gpu.unroll(gpu.C);
-    for (let c = 0; c < gpu.C; c++) out[to + (top + r) * outRow + c] = x[from + row * inRow + c]!;
+    for (let c = 0; c < gpu.C; c++) out[begin + (top + r) * outRow + c] = x[first + row * inRow + c]!;
   }
-});
+};
 
-export const linear = new KernelFamily('resize_linear', ({ out, x, width, outRow, outImage, columns, rows, inRow, inImage, fromX, toX, fromY, toY }: ResizeArgs, gpu: ResizeGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const top = gpu.blockIdx.y * gpu.ROWS;
+export const linear: Pixels<FilterGpu> = (out, to, x, from, column, top, outRow, columns, rows, inRow, fromX, toX, fromY, toY, mostX, mostY, gpu) => {
   const overX = (2 * column + 1) * fromX - toX;
   const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
   const fx = gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
-  const left = gpu.blockIdx.z * inImage + Math.max(wholeX, 0) * gpu.C;
-  const right = gpu.blockIdx.z * inImage + Math.min(wholeX + 1, columns - 1) * gpu.C;
-  const to = gpu.blockIdx.z * outImage + column * gpu.C;
+  const left = from + Math.max(wholeX, 0) * gpu.C;
+  const right = from + Math.min(wholeX + 1, columns - 1) * gpu.C;
+  const begin = to + column * gpu.C;
   gpu.unroll(gpu.ROWS);
   for (let r = 0; r < gpu.ROWS; r++) {
     const overY = (2 * (top + r) + 1) * fromY - toY;
@@ -85,20 +127,17 @@ export const linear = new KernelFamily('resize_linear', ({ out, x, width, outRow
       const e = gpu.f32(x[below + right + c]!);
       const upper = a + Math.fround(fx * (b - a));
       const lower = d + Math.fround(fx * (e - d));
-      out[to + (top + r) * outRow + c] = gpu.store(upper + Math.fround(fy * (lower - upper)));
+      out[begin + (top + r) * outRow + c] = gpu.store(upper + Math.fround(fy * (lower - upper)));
     }
   }
-});
+};
 
 /** Cubic and Lanczos: sums over rows of sums over columns. */
-export const taps = new KernelFamily('resize_taps', ({ out, x, width, outRow, outImage, columns, rows, inRow, inImage, fromX, toX, fromY, toY }: ResizeArgs, gpu: ResizeGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const row = gpu.blockIdx.y;
+export const taps: Pixels<FilterGpu> = (out, to, x, from, column, top, outRow, columns, rows, inRow, fromX, toX, fromY, toY, mostX, mostY, gpu) => {
   const overX = (2 * column + 1) * fromX - toX;
   const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
   const fx = gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
-  const overY = (2 * row + 1) * fromY - toY;
+  const overY = (2 * top + 1) * fromY - toY;
   const wholeY = (overY + 2 * toY) / (2 * toY) - 1;
   const fy = gpu.f32(overY - wholeY * 2 * toY) / gpu.f32(2 * toY);
   const wx = gpu.weightsOfColumns();
@@ -113,14 +152,13 @@ export const taps = new KernelFamily('resize_taps', ({ out, x, width, outRow, ou
     allY += wy[k]!;
   }
   const scale = gpu.NORMALISED ? 1 / (allX * allY) : gpu.f32(1);
-  const image = gpu.blockIdx.z * inImage;
-  const to = gpu.blockIdx.z * outImage + row * outRow + column * gpu.C;
+  const begin = to + top * outRow + column * gpu.C;
   gpu.unroll(gpu.C);
   for (let c = 0; c < gpu.C; c++) {
     let sum = gpu.f32(0);
     gpu.unroll(gpu.TAPS);
     for (let j = 0; j < gpu.TAPS; j++) {
-      const line = image + Math.min(Math.max(wholeY + j - gpu.TAPS / 2 + 1, 0), rows - 1) * inRow + c;
+      const line = from + Math.min(Math.max(wholeY + j - gpu.TAPS / 2 + 1, 0), rows - 1) * inRow + c;
       let part = gpu.f32(0);
       gpu.unroll(gpu.TAPS);
       for (let i = 0; i < gpu.TAPS; i++) {
@@ -130,28 +168,24 @@ export const taps = new KernelFamily('resize_taps', ({ out, x, width, outRow, ou
       const product = wy[j]! * part;
       sum += product;
     }
-    out[to + c] = gpu.store(gpu.NORMALISED ? sum * scale : sum);
+    out[begin + c] = gpu.store(gpu.NORMALISED ? sum * scale : sum);
   }
-});
+};
 
 /**
  * A pixel of the result covers [column · from, (column + 1) · from) of a source whose pixels are `to` long. Every thread goes round as
  * often as the one that covers most; pixels that it does not cover weigh nothing.
  */
-export const area = new KernelFamily('resize_area', ({ out, x, width, outRow, outImage, columns, rows, inRow, inImage, fromX, toX, fromY, toY, mostX, mostY }: ResizeArgs, gpu: ResizeGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const row = gpu.blockIdx.y;
+export const area: Pixels<FilterGpu> = (out, to, x, from, column, top, outRow, columns, rows, inRow, fromX, toX, fromY, toY, mostX, mostY, gpu) => {
   const beginX = column * fromX;
-  const beginY = row * fromY;
+  const beginY = top * fromY;
   const left = beginX / toX;
-  const top = beginY / toY;
-  const image = gpu.blockIdx.z * inImage;
+  const above = beginY / toY;
   const sums = gpu.sums();
   for (let j = 0; j < mostY; j++) {
-    const y = top + j;
+    const y = above + j;
     const high = gpu.f32(Math.max(Math.min((y + 1) * toY, beginY + fromY) - Math.max(y * toY, beginY), 0));
-    const line = image + Math.min(y, rows - 1) * inRow;
+    const line = from + Math.min(y, rows - 1) * inRow;
     for (let i = 0; i < mostX; i++) {
       const at = left + i;
       const long = gpu.f32(Math.max(Math.min((at + 1) * toX, beginX + fromX) - Math.max(at * toX, beginX), 0));
@@ -164,7 +198,7 @@ export const area = new KernelFamily('resize_area', ({ out, x, width, outRow, ou
     }
   }
   const whole = gpu.f32(fromX) * gpu.f32(fromY);
-  const to = gpu.blockIdx.z * outImage + row * outRow + column * gpu.C;
+  const begin = to + top * outRow + column * gpu.C;
   gpu.unroll(gpu.C);
-  for (let c = 0; c < gpu.C; c++) out[to + c] = gpu.store(sums[c]! / whole);
-});
+  for (let c = 0; c < gpu.C; c++) out[begin + c] = gpu.store(sums[c]! / whole);
+};

@@ -1,15 +1,17 @@
 /** Images of another size. */
 import { i32, i64 } from '../core/index.js';
-import { checkOptions } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
+import type { DType } from '../core/index.js';
+import { checkOptions, invalid } from '../core/arguments.js';
+import { deviceFunction, input, output, struct } from '../launch/index.js';
+import type { Usable } from '../launch/index.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { Tensor } from '../tensor/index.js';
+import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
 import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
-import { checkExtent, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
+import { checkExtent, checkSameForm, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES, STORES_OF_MEANS, TAPS, WEIGHTS, checkFilter } from './sampling.js';
@@ -62,46 +64,65 @@ export function resize<D extends ImageName>(image: OrOp<Tensor<D>>, options: Res
   }, ([result]) => result) as never;
 }
 
+/** What a kernel is compiled for. */
+interface Made {
+  readonly key: string;
+  /** dtype of the elements as the kernel sees them. */
+  readonly element: DType;
+  /** Rows of one thread. */
+  readonly rows: number;
+  readonly uses: Readonly<Record<string, Usable>>;
+  seen(image: Image): unknown;
+}
+
+function madeFor(filter: ResizeFilter, { dtype, channels, height }: Image): Made {
+  const taps = filter === 'cubic' || filter === 'lanczos3';
+  const rows = filter === 'nearest' || filter === 'linear' ? rowsOfThread(height) : 1;
+  const element = filter === 'nearest' ? wordOf(dtype) : dtype;
+  const inside = {
+    C: channels, ROWS: rows,
+    ...(filter === 'nearest' ? {} : { store: (taps ? STORES : STORES_OF_MEANS)[dtype.name] }),
+    ...(filter === 'area' ? { sums: arrays[channels] } : {}),
+    ...(taps ? { TAPS: TAPS[filter], NORMALISED: filter === 'lanczos3', weight: WEIGHTS[filter], weightsOfColumns: arrays[TAPS[filter] as 4 | 6], weightsOfRows: arrays[TAPS[filter] as 4 | 6] } : {}),
+  };
+  return {
+    key: `${filter}_${element.name}_${channels}_${rows}`, element, rows,
+    uses: { ROWS: rows, pixels: deviceFunction((taps ? kernels.taps : kernels[filter]) as never, { uses: inside }) },
+    seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element as never) : flat,
+  };
+}
+
+const arrays = {
+  1: (gpu: kernels.FilterGpu) => gpu.local.f32(1), 3: (gpu: kernels.FilterGpu) => gpu.local.f32(3), 4: (gpu: kernels.FilterGpu) => gpu.local.f32(4), 6: (gpu: kernels.FilterGpu) => gpu.local.f32(6),
+} as const;
+
+/** Of a source, as the kernels take it. */
+function sizesOf(image: Image, out: { readonly width: number; readonly height: number }): Readonly<Record<string, number>> {
+  const [fromX, toX] = reduced(image.width, out.width);
+  const [fromY, toY] = reduced(image.height, out.height);
+  return { columns: image.width, rows: image.height, inRow: image.rowPitch, fromX, toX, fromY, toY, mostX: covered(fromX, toX), mostY: covered(fromY, toY) };
+}
+
 /** Queues the kernel for one image or a batch of one size. */
 export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter): void {
   const image = separate(work, given, out);
-  const { dtype, channels } = image;
-  const [fromX, toX] = reduced(image.width, out.width);
-  const [fromY, toY] = reduced(image.height, out.height);
   const wide = isWideSpan([image, out]);
-  const single = filter === 'nearest';
-  const rows = filter === 'nearest' || filter === 'linear' ? rowsOfThread(out.height) : 1;
-  const element = single ? wordOf(dtype) : dtype;
-  const family = filter === 'cubic' || filter === 'lanczos3' ? kernels.taps : kernels[filter];
-  const launch = family.member(`${filter}_${element.name}_${channels}_${rows}${wide ? '_wide' : ''}`, () => {
+  const { key, element, rows, uses, seen } = madeFor(filter, out);
+  const launch = kernels.resizes.member(`${key}${wide ? '_wide' : ''}`, () => {
     const whole = wide ? i64 : i32;
     return {
       signature: {
         out: output(element), x: input(element), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole,
         fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32,
       },
-      uses: {
-        C: channels, ROWS: rows,
-        ...(single ? {} : { store: (filter === 'linear' || filter === 'area' ? STORES_OF_MEANS : STORES)[dtype.name] }),
-        ...(filter === 'area' ? { sums: arrays[channels] } : {}),
-        ...(filter === 'cubic' || filter === 'lanczos3' ? { TAPS: TAPS[filter], NORMALISED: filter === 'lanczos3', weight: WEIGHTS[filter], weightsOfColumns: arrays[TAPS[filter] as 4 | 6], weightsOfRows: arrays[TAPS[filter] as 4 | 6] } : {}),
-      },
-      block: BLOCK,
+      uses, block: BLOCK,
     };
   });
-  const sizes = {
-    width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, columns: image.width, rows: image.height, inRow: image.rowPitch, inImage: image.imagePitch,
-    fromX, toX, fromY, toY, mostX: covered(fromX, toX), mostY: covered(fromY, toY),
-  };
-  const seen = single ? (each: Image): unknown => flat(each).reinterpret(element as never) : flat;
+  const sizes = { width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, ...sizesOf(image, out) };
   inLaunches([image, out], ([x, to]) => {
     work.add(launch({ out: seen(to!), x: seen(x!), ...sizes }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
   });
 }
-
-const arrays = {
-  1: (gpu: kernels.ResizeGpu) => gpu.local.f32(1), 3: (gpu: kernels.ResizeGpu) => gpu.local.f32(3), 4: (gpu: kernels.ResizeGpu) => gpu.local.f32(4), 6: (gpu: kernels.ResizeGpu) => gpu.local.f32(6),
-} as const;
 
 /** Both without their greatest common divisor. */
 function reduced(from: number, to: number): readonly [number, number] {
@@ -113,4 +134,97 @@ function reduced(from: number, to: number): readonly [number, number] {
 /** Most pixels of the source, `to` long, that lie under `from`: one more than fit where it may begin within one. */
 function covered(from: number, to: number): number {
   return to === 1 ? from : Math.floor((from - 2) / to) + 2;
+}
+
+/** What {@link resizeBatch} takes. */
+export interface ResizeBatchOptions<D extends ImageName = ImageName> extends ResizeOptions<D> {
+  /** A size for each image, in place of `width` and `height`: the results are then tensors of their own. */
+  readonly sizes?: readonly { readonly width: number; readonly height: number }[];
+}
+
+const batches: ImageOperation<ResizeParameters> = {
+  name: 'resizeBatch',
+  own: {
+    queue(work, { images, results, parameters: { filter } }) {
+      const outs = results.map(imageOfResult);
+      const together = outs.length === 1 && outs[0]!.batched && filter !== 'cubic' && filter !== 'lanczos3';
+      if (together) queueSeveral(work, images, outs[0]!, filter);
+      else images.forEach((image, n) => { queueResize(work, image, outs.length === 1 ? imageAt(outs[0]!, n) : outs[n]!, filter); });
+    },
+  },
+};
+
+/**
+ * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does it. To one size (`width` and `height`) they
+ * become a batch, a tensor of [images, height, width, channels], in one launch for each eight of them (cubic and lanczos3: for each one);
+ * with `sizes` a list of tensors.
+ *
+ * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another number of sizes, and as {@link resize} does
+ */
+export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>> & { readonly sizes: readonly { readonly width: number; readonly height: number }[] }): DeviceOp<Tensor<D, number[]>[]>;
+export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>>;
+export function resizeBatch(images: readonly unknown[], options: ResizeBatchOptions): never {
+  checkOptions('options', options, ['width', 'height', 'sizes', 'filter', 'out', 'engine']);
+  const { filter = 'linear', sizes } = options;
+  checkFilter('options.filter', filter, RESIZE_FILTERS);
+  if (!Array.isArray(images) || images.length === 0) throw invalid('images', 'a list of at least one image, for resizeBatch(…)', images);
+  const count = images.length;
+  if (sizes !== undefined) {
+    if (!Array.isArray(sizes) || sizes.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
+    if (options.width !== undefined || options.height !== undefined || options.out !== undefined) throw invalid('options.sizes', 'sizes, or width, height and out', options, 'Leave one of them out.');
+    sizes.forEach((size: { width: unknown; height: unknown } | undefined, n) => {
+      checkExtent(`options.sizes[${n}].width`, size?.width);
+      checkExtent(`options.sizes[${n}].height`, size?.height);
+    });
+  }
+  return imageOperation(batches, [...images, options.out], options, (values) => {
+    const read = values.slice(0, count).map((value, n) => {
+      const image = imageOf('resizeBatch', `images[${n}]`, value);
+      if (image.batch !== 1) throw invalid(`images[${n}]`, 'one image, for resizeBatch(…)', value, 'A batch takes resize(…).');
+      return image;
+    });
+    read.forEach((image, n) => { checkSameForm('resizeBatch', `images[${n}]`, image, read[0]!, 'images[0]'); });
+    if (sizes !== undefined) return { images: read, results: sizes.map(({ width, height }, n) => resultFor('resizeBatch', read[n]!, { width, height }, undefined)), parameters: { filter } };
+    const out = values[count];
+    const like = out === undefined ? undefined : imageOf('resizeBatch', 'options.out', out);
+    const { width = like?.width, height = like?.height } = options;
+    checkExtent('options.width', width);
+    checkExtent('options.height', height);
+    return { images: read, results: [resultFor('resizeBatch', { ...read[0]!, batch: count, batched: true }, { width, height }, out)], parameters: { filter } };
+  }, (results) => (sizes === undefined ? results[0] : results)) as never;
+}
+
+/** One image of a batch. */
+function imageAt(batch: Image, n: number): Image {
+  return batch.batched ? imageOfResult((batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor) : batch;
+}
+
+const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32 });
+
+/** Queues kernels that read {@link kernels.SOURCES} images each. */
+function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: ResizeFilter): void {
+  const images = given.map((image) => separate(work, image, out));
+  const { key, element, rows, uses, seen } = madeFor(filter, out);
+  if (isWideSpan([...images, out])) {
+    images.forEach((image, n) => { queueResize(work, image, imageAt(out, n), filter); });
+    return;
+  }
+  const slots = Array.from({ length: kernels.SOURCES }, (_, slot) => slot);
+  const launch = kernels.severals.member(key, () => ({
+    signature: {
+      out: output(element), width: i32, outRow: i32, outImage: i32,
+      ...Object.fromEntries(slots.flatMap((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
+    },
+    uses, block: BLOCK,
+  }));
+  for (let first = 0; first < images.length; first += kernels.SOURCES) {
+    const count = Math.min(kernels.SOURCES, images.length - first);
+    const to = imageOfResult((out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor);
+    // Places that are left are of no block: any image will do.
+    const sources = slots.map((slot) => images[first + Math.min(slot, count - 1)]!);
+    work.add(launch({
+      out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch,
+      ...Object.fromEntries(sources.flatMap((image, slot) => [[`x${slot}`, seen(image)], [`s${slot}`, sizesOf(image, out)]])),
+    }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
+  }
 }

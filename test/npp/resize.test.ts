@@ -1,7 +1,7 @@
 /** Images in other sizes, beside their definition in doubles. */
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp, Tensor } from 'async-cuda';
-import { crop, resize } from 'async-cuda/npp';
+import { crop, resize, resizeBatch } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
@@ -55,6 +55,27 @@ onDevice('Resize', (host) => {
     }
   });
 
+  test.each(FILTERS)('%s: images of several sizes, as each by itself', async (filter) => {
+    const pictures = range(11).map((n) => picture(u8, 3 + (n * 5) % 7, 4 + (n * 3) % 5, 3, n + 1));
+    const images = await Promise.all(pictures.map(({ values, height, width }) => device.tensor(u8, [...values], [height, width, 3])));
+    const result = await resizeBatch(images, { width: 6, height: 5, filter });
+    expect(result.shape).toEqual([11, 5, 6, 3]);
+    const values = await result.read();
+    for (const [n, image] of images.entries()) expect([...values.slice(n * 90, n * 90 + 90)]).toEqual(await read(resize(image, { width: 6, height: 5, filter })));
+    const sizes = images.map((_, n) => ({ width: n + 1, height: 7 }));
+    const several = await resizeBatch(images, { sizes, filter });
+    for (const [n, image] of images.entries()) {
+      expect(several[n]!.shape).toEqual([7, n + 1, 3]);
+      expect([...await several[n]!.read()]).toEqual(await read(resize(image, { ...sizes[n]!, filter })));
+    }
+    // Into a region of each of a batch, from regions.
+    using canvas = await device.zeros(u8, [2, 9, 9, 3]);
+    const region = crop(canvas, { x: 2, y: 3, width: 6, height: 5 });
+    await resizeBatch([crop(images[0]!, { x: 1, y: 1, width: 2, height: 2 }), images[1]!], { out: region, filter });
+    expect(await read(resize(images[1]!, { width: 6, height: 5, filter }))).toEqual(await read(region.slice(1).dup()));
+    for (const tensor of [...images, ...several, result]) tensor.close();
+  });
+
   test('the same size gives the same image', async () => {
     const given = picture(f32, 9, 7, 3);
     using image = await device.tensor(f32, [...given.values], [9, 7, 3]);
@@ -89,6 +110,13 @@ onDevice('Resize', (host) => {
     expect(await refused(() => resize(image, { out: floats as never }))).toContain('options.out');
     expect(await refused(() => resize(image, { out: crop(image, { x: 0, y: 0, width: 2, height: 2 }) }))).toContain('shares no pixels');
     expect(await refused(() => resize(image, { width: 2, height: 2, engine: 'cuda' as never }))).toContain('one of own, npp');
+    expect(await refused(() => resizeBatch([], { width: 2, height: 2 }))).toContain('at least one image');
+    expect(await refused(() => resizeBatch([image, grey], { width: 2, height: 2 }))).toContain('images[1]: expected an image of u8 with 3 channels as images[0] is');
+    expect(await refused(() => resizeBatch([image, floats as never], { width: 2, height: 2 }))).toContain('convert(u8)');
+    expect(await refused(() => resizeBatch([image], { sizes: [] }))).toContain('1 sizes { width, height }');
+    expect(await refused(() => resizeBatch([image], { sizes: [{ width: 1, height: 0 }] }))).toContain('options.sizes[0].height');
+    using two = await device.zeros(u8, [2, 4, 4, 3]);
+    expect(await refused(() => resizeBatch([two], { width: 2, height: 2 }))).toContain('A batch takes resize(…).');
     using none = await device.zeros(u8, [0, 4, 4, 3]);
     expect(await refused(() => resize(none, { width: 2, height: 2 }))).toContain('at least one image');
     expect(await refused(() => resize(device.value(none) as never, { width: 2, height: 2 }))).toContain('at least one image');
