@@ -11,13 +11,11 @@ import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { QUAD, pixelRuns } from './pixel-runs.js';
+import { QUAD, WIDE_FROM, pixelRuns } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { STORED } from './rounding.js';
 
 const BLOCK = 256;
-/** Sizes from which on indices behind the end are beyond 32 bits. */
-const WIDE_FROM = 2 ** 31 - 2 ** 17;
 /** Numbers that a kernel is passed. */
 const NUMBERS = 8;
 

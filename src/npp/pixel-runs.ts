@@ -55,6 +55,8 @@ export interface PixelRun {
   readonly imagePitch: number;
 }
 
+/** Elements from which on 32 bits do not count them, with what threads behind their end would count. */
+export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 /** Elements that one instruction reads or writes. */
 export const QUAD = 4;
 
@@ -76,7 +78,7 @@ export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
 }
 
 /** The elements from the first to the last, with what lies between. */
-function elementsOf({ tensor, batch, height, width, channels, planar, rowPitch, planePitch, imagePitch }: PixelLayout): AnyTensor {
+export function elementsOf({ tensor, batch, height, width, channels, planar, rowPitch, planePitch, imagePitch }: PixelLayout): AnyTensor {
   const length = (batch - 1) * imagePitch + (height - 1) * rowPitch + (planar ? (channels - 1) * planePitch + width : width * channels);
   return new Tensor(tensor.buffer, layoutOf([length], [1], tensor.layout.offset), false);
 }
