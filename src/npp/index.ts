@@ -38,8 +38,6 @@ export { mirror, rotateQuarters } from './mirroring.js';
 export type { Flip, MoveOptions } from './mirroring.js';
 export { copyBorder, copyConstantBorder, letterbox } from './bordering.js';
 export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.js';
-export { resize } from './resizing.js';
-export type { ResizeOptions } from './resizing.js';
 export { letterboxNormalise, letterboxPlacement } from './letterboxing.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
 export type { Placement } from './letterboxing-kernel.js';

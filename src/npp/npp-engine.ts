@@ -1,13 +1,13 @@
 /** NVIDIA's NPP as an engine: its rows, and whether it is there. */
 import type { Engine } from './engine.js';
 import { nppAddAlpha, nppConvertColour, nppOrderChannels, nppRgbToYuv, nppToPacked, nppToPlanar, nppYuvToRgb } from './nvidia/channels.js';
-import { nppRemap, nppResize, nppWarpAffine, nppWarpPerspective } from './nvidia/geometry.js';
+import { nppCopyBorder, nppLetterbox, nppMirror, nppRemap, nppResize, nppResizeBatch, nppWarpAffine, nppWarpPerspective } from './nvidia/geometry.js';
 import { openNpp } from './nvidia/library.js';
 import { nppArithmetic, nppBlend, nppDifference, nppNormalise, nppRescale, nppThreshold } from './nvidia/pixelwise.js';
 
 export const nppEngine: Engine = {
   carriers: {
-    resize: nppResize, remap: nppRemap, warpAffine: nppWarpAffine, warpPerspective: nppWarpPerspective, rotate: nppWarpAffine,
+    resize: nppResize, resizeBatch: nppResizeBatch, letterbox: nppLetterbox, copyBorder: nppCopyBorder, mirror: nppMirror, remap: nppRemap, warpAffine: nppWarpAffine, warpPerspective: nppWarpPerspective, rotate: nppWarpAffine,
     add: nppArithmetic('add'), subtract: nppArithmetic('subtract'), multiply: nppArithmetic('multiply'), difference: nppDifference,
     rescale: nppRescale, threshold: nppThreshold, normalise: nppNormalise, blend: nppBlend,
     orderChannels: nppOrderChannels, addAlpha: nppAddAlpha, toPlanar: nppToPlanar, toPacked: nppToPacked, convertColour: nppConvertColour,
