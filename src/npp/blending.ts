@@ -91,7 +91,7 @@ export function blend<D extends ImageName>(front: OrOp<Tensor<D>>, back: OrOp<Te
     if (above.dtype !== below.dtype) throw invalid('back', `an image of ${above.dtype.name}, as front is`, below.tensor, `Convert it with rescale(back, ${above.dtype.name}).`);
     checkSameSize('blend', 'back', below, above, 'front');
     if (below.channels !== above.channels && (above.channels === 1 || below.channels === 1)) {
-      throw new CudaArgumentError('back', `back: expected an image of ${above.channels === 1 ? '1 channel' : '3 or 4 channels'}, beside a front of ${above.channels}, got ${below.channels}. Convert one of them with convertColour(…).`);
+      throw new CudaArgumentError('back', `back: expected an image of ${above.channels === 1 ? '1 channel' : '3 or 4 channels'}, beside a front of ${above.channels}, got ${below.channels}. Convert one of them with convertColor(…).`);
     }
     return { images: [above, below], results: [resultFor('blend', below, {}, into)], parameters: { premultiplied, opacity } };
   }, ([result]) => result) as never;

@@ -109,7 +109,7 @@ export function addAlpha<D extends ImageName>(image: OrOp<Tensor<D>>, options: A
   if (alpha !== undefined && (typeof alpha !== 'number' || !Number.isFinite(alpha))) throw invalid('options.alpha', 'a number that is finite', alpha);
   return imageOperation(alphas, [image, out], options, ([given, into]) => {
     const read = imageOf('addAlpha', 'image', given);
-    if (read.channels !== 3) throw new CudaArgumentError('image', `image: expected an image of 3 channels, for addAlpha(…), got ${read.channels}.${read.channels === 1 ? " Write convertColour(image, { from: 'grey', to: 'rgba' })." : ''}`);
+    if (read.channels !== 3) throw new CudaArgumentError('image', `image: expected an image of 3 channels, for addAlpha(…), got ${read.channels}.${read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : ''}`);
     return { images: [read], results: [resultFor('addAlpha', read, { channels: 4 }, into)], parameters: { alpha: alpha ?? WHITE[read.dtype.name] } };
   }, ([result]) => result) as never;
 }

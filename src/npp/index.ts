@@ -13,6 +13,8 @@ export type { ResizeBatchOptions, ResizeOptions } from './resizing.js';
 export type { Filter, ResizeFilter } from './sampling.js';
 export { convertColour } from './colour-formats.js';
 export type { ColourFormat, ConvertColourOptions } from './colour-formats.js';
+export { convertColor } from './color-formats.js';
+export type { ColorFormat, ConvertColorOptions } from './color-formats.js';
 export type { Matrix } from './luma.js';
 export { add, difference, multiply, subtract } from './arithmetic.js';
 export type { ArithmeticOptions, ImageArithmetic, MultiplyOptions } from './arithmetic.js';
@@ -41,3 +43,7 @@ export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.j
 export { letterboxNormalise, letterboxPlacement } from './letterboxing.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
 export type { Placement } from './letterboxing-kernel.js';
+export { boxFilter, filter2d, gaussianFilter, sobel } from './filtering.js';
+export type { BoxOptions, Filter2dOptions, FilterOptions, GaussianOptions, SobelOptions } from './filtering.js';
+export { channelExtremes, channelHistogram, channelMeans, channelSums } from './statistics.js';
+export type { ChannelExtremes, HistogramOptions } from './statistics.js';

@@ -24,7 +24,7 @@ export interface LetterboxNormaliseOptions<E extends NormalisedName = Normalised
   readonly width: number;
   readonly height: number;
   /** What is around the image, in the image's numbers: it is normalised as pixels are. One for all channels, or one for each. Default: 0. */
-  readonly colour?: ChannelNumbers;
+  readonly color?: ChannelNumbers;
   /** f16 or f32. Default: f16. */
   readonly dtype?: DType<E>;
   /** Default: nchw. */
@@ -67,19 +67,19 @@ const letterboxes: ImageOperation<LetterboxNormalising> = {
  * [N, C, H, W] of f16: one launch for the batch, each pixel written once. Where it lies is said at {@link letterboxPlacement}; pixels
  * are weighed linearly, at the positions of `resize(image, { width, height })` of the size that it has there (half-pixel centres; beyond
  * the edges the outermost pixels count on), without rounding between the steps: Σ weight · x, then as {@link normalise}. Around it is
- * `colour`, normalised too.
+ * `color`, normalised too.
  *
  * @throws CudaArgumentError for sizes and numbers that are outside of their range, another dtype; at the call, or when it is run where an
  * operation gives the image
  */
 export function letterboxNormalise<E extends NormalisedName = 'f16'>(image: OrOp<Tensor<ImageName>>, options: LetterboxNormaliseOptions<E>): DeviceOp<Tensor<E, number[]>> {
-  checkOptions('options', options, ['width', 'height', 'colour', ...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
-  const { width, height, colour = 0, dtype = f16, order = 'nchw', out } = ((options as unknown) ?? {}) as LetterboxNormaliseOptions<E>;
+  checkOptions('options', options, ['width', 'height', 'color', ...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
+  const { width, height, color = 0, dtype = f16, order = 'nchw', out } = ((options as unknown) ?? {}) as LetterboxNormaliseOptions<E>;
   checkExtent('options.width', width);
   checkExtent('options.height', height);
   checkImageDType('options.dtype', dtype, NORMALISED);
   checkOrder('options.order', order);
-  checkChannelNumbers('options.colour', colour);
+  checkChannelNumbers('options.color', color);
   checkNormalisation(options);
   return imageOperation(letterboxes, [image, out], options, ([given, into]) => {
     const read = imageOf('letterboxNormalise', 'image', given);
@@ -87,7 +87,7 @@ export function letterboxNormalise<E extends NormalisedName = 'f16'>(image: OrOp
     const box = { batch: read.batch, batched: read.batched, height, width };
     const result = order === 'nchw' ? planarResultFor('letterboxNormalise', box, name, read.channels, into) : resultFor('letterboxNormalise', read, { height, width, dtype: name }, into);
     const { factors, summands } = factorsOf(options, read);
-    const pads = forChannels('options.colour', colour, read.channels).map((each, c) => each * factors[c]! + summands[c]!);
+    const pads = forChannels('options.color', color, read.channels).map((each, c) => each * factors[c]! + summands[c]!);
     if (read.batch > 65535) throw new CudaArgumentError('image', `image: expected at most 65535 images in a batch, for letterboxNormalise(…), got ${read.batch}.`);
     return { images: [read], results: [result], parameters: { factors, summands, pads, order, placement: letterboxPlacement(read, box) } };
   }, ([result]) => result) as never;

@@ -179,13 +179,13 @@ const encodes = new KernelFamily('yuv_encode', ({ out, x, width, rows, framePitc
 });
 
 /** Where red and blue are in a pixel. */
-export interface ColourPlaces {
+export interface ColorPlaces {
   readonly red: 0 | 2;
   readonly blue: 0 | 2;
 }
 
 /** Adds the launch that makes the image of the frame, or the frame of the image. */
-function addYuv(work: Work, decode: boolean, format: YuvFormat, frame: YuvFrame, image: Image, { red, blue }: ColourPlaces, numbers: Readonly<Record<string, number>>): void {
+function addYuv(work: Work, decode: boolean, format: YuvFormat, frame: YuvFrame, image: Image, { red, blue }: ColorPlaces, numbers: Readonly<Record<string, number>>): void {
   const wide = isWideSpan([frame, image]);
   const quads = [frame.rowPitch, frame.imagePitch, image.rowPitch, image.imagePitch].every((pitch) => pitch % QUAD === 0);
   const unit = quads ? QUAD : 1;
@@ -207,12 +207,12 @@ function addYuv(work: Work, decode: boolean, format: YuvFormat, frame: YuvFrame,
 }
 
 /** The image of a frame. */
-export function addYuvDecode(work: Work, format: YuvFormat, frame: YuvFrame, image: Image, places: ColourPlaces, factors: readonly number[]): void {
+export function addYuvDecode(work: Work, format: YuvFormat, frame: YuvFrame, image: Image, places: ColorPlaces, factors: readonly number[]): void {
   addYuv(work, true, format, frame, image, places, Object.fromEntries(factors.map((factor, index) => [`p${index}`, Math.fround(factor)])));
 }
 
 /** Factors of the sums of four pixels are a quarter of those of one. */
-export function addYuvEncode(work: Work, format: YuvFormat, frame: YuvFrame, image: Image, places: ColourPlaces, { black, y, u, v }: { readonly black: number; readonly y: readonly number[]; readonly u: readonly number[]; readonly v: readonly number[] }): void {
+export function addYuvEncode(work: Work, format: YuvFormat, frame: YuvFrame, image: Image, places: ColorPlaces, { black, y, u, v }: { readonly black: number; readonly y: readonly number[]; readonly u: readonly number[]; readonly v: readonly number[] }): void {
   const [yr, yg, yb] = y.map(Math.fround) as [number, number, number];
   const [ur, ug, ub] = u.map((factor) => Math.fround(factor / 4)) as [number, number, number];
   const [vr, vg, vb] = v.map((factor) => Math.fround(factor / 4)) as [number, number, number];

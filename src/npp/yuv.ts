@@ -11,7 +11,7 @@ import type { Matrix } from './luma.js';
 import { yuvFrameOf, yuvResultFor } from './yuv-frame.js';
 import type { YuvFormat } from './yuv-frame.js';
 import { addYuvDecode, addYuvEncode } from './yuv-kernels.js';
-import type { ColourPlaces } from './yuv-kernels.js';
+import type { ColorPlaces } from './yuv-kernels.js';
 import { fromYuv, toYuv } from './yuv-matrices.js';
 import type { YuvRange } from './yuv-matrices.js';
 
@@ -50,7 +50,7 @@ export interface YuvConversion {
   readonly range: YuvRange;
 }
 
-const RGB: Readonly<Record<RgbFormat, ColourPlaces & { readonly channels: Channels }>> = {
+const RGB: Readonly<Record<RgbFormat, ColorPlaces & { readonly channels: Channels }>> = {
   rgb: { channels: 3, red: 0, blue: 2 }, bgr: { channels: 3, red: 2, blue: 0 }, rgba: { channels: 4, red: 0, blue: 2 }, bgra: { channels: 4, red: 2, blue: 0 },
 };
 const CHOICES: Readonly<Record<string, readonly string[]>> = { format: ['i420', 'nv12'], matrix: Object.keys(LUMA), range: ['limited', 'full'] };

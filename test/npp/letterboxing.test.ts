@@ -56,7 +56,7 @@ onDevice('Letterbox and normalisation', (host) => {
       const source = noise(name, layout === 'image' ? 1 : 2, height, width, channels, index + 1);
       const { image, whole } = await upload(device, name, source, layout);
       const reference = expected(source, box, WHITE[name], colour);
-      const options = { width: box[1], height: box[0], mean, deviation, colour };
+      const options = { width: box[1], height: box[0], mean, deviation, color: colour };
       const made = await letterboxNormalise(image, options);
       expect(made.shape).toEqual([...image.shape.slice(0, -3), channels, ...box]);
       expectStored('f16', Array.from(await made.read() as ArrayLike<number>), planar(reference, box[0] * box[1], channels), 4e-6);
@@ -114,11 +114,11 @@ onDevice('Letterbox and normalisation', (host) => {
     expect(await message({})).toContain('options.width');
     expect(await message({ width: 0, height: 4 })).toContain('options.width');
     expect(await message({ width: 4, height: 4, dtype: u8 })).toContain('options.dtype: expected one of f16, f32');
-    expect(await message({ width: 4, height: 4, colour: [1, 2] })).toContain('options.colour: expected 3 numbers');
+    expect(await message({ width: 4, height: 4, color: [1, 2] })).toContain('options.color: expected 3 numbers');
     expect(await message({ width: 4, height: 4, deviation: 0 })).toContain('options.deviation');
     expect(await message({ width: 4, height: 4, order: 'chw' })).toContain('options.order');
     expect(await message({ width: 4, height: 4, out: image })).toContain('options.out');
-    expect(await message({ width: 4, height: 4, color: 3 })).toContain("Did you mean 'colour'?");
+    expect(await message({ width: 4, height: 4, colour: 3 })).toContain("Did you mean 'color'?");
     expect(await message({ width: 4, height: 4 }, none)).toContain('at least one image in the batch');
     expect(await message({ width: 4, height: 4, engine: 'npp' })).toContain("'own' has it");
   });

@@ -209,7 +209,7 @@ onDevice('Pixels', (host) => {
     expect(await of('rescale', image, u8, { scale: [1] })).toContain('options.scale: expected 3 numbers');
     expect(await of('orderChannels', image, [0, 1])).toContain('1, 3 or 4 numbers');
     expect(await of('orderChannels', image, [0, 1, 3])).toContain('order[2]: expected a channel of the image, from 0 to 2');
-    expect(await of('addAlpha', grey)).toContain("convertColour(image, { from: 'grey', to: 'rgba' })");
+    expect(await of('addAlpha', grey)).toContain("convertColor(image, { from: 'grey', to: 'rgba' })");
     expect(await of('toPlanar', planes)).toContain('Planes come first here');
     expect(await of('toPacked', other.reshape([5, 4, 3] as never))).toContain('Its channels come last');
     expect(await of('toPacked', planes.slice([null, null], [null, null], [null, null, 2]))).toContain('contiguous() first');
@@ -220,7 +220,7 @@ onDevice('Pixels', (host) => {
     expect(await of('normalise', image, { out: floats })).toContain('options.out');
     expect(await of('normalise', image, { deviation: 1e-320 })).toContain('f32 has');
     expect(await of('blend', image, other)).toContain('the size of front');
-    expect(await of('blend', image, grey)).toContain('convertColour');
+    expect(await of('blend', image, grey)).toContain('convertColor');
     expect(await of('blend', image, floats)).toContain('rescale(back, u8)');
     expect(await of('blend', image, image, { opacity: 2 })).toContain('from 0 to 1');
     expect(await of('blend', image, image, { opactiy: 2 })).toContain("Did you mean 'opacity'?");

@@ -16,7 +16,7 @@ import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
 
 /** How the channels of a pixel are to be read. */
-export type ColourFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra' | 'grey' | 'hsv';
+export type ColorFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra' | 'grey' | 'hsv';
 
 interface Format {
   readonly channels: Channels;
@@ -25,7 +25,7 @@ interface Format {
   readonly alpha: boolean;
 }
 
-const FORMATS: Readonly<Record<ColourFormat, Format>> = {
+const FORMATS: Readonly<Record<ColorFormat, Format>> = {
   rgb: { channels: 3, at: [0, 1, 2], alpha: false },
   bgr: { channels: 3, at: [2, 1, 0], alpha: false },
   rgba: { channels: 4, at: [0, 1, 2], alpha: true },
@@ -34,12 +34,12 @@ const FORMATS: Readonly<Record<ColourFormat, Format>> = {
   hsv: { channels: 3, at: [0, 1, 2], alpha: false },
 };
 
-/** What {@link convertColour} takes. */
-export interface ConvertColourOptions<D extends ImageName = ImageName> extends EngineOptions {
+/** What {@link convertColor} takes. */
+export interface ConvertColorOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** The format of the image. */
-  readonly from: ColourFormat;
+  readonly from: ColorFormat;
   /** The format that is made. */
-  readonly to: ColourFormat;
+  readonly to: ColorFormat;
   /** Weights of red, green and blue in grey. Default: bt601. */
   readonly matrix?: Matrix;
   /** Where it is written. Default: a new tensor. */
@@ -47,13 +47,13 @@ export interface ConvertColourOptions<D extends ImageName = ImageName> extends E
 }
 
 /** What an engine is told. */
-export interface ColourConversion {
-  readonly from: ColourFormat;
-  readonly to: ColourFormat;
+export interface ColorConversion {
+  readonly from: ColorFormat;
+  readonly to: ColorFormat;
   readonly matrix: Matrix;
 }
 
-function colourOf(from: ColourFormat, to: ColourFormat, white: number): ReturnType<typeof deviceFunction> {
+function colourOf(from: ColorFormat, to: ColorFormat, white: number): ReturnType<typeof deviceFunction> {
   const [source, target] = [FORMATS[from], FORMATS[to]];
   const uses = {
     R: source.at[0], G: source.at[1], B: source.at[2], TO_R: target.at[0], TO_B: target.at[2], FROM_HSV: from === 'hsv', TO_HSV: to === 'hsv', FROM_GREY: from === 'grey', TO_GREY: to === 'grey',
@@ -98,8 +98,8 @@ function colourOf(from: ColourFormat, to: ColourFormat, white: number): ReturnTy
 
 const functions = new Map<string, ReturnType<typeof deviceFunction>>();
 
-const colours: ImageOperation<ColourConversion> = {
-  name: 'convertColour',
+const colours: ImageOperation<ColorConversion> = {
+  name: 'convertColor',
   own: {
     queue(work, { images: [image], results: [out], parameters: { from, to, matrix } }) {
       const dtype = image!.dtype.name;
@@ -126,7 +126,7 @@ const colours: ImageOperation<ColourConversion> = {
  *
  * @throws CudaArgumentError for an image that has not the channels of `from`; at the call, or when it is run where an operation gives it
  */
-export function convertColour<D extends ImageName>(image: OrOp<Tensor<D>>, options: ConvertColourOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
+export function convertColor<D extends ImageName>(image: OrOp<Tensor<D>>, options: ConvertColorOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['from', 'to', 'matrix', 'engine', 'out']);
   if ((options as unknown) === undefined) throw invalid('options', 'an object with from and to', options);
   const { from, to, matrix = 'bt601', out } = options;
@@ -135,9 +135,9 @@ export function convertColour<D extends ImageName>(image: OrOp<Tensor<D>>, optio
   }
   if (!Object.hasOwn(LUMA, matrix)) throw invalid('options.matrix', `one of ${Object.keys(LUMA).join(', ')}`, matrix);
   return imageOperation(colours, [image, out], options, ([given, into]) => {
-    const read = imageOf('convertColour', 'image', given);
+    const read = imageOf('convertColor', 'image', given);
     const { channels } = FORMATS[from];
     if (read.channels !== channels) throw invalid('image', `an image of ${channels} ${channels === 1 ? 'channel' : 'channels'}, which ${from} has`, read.tensor, `options.from is '${from}'.`);
-    return { images: [read], results: [resultFor('convertColour', read, { channels: FORMATS[to].channels }, into)], parameters: { from, to, matrix } };
+    return { images: [read], results: [resultFor('convertColor', read, { channels: FORMATS[to].channels }, into)], parameters: { from, to, matrix } };
   }, ([result]) => result) as never;
 }

@@ -1,19 +1,19 @@
 /** Formats of colour, beside JavaScript in doubles. */
 import { CudaArgumentError, Device } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
-import { convertColour } from 'async-cuda/npp';
-import type { ColourFormat, Matrix } from 'async-cuda/npp';
+import { convertColor } from 'async-cuda/npp';
+import type { ColorFormat, Matrix } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
 
 import type { ImageName } from '../../src/npp/image.js';
 import { failure, onDevice } from '../core/test-device.js';
 import { LAYOUTS, NAMES, WHITE, at, expectStored, noise, pixels, stored, upload, values } from './images.test-support.js';
 
-const FORMATS: Readonly<Record<ColourFormat, number>> = { rgb: 3, bgr: 3, rgba: 4, bgra: 4, grey: 1, hsv: 3 };
+const FORMATS: Readonly<Record<ColorFormat, number>> = { rgb: 3, bgr: 3, rgba: 4, bgra: 4, grey: 1, hsv: 3 };
 const LUMA = { bt601: [0.299, 0.587, 0.114], bt709: [0.2126, 0.7152, 0.0722] } as const;
-const ALL = Object.keys(FORMATS) as ColourFormat[];
+const ALL = Object.keys(FORMATS) as ColorFormat[];
 
-function toRgba(from: ColourFormat, white: number, [a, b = 0, c = 0, d = white]: readonly number[]): number[] {
+function toRgba(from: ColorFormat, white: number, [a, b = 0, c = 0, d = white]: readonly number[]): number[] {
   if (from === 'grey') return [a!, a!, a!, white];
   if (from === 'bgr' || from === 'bgra') return [c, b, a!, d];
   if (from !== 'hsv') return [a!, b, c, d];
@@ -25,7 +25,7 @@ function toRgba(from: ColourFormat, white: number, [a, b = 0, c = 0, d = white]:
   return [channel(5), channel(3), channel(1), white];
 }
 
-function fromRgba(to: ColourFormat, white: number, [r, g, b, a]: readonly number[], matrix: Matrix): number[] {
+function fromRgba(to: ColorFormat, white: number, [r, g, b, a]: readonly number[], matrix: Matrix): number[] {
   const [kr, kg, kb] = LUMA[matrix];
   if (to === 'grey') return [kr * r! + kg * g! + kb * b!];
   if (to === 'rgb') return [r!, g!, b!];
@@ -43,11 +43,11 @@ onDevice('Colours', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const check = async (name: ImageName, from: ColourFormat, to: ColourFormat, layout: (typeof LAYOUTS)[number], [height, width]: readonly [number, number], matrix: Matrix = 'bt601'): Promise<void> => {
+  const check = async (name: ImageName, from: ColorFormat, to: ColorFormat, layout: (typeof LAYOUTS)[number], [height, width]: readonly [number, number], matrix: Matrix = 'bt601'): Promise<void> => {
     const white = WHITE[name];
     const source = noise(name, layout === 'image' ? 1 : 2, height, width, FORMATS[from]);
     const { image, whole } = await upload(device, name, source, layout);
-    const made = await convertColour(image, { from, to, ...(matrix === 'bt601' ? {} : { matrix }) });
+    const made = await convertColor(image, { from, to, ...(matrix === 'bt601' ? {} : { matrix }) });
     expect(made.shape).toEqual([...image.shape.slice(0, -1), FORMATS[to]]);
     const expected: number[] = [];
     for (let i = 0; i < source.data.length; i += source.channels) expected.push(...fromRgba(to, white, toRgba(from, white, [...source.data.subarray(i, i + source.channels)]), matrix));
@@ -80,7 +80,7 @@ onDevice('Colours', (host) => {
     const { image } = await upload(device, 'f32', source);
     const expected: number[] = [];
     for (let x = 0; x < 6; x++) expected.push(...toRgba('hsv', 1, [0, 1, 2].map((c) => at(source, 0, 0, x, c))).slice(0, 3));
-    expectStored('f32', await values(convertColour(image, { from: 'hsv', to: 'rgb' }) as never), expected);
+    expectStored('f32', await values(convertColor(image, { from: 'hsv', to: 'rgb' }) as never), expected);
     image.close();
   });
 
@@ -88,7 +88,7 @@ onDevice('Colours', (host) => {
     const { image, whole } = await upload(device, 'u8', noise('u8', 1, 4, 5, 3));
     const { image: out, whole: around } = await upload(device, 'u8', noise('u8', 1, 4, 5, 3, 9), 'region');
     const before = await around.read() as Uint8Array;
-    const given = await convertColour(device.value(image), { from: 'rgb', to: 'bgr', out: out as never });
+    const given = await convertColor(device.value(image), { from: 'rgb', to: 'bgr', out: out as never });
     expect(given).toBe(out);
     const after = await around.read() as Uint8Array;
     const source = await image.read() as Uint8Array;
@@ -102,7 +102,7 @@ onDevice('Colours', (host) => {
   test('what is wrong is said at the call', async () => {
     const { image } = await upload(device, 'u8', noise('u8', 1, 2, 2, 3));
     const message = async (options: unknown, given: unknown = image): Promise<string> => {
-      const error = await failure(() => (convertColour as (...args: unknown[]) => DeviceOp<AnyTensor>)(given, options));
+      const error = await failure(() => (convertColor as (...args: unknown[]) => DeviceOp<AnyTensor>)(given, options));
       expect(error).toBeInstanceOf(CudaArgumentError);
       return error.message;
     };
