@@ -11,8 +11,6 @@ export type { Channels, ImageName } from './image.js';
 export { resize, resizeBatch } from './resizing.js';
 export type { ResizeBatchOptions, ResizeOptions } from './resizing.js';
 export type { Filter, ResizeFilter } from './sampling.js';
-export { convertColour } from './colour-formats.js';
-export type { ColourFormat, ConvertColourOptions } from './colour-formats.js';
 export { convertColor } from './color-formats.js';
 export type { ColorFormat, ConvertColorOptions } from './color-formats.js';
 export type { Matrix } from './luma.js';

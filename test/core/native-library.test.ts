@@ -235,7 +235,7 @@ else onDevice('NativeLibrary', (on) => {
     });
     expect(standIn.take()).toHaveLength(1);
     expect(refusal).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('it waits') as string });
-    graph.close();
+    await graph.close();
   });
 
   test('a call outside of any stream gives what was written to the host', async () => {

@@ -2,7 +2,7 @@
 import type { LibraryArgument, MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
 import type { ChannelOrder } from '../channel-order.js';
-import type { ColourConversion, ColourFormat } from '../colour-formats.js';
+import type { ColorConversion, ColorFormat } from '../color-formats.js';
 import type { Carrier } from '../engine.js';
 import { imageOfResult } from '../image.js';
 import type { Image, ImageName } from '../image.js';
@@ -66,11 +66,11 @@ export const nppToPacked: Carrier<object> = {
 };
 
 /** Where red, green and blue are. */
-const PLACES: Readonly<Partial<Record<ColourFormat, readonly [number, number, number]>>> = { rgb: [0, 1, 2], bgr: [2, 1, 0], rgba: [0, 1, 2], bgra: [2, 1, 0] };
-const HAS_ALPHA: readonly ColourFormat[] = ['rgba', 'bgra'];
+const PLACES: Readonly<Partial<Record<ColorFormat, readonly [number, number, number]>>> = { rgb: [0, 1, 2], bgr: [2, 1, 0], rgba: [0, 1, 2], bgra: [2, 1, 0] };
+const HAS_ALPHA: readonly ColorFormat[] = ['rgba', 'bgra'];
 
 /** How a conversion is one function of NPP's; undefined where it is none. */
-function colourCall(from: ColourFormat, to: ColourFormat, dtype: ImageName, luma: readonly number[]): { name: string; more: LibraryArgument[] } | undefined {
+function colorCall(from: ColorFormat, to: ColorFormat, dtype: ImageName, luma: readonly number[]): { name: string; more: LibraryArgument[] } | undefined {
   const element = elementOf({ name: dtype } as never);
   const [source, target] = [PLACES[from], PLACES[to]];
   const [inputs, outputs] = [HAS_ALPHA.includes(from) ? 4 : 3, HAS_ALPHA.includes(to) ? 4 : 3];
@@ -90,11 +90,11 @@ function colourCall(from: ColourFormat, to: ColourFormat, dtype: ImageName, luma
   return { name: nppName('SwapChannels', `${element}_${layout}R`), more: [order, ...(inputs < outputs ? [WHITE[dtype]] : [])] };
 }
 
-export const nppConvertColour: Carrier<ColourConversion> = {
+export const nppConvertColor: Carrier<ColorConversion> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] },
-  lacks: ({ images: [image], parameters: { from, to, matrix } }) => (colourCall(from, to, image!.dtype.name, LUMA[matrix]) === undefined ? `no way from ${from} to ${to} of ${image!.dtype.name}` : undefined),
+  lacks: ({ images: [image], parameters: { from, to, matrix } }) => (colorCall(from, to, image!.dtype.name, LUMA[matrix]) === undefined ? `no way from ${from} to ${to} of ${image!.dtype.name}` : undefined),
   queue(work, { images: [image], results: [result], parameters: { from, to, matrix } }) {
-    const { name, more } = colourCall(from, to, image!.dtype.name, LUMA[matrix])!;
+    const { name, more } = colorCall(from, to, image!.dtype.name, LUMA[matrix])!;
     addEach(work, image!, imageOfResult(result!), name, more);
   },
 };
