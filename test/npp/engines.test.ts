@@ -175,6 +175,6 @@ else onDevice('Engines', (host) => {
     expect(values).toHaveLength(expected.length);
     if (process.env['ASYNC_CUDA_RECORD_NPP'] !== undefined || !existsSync(GOLDEN_FILE)) return;
     const golden = JSON.parse(readFileSync(GOLDEN_FILE, 'utf8')) as { version: string; images: Record<string, readonly number[]> };
-    if (golden.version!.split('.')[0] === version.split('.')[0]) expect(values).toEqual(golden.images[name]);
+    if (golden.version.split('.')[0] === version!.split('.')[0]) expect(values).toEqual(golden.images[name]);
   });
 });
