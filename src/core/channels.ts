@@ -35,7 +35,7 @@ export interface ChannelMessage {
 /** What a command of a stream does. */
 export type OperationKind =
   | 'launch' | 'graph' | 'copy' | 'fill' | 'alloc' | 'free' | 'prefetch' | 'record' | 'wait' | 'writeValue' | 'waitValue' | 'call'
-  | 'capture';
+  | 'capture' | 'library';
 
 /** Which way bytes go; `peer` is from another device. */
 export type CopyDirection = 'hostToDevice' | 'deviceToHost' | 'deviceToDevice' | 'peer';

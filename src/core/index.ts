@@ -46,6 +46,11 @@ export type {
 } from './channels.js';
 export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
+export { NativeLibrary } from './native-library.js';
+export type {
+  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace, MemoryUse,
+  PointersType, ReturnedType, ScalarArgument, ScalarType, StructType,
+} from './native-library.js';
 export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.js';
 export type { ConditionName, ConditionSource, GraphBody } from './conditional.js';
 export { prepareConditions } from './condition-setter.js';
@@ -56,7 +61,7 @@ export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
-  CudaOutOfMemoryError, CudaScheduleError,
+  CudaLibraryError, CudaOutOfMemoryError, CudaScheduleError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode, SourcePlace } from '../runtime/errors.js';
 export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';

@@ -56,6 +56,7 @@ const COMMANDS: Readonly<Record<number, (words: Int32Array, body: number) => Det
   [OP.launchGrid]: (words, body) => ({ ...launch(words, body), memory: lineReferences(words, body + GRID_PACKED) }),
   [OP.launch]: (words, body) => ({ ...launch(words, body), memory: references(words, body + 8, 2) }),
   [OP.launchEx]: (words, body) => ({ ...launch(words, body), memory: references(words, body + 8 + LAUNCH_EX.words, 2) }),
+  [OP.libraryCall]: (words, body) => ({ kind: 'library', memory: references(words, body + 1, 2) }),
   [OP.graphLaunch]: (words, body) => ({ kind: 'graph', graph: words[body]!, memory: references(words, body + 1, 1) }),
   [OP.memset]: (words, body) => ({
     kind: 'fill', memory: [words[body]! & HANDLE_MASK],
@@ -81,7 +82,7 @@ const COMMANDS: Readonly<Record<number, (words: Int32Array, body: number) => Det
 /** Commands that take time on the device; a stream that is held waits for JavaScript. */
 export const TAKES_TIME: ReadonlySet<number> = new Set([
   OP.launchLine, OP.launchGrid, OP.launch, OP.launchEx, OP.graphLaunch, OP.copy, OP.copy2D, OP.copy3D, OP.memset, OP.prefetch, OP.waitValue,
-  OP.hold,
+  OP.hold, OP.libraryCall,
 ]);
 
 /** Counts the command that `stream` has begun last, where it is a copy that runs. */

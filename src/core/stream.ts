@@ -55,6 +55,8 @@ export class Stream implements Disposable {
   readonly priority: number;
   /** Shown in errors. */
   readonly label: string | undefined;
+  /** CU_STREAM_NON_BLOCKING, or 0. @internal */
+  readonly flags: number;
   /** @internal */
   readonly runtime: Runtime;
   /** @internal */
@@ -107,6 +109,7 @@ export class Stream implements Disposable {
     this.shared = device.shared;
     this.priority = priority;
     this.label = label;
+    this.flags = blocking ? 0 : CU_STREAM_NON_BLOCKING;
     this.slot = this.runtime.takeSlot();
     this.crossings = Atomics.load(this.runtime.shared.slots, this.slot.index * SLOT_WORDS + SLOT_CROSSED);
     const root = this.runtime.nextRoot();
@@ -116,7 +119,7 @@ export class Stream implements Disposable {
     const body = this.runtime.ring.begin(OP.streamCreate, 0, 7, root, -1, 0);
     const { memory } = this.runtime.ring;
     memory[body] = this.slot.index;
-    memory[body + 1] = blocking ? 0 : CU_STREAM_NON_BLOCKING;
+    memory[body + 1] = this.flags;
     memory[body + 2] = priority;
     this.runtime.ring.commit();
   }

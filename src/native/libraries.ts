@@ -56,6 +56,8 @@ export const KNOWN_LIBRARIES = {
   nppicc: toolkit('NPP colour', 'nppicc', ['13', '12', '11'], ['nppicc64_13.dll', 'nppicc64_12.dll', 'nppicc64_11.dll'], 'nvidia-npp'),
   nppif: toolkit('NPP filters', 'nppif', ['13', '12', '11'], ['nppif64_13.dll', 'nppif64_12.dll', 'nppif64_11.dll'], 'nvidia-npp'),
   nppial: toolkit('NPP arithmetic', 'nppial', ['13', '12', '11'], ['nppial64_13.dll', 'nppial64_12.dll', 'nppial64_11.dll'], 'nvidia-npp'),
+  nppitc: toolkit('NPP thresholds', 'nppitc', ['13', '12', '11'], ['nppitc64_13.dll', 'nppitc64_12.dll', 'nppitc64_11.dll'], 'nvidia-npp'),
+  nppist: toolkit('NPP statistics', 'nppist', ['13', '12', '11'], ['nppist64_13.dll', 'nppist64_12.dll', 'nppist64_11.dll'], 'nvidia-npp'),
   cublas: toolkit('cuBLAS', 'cublas', ['13', '12', '11'], ['cublas64_13.dll', 'cublas64_12.dll', 'cublas64_11.dll'], 'nvidia-cublas'),
   cublasLt: toolkit('cuBLASLt', 'cublasLt', ['13', '12', '11'], ['cublasLt64_13.dll', 'cublasLt64_12.dll', 'cublasLt64_11.dll'], 'nvidia-cublas'),
   cudnn: {

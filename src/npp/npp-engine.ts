@@ -1,7 +1,24 @@
 /** NVIDIA's NPP as an engine: its rows, and whether it is there. */
 import type { Engine } from './engine.js';
+import { nppAddAlpha, nppConvertColor, nppOrderChannels, nppRgbToYuv, nppToPacked, nppToPlanar, nppYuvToRgb } from './nvidia/channels.js';
+import { nppCopyBorder, nppLetterbox, nppMirror, nppRemap, nppResize, nppResizeBatch, nppWarpAffine, nppWarpPerspective } from './nvidia/geometry.js';
+import { openNpp } from './nvidia/library.js';
+import { nppArithmetic, nppBlend, nppDifference, nppNormalise, nppRescale, nppThreshold } from './nvidia/pixelwise.js';
 
 export const nppEngine: Engine = {
-  carriers: {},
-  look: () => Promise.resolve({ name: 'npp', available: false, reason: 'This version has no binding of NPP yet.' }),
+  carriers: {
+    resize: nppResize, resizeBatch: nppResizeBatch, letterbox: nppLetterbox, copyBorder: nppCopyBorder, mirror: nppMirror, remap: nppRemap, warpAffine: nppWarpAffine, warpPerspective: nppWarpPerspective, rotate: nppWarpAffine,
+    add: nppArithmetic('add'), subtract: nppArithmetic('subtract'), multiply: nppArithmetic('multiply'), difference: nppDifference,
+    rescale: nppRescale, threshold: nppThreshold, normalise: nppNormalise, blend: nppBlend,
+    orderChannels: nppOrderChannels, addAlpha: nppAddAlpha, toPlanar: nppToPlanar, toPacked: nppToPacked, convertColor: nppConvertColor,
+    yuvToRgb: nppYuvToRgb, rgbToYuv: nppRgbToYuv,
+  },
+  async look(device) {
+    try {
+      const { version } = await openNpp(device);
+      return { name: 'npp', available: true, version };
+    } catch (error) {
+      return { name: 'npp', available: false, reason: (error as Error).message };
+    }
+  },
 };

@@ -108,6 +108,8 @@ export const OP = {
   bodyEnd: 39,
   /** handle of the condition: no command names it any more */
   conditionForget: 40,
+  /** number of the function, references | words of arguments << 16; then (handle | access, argument word) pairs; then the arguments */
+  libraryCall: 41,
 } as const;
 
 /** Of the words before the references of {@link OP.launchLine} and {@link OP.launchGrid} the last: references | parameter bytes << 16. */

@@ -24,11 +24,13 @@ import { copy2D, copy3D, int64 } from './copy-shapes.js';
 import { PoisonedError, UnmadeStreamError, describeFailure, isSticky } from './failure.js';
 import type { Failure } from './failure.js';
 import { asOutOfMemory } from './host-allocation.js';
+import type { LibraryCaller } from '../native/library-caller.js';
 import {
   CONDITION, FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
   SLOT_HOLD, SLOT_MARKER, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
+import { LibraryCalls } from './library-calls.js';
 import type { NativeOutput } from './native-output.js';
 import { Peers } from './peers.js';
 import { PrintedText } from './printed-text.js';
@@ -69,6 +71,8 @@ export interface DecoderHost {
   call(): void;
   /** Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel first prints. */
   output(): NativeOutput | undefined;
+  /** The way to call functions of libraries. Asked when the first is called. */
+  libraryCaller(): LibraryCaller;
   /**
    * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no step can help;
    * otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
@@ -100,6 +104,8 @@ export class Decoder {
   readonly peers: Peers;
   /** What other devices want to know of this one's events. */
   readonly announcements: Announcements;
+  /** Functions of NVIDIA's libraries that commands may name. */
+  readonly libraries: LibraryCalls;
   /** Conditional nodes of graphs that are being recorded. */
   private readonly conditionals: Conditionals;
   /** Device address of slot 0. */
@@ -163,6 +169,7 @@ export class Decoder {
     this.slotsAddress = slotsAddress;
     this.limitLaunches = limitLaunches;
     this.host = host;
+    this.libraries = new LibraryCalls(() => host.libraryCaller());
     this.visiting = visiting;
     if (limitLaunches && !visiting) this.text = new PrintedText(driver, shared, () => host.output());
   }
@@ -660,6 +667,15 @@ export class Decoder {
       if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return undefined;
       return { reason: 'launches', on: 0, value: 0, consumed: false };
     }
+    if (op === OP.libraryCall) {
+      const { issued } = this.shared;
+      const base = stream * ISSUED_STRIDE;
+      const before = issued[base + ISSUED_LAUNCHES]! & (MARKER_INTERVAL - 1);
+      if (before + this.libraries.launches(memory[at + RECORD_BODY]!) < MARKER_INTERVAL) return undefined;
+      if (!this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return undefined;
+      if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return undefined;
+      return { reason: 'launches', on: 0, value: 0, consumed: false };
+    }
     if (op === OP.wait) {
       const event = memory[at + RECORD_BODY]!;
       const parked = this.parkedEvents.size === 0 ? undefined : this.parkedEvents.get(event);
@@ -880,6 +896,14 @@ export class Decoder {
         for (let ref = body + 2; ref < end; ref++) this.address(memory[ref]!);
         driver.cuGraphLaunch(values[memory[body]!]!, streams[stream]!);
         this.countLaunch(stream);
+        return;
+      }
+      case OP.libraryCall: {
+        const params = this.resolveParams(memory, body + 2, memory[body + 1]! & 0xffff);
+        const number = memory[body]!;
+        // Also where it fails: some of what it does may have been queued by then.
+        for (let left = this.libraries.launches(number); left > 0; left--) this.countLaunch(stream);
+        this.libraries.call(number, streams[stream]!, memory, params);
         return;
       }
       case OP.streamCreate: {
@@ -1195,6 +1219,9 @@ function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
     const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
     const count = memory[head]! & 0xffff;
     for (let i = 0; i < count; i++) operand(memory[head + 1 + i * 2]!);
+  } else if (op === OP.libraryCall) {
+    const count = memory[body + 1]! & 0xffff;
+    for (let i = 0; i < count; i++) operand(memory[body + 2 + i * 2]!);
   } else if (op === OP.graphLaunch) {
     const count = memory[body + 1]!;
     for (let i = 0; i < count; i++) operand(memory[body + 2 + i]!);

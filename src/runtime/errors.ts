@@ -28,6 +28,7 @@ export type CudaErrorCode =
   | 'ERR_CUDA_UNSUPPORTED'
   | 'ERR_CUDA_FORMAT'
   | 'ERR_CUDA_DRIVER'
+  | 'ERR_CUDA_LIBRARY'
   | 'ERR_CUDA_INTERNAL';
 
 export interface CudaErrorOptions {
@@ -159,6 +160,28 @@ export class CudaFormatError extends CudaError {
   }
 }
 
+/** A function of one of NVIDIA's libraries (NPP, cuBLAS, …) said that it has failed. */
+export class CudaLibraryError extends CudaError {
+  override name = 'CudaLibraryError';
+  /** The library, with its version. */
+  readonly library: string;
+  /** The library's function. */
+  readonly call: string;
+  /** What it returned. */
+  readonly status: number;
+  /** The library's own name for that, e.g. `NPP_STEP_ERROR`. */
+  readonly statusName: string;
+  constructor(message: string, failure: { library: string; call: string; status: number; statusName: string }, code: CudaErrorCode = 'ERR_CUDA_LIBRARY', options: CudaErrorOptions = {}) {
+    super(code, message, options);
+    this.library = failure.library;
+    this.call = failure.call;
+    this.status = failure.status;
+    this.statusName = failure.statusName;
+  }
+}
+
+const LIBRARY_CODES = { memory: 'ERR_CUDA_OUT_OF_MEMORY', unsupported: 'ERR_CUDA_UNSUPPORTED' } as const;
+
 const COMPILE_RESULTS: ReadonlySet<number> = new Set([
   RESULT.CUDA_ERROR_INVALID_IMAGE,
   RESULT.CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -191,7 +214,15 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
       { ...options, driverName: cause.driverName, driverCode: cause.driverCode },
     );
   }
-  if (failure.thrown === 'LibraryNotFoundError') return new CudaError('ERR_CUDA_NO_DRIVER', failure.message, options);
+  if (failure.library !== undefined) {
+    const { name: library, status, statusName, means } = failure.library;
+    const code = means === undefined ? 'ERR_CUDA_LIBRARY' : LIBRARY_CODES[means];
+    const said = operation === undefined || failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
+    return new CudaLibraryError(said, { library, call: failure.call, status, statusName }, code, options);
+  }
+  if (failure.thrown === 'LibraryNotFoundError') {
+    return new CudaError(failure.call === 'findFunctions' ? 'ERR_CUDA_NO_LIBRARY' : 'ERR_CUDA_NO_DRIVER', failure.message, options);
+  }
   if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
   // What the engine says where it has no memory for a buffer or for WebAssembly.
   if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {

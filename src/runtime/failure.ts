@@ -4,6 +4,8 @@
  */
 import type { CheckReport } from '../driver/check-report.js';
 import { DriverError } from '../driver/error.js';
+import { LibraryCallError } from '../native/library-call.js';
+import type { LibraryStatus } from '../native/library-call.js';
 import { CUresult } from '../driver/result.js';
 
 export interface Failure {
@@ -30,6 +32,8 @@ export interface Failure {
   causePeer?: number;
   /** The same failure among those of other devices, whose memory it left undefined. */
   elsewhere?: readonly { peer: number; id: number }[];
+  /** What a function of a library returned, `call` being its name. */
+  library?: { readonly name: string; readonly status: number; readonly statusName: string; readonly means: LibraryStatus['means'] };
   /** Class of the error where it was no driver error. */
   thrown?: string;
   /** The command's stream could not be made: `cause` says why. */
@@ -70,6 +74,10 @@ export function describeFailure(error: unknown, call: string): Omit<Failure, 'id
       ...(error.errorLog === undefined ? {} : { errorLog: error.errorLog }),
       ...(error.reports === undefined ? {} : { reports: error.reports }),
     };
+  }
+  if (error instanceof LibraryCallError) {
+    const { library: name, status, statusName, means, message } = error;
+    return { result: 0, resultName: '', call: error.call, message, library: { name, status, statusName, means } };
   }
   const thrown = error instanceof Error ? error : new Error(String(error));
   return { result: 0, resultName: '', call, message: thrown.message, thrown: thrown.name, detail: thrown.stack ?? '' };

@@ -38,6 +38,7 @@ const WORK: Readonly<Record<number, (ring: Int32Array, body: number, names: Name
   [OP.launchGrid]: (ring, body, names) => kernel(ring[body]!, names, lineReferences(ring, body + GRID_PACKED)),
   [OP.launch]: (ring, body, names) => kernel(ring[body]!, names, references(ring, body + 8)),
   [OP.launchEx]: (ring, body, names) => kernel(ring[body]!, names, references(ring, body + 8 + LAUNCH_EX.words)),
+  [OP.libraryCall]: (ring, body, names) => on('call of a library', names, references(ring, body + 1)),
   [OP.copy]: (ring, body, names) => on('copy', names, [ring[body + 3]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
   [OP.copy2D]: (ring, body, names) => on('copy', names, [ring[body + 4]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
   [OP.copy3D]: (ring, body, names) => on('copy', names, [ring[body + 5]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),

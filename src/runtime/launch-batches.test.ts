@@ -9,6 +9,7 @@ import { Decoder } from './decoder.js';
 import type { Failure } from './failure.js';
 import { HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, PINNED_BYTES, SLOT_FENCE, SLOT_WORDS, createShared, viewShared } from './layout.js';
 import { RingWriter } from './ring-writer.js';
+import { noLibraries } from './library-calls.js';
 
 const FUNC = 20;
 
@@ -38,7 +39,7 @@ describe.each([['one dimension', OP.launchLine], ['three', OP.launchGrid]] as co
       cuEventRecord: (event: number, stream: number) => log.push(`record ${event} on ${stream}`),
     } as Partial<Record<keyof Driver, unknown>> as Driver;
     const decoder = new Decoder(driver, shared, 0, true, {
-      failed: (failure) => failed.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, makeRoom: () => false, idle: () => undefined,
+      failed: (failure) => failed.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, libraryCaller: noLibraries, makeRoom: () => false, idle: () => undefined,
     });
     shared.streams.set([100]);
     for (let handle = 1; handle < 10; handle++) {

@@ -6,6 +6,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { CheckOptions, CheckReport } from '../driver/check-report.js';
 import type { ConditionalNodes } from './conditionals.js';
 import type { RoomStep } from './decoder.js';
+import type { LibraryStart } from './library-calls.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
 import type { Failure } from './failure.js';
@@ -102,7 +103,8 @@ export interface CallMessage {
 export type ToThread =
   | CallMessage
   | { kind: 'peer'; start: PeerStart }
-  | { kind: 'peer-gone'; index: number };
+  | { kind: 'peer-gone'; index: number }
+  | { kind: 'library'; start: LibraryStart };
 
 export type FromThread =
   | { kind: 'opened'; reply: OpenReply }

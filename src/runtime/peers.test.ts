@@ -11,6 +11,7 @@ import { CLOSED, FOREIGN, HANDLE, MAX_HANDLES, ISSUED_CAPTURING, ISSUED_STRIDE, 
 import type { SharedState } from './layout.js';
 import { Peers } from './peers.js';
 import { RingWriter, putInt64 } from './ring-writer.js';
+import { noLibraries } from './library-calls.js';
 
 let calls: string[];
 let answers: Record<string, () => unknown>;
@@ -154,7 +155,7 @@ describe('Decoder', () => {
   beforeEach(() => {
     own = shared();
     failures = [];
-    decoder = new Decoder(recording(), own, 1 << 20, false, { failed: (failure) => failures.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, makeRoom: () => false, idle: () => undefined });
+    decoder = new Decoder(recording(), own, 1 << 20, false, { failed: (failure) => failures.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, libraryCaller: noLibraries, makeRoom: () => false, idle: () => undefined });
     decoder.peers.add(start(true));
     ring = new RingWriter(own, () => undefined, () => undefined);
     own.streams[1] = 51;

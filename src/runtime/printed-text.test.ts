@@ -7,6 +7,7 @@ import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import { PINNED_BYTES, SLOT_FENCE, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
 import { RingWriter } from './ring-writer.js';
+import { noLibraries } from './library-calls.js';
 
 function setUp() {
   const shared = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
@@ -29,6 +30,7 @@ function setUp() {
     call: () => undefined,
     makeRoom: () => false,
     idle: () => undefined,
+    libraryCaller: noLibraries,
     output: () => ({
       bring(write) {
         write();

@@ -6,6 +6,9 @@
 import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUgraphNodeType, CUjitInputType } from '../driver/flags.js';
+import { LibraryCaller, findFunctions } from '../native/library-caller.js';
+import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
+import type { LibraryRow } from '../native/libraries.js';
 import { CUresult } from '../driver/result.js';
 import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
@@ -218,6 +221,15 @@ export const PROCEDURES = {
   setPoolAccess: (driver: Driver, pools: readonly number[], device: number, access: 'none' | 'readwrite') => {
     for (const pool of pools) driver.cuMemPoolSetAccess(pool, device, access);
   },
+
+  /** Loads a library, which may take a second, and says where its functions are. */
+  findFunctions: (_driver: Driver, koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]) => findFunctions(koffiPath, row, file, names),
+  /**
+   * A call of a library that is not part of a stream's order and may wait: plans, workspaces, versions. Gives the words of
+   * its arguments as they are afterwards, with what it wrote to the host.
+   */
+  callLibrary: (_driver: Driver, koffiPath: string | undefined, statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array) =>
+    new LibraryCaller(koffiPath).ask(statuses, func, words),
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
   /** Milliseconds from one event to each of others; NaN for what was not recorded. */

@@ -28,10 +28,12 @@ import {
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
+import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 import type { PeerStart } from './peers.js';
 import type { ProcedureArguments, ProcedureName, ProcedureResult } from './procedures.js';
 import type { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
+import { noLibraries } from './library-calls.js';
 import { RingWriter } from './ring-writer.js';
 import { nativeOutput } from './native-output.js';
 import { peek } from './shared-words.js';
@@ -117,6 +119,7 @@ export class Runtime {
   private readonly expected = new Set<number>();
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
   private replyId = 0;
+  private libraryFunctions = 0;
   private root = 0;
   /**
    * The operation that whatever is queued belongs to, if that is one of several parts: the first failure of one of them ends it,
@@ -182,7 +185,7 @@ export class Runtime {
     if (inline) {
       let runtime: Runtime | undefined;
       try {
-        const { ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
+        const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
         const bare = openDriver(config, { print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report) });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
@@ -191,6 +194,7 @@ export class Runtime {
           lost: (failure) => runtime?.onLost(failure),
           call: () => undefined,
           output: () => nativeOutput(config.koffiPath),
+          libraryCaller: () => new LibraryCaller(config.koffiPath),
           makeRoom: (step, stream, bytes) => {
             if (bytes > info.totalMemory) return false;
             // Not within the decoder's own turn: what is to be done goes through it.
@@ -713,6 +717,14 @@ export class Runtime {
     return this.calls;
   }
 
+  /** Makes functions of a library known to the runtime thread; returns the number that commands call the first one by. */
+  addLibrary(statuses: LibraryStatuses, functions: readonly LibraryFunction[]): number {
+    const first = this.libraryFunctions;
+    this.libraryFunctions += functions.length;
+    this.tellDecoders({ kind: 'library', start: { first, statuses, functions } });
+    return first;
+  }
+
   // Other devices
 
   /** What commands of this runtime call `other`; makes it known here first. */
@@ -755,10 +767,11 @@ export class Runtime {
     this.completion.until(() => Atomics.load(status, event) >= wanted || over()).catch(ignore);
   }
 
-  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' }>): void {
+  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' | 'library' }>): void {
     const decoders = [this.local?.decoder, this.inline];
     for (const decoder of decoders) {
       if (message.kind === 'peer') decoder?.peers.add(message.start);
+      else if (message.kind === 'library') decoder?.libraries.add(message.start);
       else decoder?.peers.drop(message.index);
     }
     if (this.thread === undefined) return;
@@ -911,6 +924,7 @@ export class Runtime {
       lost: (failure) => this.onLost(failure),
       call: () => undefined,
       output: () => undefined,
+      libraryCaller: noLibraries,
       makeRoom: () => false,
       idle: () => undefined,
     }, true);

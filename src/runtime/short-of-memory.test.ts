@@ -9,6 +9,7 @@ import { Decoder } from './decoder.js';
 import type { Failure } from './failure.js';
 import { HANDLE, PINNED_BYTES, SLOT_ROOM, WORD, createShared, viewShared } from './layout.js';
 import { RingWriter, putInt64 } from './ring-writer.js';
+import { noLibraries } from './library-calls.js';
 
 const BYTES = 1000;
 
@@ -33,7 +34,7 @@ function setUp(options: { failures: number; busy?: readonly number[]; refuse?: b
     failed: (failure) => failed.push(failure),
     lost: () => undefined,
     call: () => undefined,
-    output: () => undefined,
+    output: () => undefined, libraryCaller: noLibraries,
     makeRoom: (step, stream, bytes) => {
       log.push(`${step} for ${bytes} bytes on ${stream}`);
       return options.refuse !== true;

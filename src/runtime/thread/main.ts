@@ -11,6 +11,7 @@ import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { CallMessage, FromThread, OpenReply, ThreadStart, ToThread } from '../messages.js';
 import { nativeOutput } from '../native-output.js';
+import { LibraryCaller } from '../../native/library-caller.js';
 import { runProcedure } from '../procedures.js';
 import type { KeepCode } from './boot.js';
 import { ThreadLoop } from './loop.js';
@@ -87,9 +88,11 @@ function runtimeThread(): void {
         const { message } = received;
         if (message.kind === 'peer') decoder.peers.add(message.start);
         else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
+        else if (message.kind === 'library') decoder.libraries.add(message.start);
         else reply(driver, message);
       },
       output: () => nativeOutput(start.config.koffiPath),
+      libraryCaller: () => new LibraryCaller(start.config.koffiPath),
       makeRoom: (step, stream, bytes) => {
         if (bytes > opened.totalMemory) return false;
         tell({ kind: 'short', step, stream });

@@ -1,0 +1,179 @@
+/**
+ * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C passes them. It also
+ * loads the libraries and tells where their functions are, on whichever thread may wait for that.
+ */
+import type { ArgumentType, LibraryFunction, LibraryStatuses, ScalarType } from './library-call.js';
+import { checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
+import { firstLine, loadKoffi } from './koffi.js';
+import type { Koffi, KoffiLibrary } from './koffi.js';
+import type { LibraryRow } from './libraries.js';
+import { NativeMemory } from './native-memory.js';
+import { openLibrary } from './open-library.js';
+
+type Value = number | bigint | Record<string, number | bigint>;
+type Read = (memory: Int32Array, at: number) => Value;
+type Type = string | ReturnType<Koffi['struct']>;
+
+interface Call {
+  readonly address: bigint;
+  readonly prototype: ReturnType<Koffi['proto']>;
+  readonly reads: readonly Read[];
+  /** Words of the host's bytes: where they stand among the arguments, and where they are put. */
+  readonly hosts: readonly { readonly word: number; readonly words: number; readonly at: number }[];
+  readonly hostBytes: number;
+}
+
+const C_TYPES: Readonly<Record<ScalarType, string>> = {
+  i32: 'int32_t', u32: 'uint32_t', f32: 'float', i64: 'int64_t', u64: 'uint64_t', f64: 'double',
+  in: 'uintptr_t', out: 'uintptr_t', inout: 'uintptr_t', object: 'uintptr_t', stream: 'uintptr_t',
+};
+const TWO_32 = 4294967296;
+/** What the host passes by pointer begins at multiples of this. */
+const ALIGNMENT = 16;
+
+/** Libraries stay loaded: their functions are called by address. */
+const loaded: KoffiLibrary[] = [];
+
+export interface FoundFunctions {
+  /** The library's file; a bare name where the loader's own search found it. */
+  readonly path: string;
+  /** By their names, 0 for those that the library lacks. */
+  readonly addresses: readonly number[];
+}
+
+/**
+ * Loads a library, and says where its functions are.
+ *
+ * @param file the library's file where it is known; nothing else is tried then
+ * @throws {LibraryNotFoundError}
+ */
+export function findFunctions(koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]): FoundFunctions {
+  const koffi = loadKoffi(koffiPath);
+  const { library, path } = openLibrary(koffi, row, { path: file });
+  loaded.push(library);
+  const addresses = names.map((name) => {
+    try {
+      return Number(koffi.address(library.symbol(name)));
+    } catch (error) {
+      if (!firstLine(error).startsWith('Cannot find symbol')) throw error;
+      return 0;
+    }
+  });
+  return { path, addresses };
+}
+
+/** One thread's way to call them. */
+export class LibraryCaller {
+  private readonly koffi: Koffi;
+  private readonly calls = new WeakMap<LibraryFunction, Call>();
+  private hosts: NativeMemory | undefined;
+
+  constructor(koffiPath: string | undefined) {
+    this.koffi = loadKoffi(koffiPath);
+  }
+
+  /** A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws LibraryCallError */
+  ask(statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array): { words: Int32Array; value: number | Uint8Array } {
+    const value = this.call(func, words, 0);
+    if (func.returns === 'status') checkStatus(statuses, func.name, value);
+    if (typeof func.returns === 'string') return { words, value };
+    return { words, value: Uint8Array.from(this.koffi.decode(BigInt(value), 'uint8_t', func.returns.host) as number[]) };
+  }
+
+  /**
+   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its status, or what else it gives.
+   * What it writes into the host's bytes is put back there.
+   */
+  call(func: LibraryFunction, memory: Int32Array, at: number): number {
+    let call = this.calls.get(func);
+    if (call === undefined) {
+      call = this.prepare(func);
+      this.calls.set(func, call);
+    }
+    const { hosts } = call;
+    if (hosts.length !== 0) {
+      if (this.hosts === undefined || this.hosts.bytes.length < call.hostBytes) this.hosts = new NativeMemory(this.koffi, Math.max(256, call.hostBytes));
+      const { i32 } = this.hosts;
+      for (const host of hosts) for (let i = 0; i < host.words; i++) i32[(host.at >> 2) + i] = memory[at + host.word + i]!;
+    }
+    const values = call.reads.map((read) => read(memory, at));
+    const given = Number(this.koffi.call(call.address, call.prototype, ...values) as number | bigint);
+    for (const host of hosts) for (let i = 0; i < host.words; i++) memory[at + host.word + i] = this.hosts!.i32[(host.at >> 2) + i]!;
+    return given;
+  }
+
+  private prepare({ address, args, returns }: LibraryFunction): Call {
+    const { starts } = layoutOf(args);
+    const hosts: Call['hosts'][number][] = [];
+    let hostBytes = 0;
+    const types: Type[] = [];
+    const reads = args.map((type, i): Read => {
+      const word = starts[i]!;
+      types.push(this.typeOf(type));
+      if (typeof type === 'string') return readerOf(type, word);
+      if ('struct' in type) return structReader(type.struct, word);
+      const host = { word, words: wordsOf(type), at: hostBytes };
+      hosts.push(host);
+      hostBytes += Math.ceil((host.words * 4) / ALIGNMENT) * ALIGNMENT;
+      return () => this.hosts!.address + host.at;
+    });
+    return { address: BigInt(address), prototype: this.koffi.proto(returns === 'status' ? 'int' : 'uint64_t', types), reads, hosts, hostBytes };
+  }
+
+  private typeOf(type: ArgumentType): Type {
+    if (typeof type === 'string') return C_TYPES[type];
+    if (!('struct' in type)) return 'uintptr_t';
+    return this.koffi.struct(Object.fromEntries(Object.entries(type.struct).map(([name, field]) => [name, C_TYPES[field]])));
+  }
+}
+
+function structReader(fields: Readonly<Record<string, ScalarType>>, word: number): Read {
+  const leaves = leavesOf({ struct: fields }, word);
+  const names = Object.keys(fields);
+  const reads = leaves.map((leaf) => readerOf(leaf.type, leaf.word));
+  return (memory, at) => {
+    const value: Record<string, number | bigint> = {};
+    for (let i = 0; i < names.length; i++) value[names[i]!] = reads[i]!(memory, at) as number | bigint;
+    return value;
+  };
+}
+
+const bits = new ArrayBuffer(8);
+const bitsI32 = new Int32Array(bits);
+const bitsF32 = new Float32Array(bits);
+const bitsF64 = new Float64Array(bits);
+const bitsI64 = new BigInt64Array(bits);
+const bitsU64 = new BigUint64Array(bits);
+
+const READERS: Readonly<Record<ScalarType, (memory: Int32Array, at: number) => number | bigint>> = {
+  i32: (memory, at) => memory[at]!,
+  u32: (memory, at) => memory[at]! >>> 0,
+  f32: (memory, at) => {
+    bitsI32[0] = memory[at]!;
+    return bitsF32[0]!;
+  },
+  f64: (memory, at) => wide(memory, at, bitsF64)[0]!,
+  i64: (memory, at) => wide(memory, at, bitsI64)[0]!,
+  u64: (memory, at) => wide(memory, at, bitsU64)[0]!,
+  in: address,
+  out: address,
+  inout: address,
+  object: address,
+  stream: address,
+};
+
+function readerOf(type: ScalarType, word: number): Read {
+  const read = READERS[type];
+  return (memory, at) => read(memory, at + word);
+}
+
+/** No address of a GPU's memory or of a process has more bits than a number holds. */
+function address(memory: Int32Array, at: number): number {
+  return (memory[at]! >>> 0) + (memory[at + 1]! >>> 0) * TWO_32;
+}
+
+function wide<T>(memory: Int32Array, at: number, view: T): T {
+  bitsI32[0] = memory[at]!;
+  bitsI32[1] = memory[at + 1]!;
+  return view;
+}

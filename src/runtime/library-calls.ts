@@ -1,0 +1,60 @@
+/**
+ * Calls of NVIDIA's libraries as the runtime thread makes them: functions go by number there, in the order in which they
+ * were made known, and a command names one together with its arguments.
+ */
+import type { LibraryCaller } from '../native/library-caller.js';
+import { checkStatus, layoutOf } from '../native/library-call.js';
+import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../native/library-call.js';
+
+const TWO_32 = 4294967296;
+
+/** Functions of one library that commands may name from here on, by numbers that go up from `first`. */
+export interface LibraryStart {
+  readonly first: number;
+  readonly statuses: LibraryStatuses;
+  readonly functions: readonly LibraryFunction[];
+}
+
+interface Known {
+  readonly func: LibraryFunction;
+  readonly statuses: LibraryStatuses;
+  readonly layout: ArgumentLayout;
+}
+
+export class LibraryCalls {
+  private readonly open: () => LibraryCaller;
+  private readonly known: Known[] = [];
+  private caller: LibraryCaller | undefined;
+
+  /** `open` is called when the first call is made. */
+  constructor(open: () => LibraryCaller) {
+    this.open = open;
+  }
+
+  add({ first, statuses, functions }: LibraryStart): void {
+    functions.forEach((func, i) => {
+      this.known[first + i] = { func, statuses, layout: layoutOf(func.args) };
+    });
+  }
+
+  /** Kernels, copies and fills that a call of function `number` may queue. */
+  launches(number: number): number {
+    return this.known[number]!.func.launches;
+  }
+
+  /** @throws LibraryCallError where the function says that it has failed */
+  call(number: number, stream: number, memory: Int32Array, at: number): void {
+    const { func, statuses, layout } = this.known[number]!;
+    this.caller ??= this.open();
+    for (const word of layout.streams) {
+      memory[at + word] = stream | 0;
+      memory[at + word + 1] = (stream / TWO_32) | 0;
+    }
+    checkStatus(statuses, func.name, this.caller.call(func, memory, at));
+  }
+}
+
+/** For decoders that are given no calls of libraries: those of the JS thread leave them to the runtime thread. */
+export function noLibraries(): LibraryCaller {
+  throw new Error('this decoder makes no calls of libraries');
+}
