@@ -2,8 +2,8 @@
  * What the type checker reads of a text of CUDA C++, before it is said in terms of arguments: each kernel's name with the
  * descriptions of its parameters, as parameter-types.ts has them.
  */
-import type { KernelEntry, Memory, OutlineOf, Unread } from './outline-types.js';
-import type { Context, ParametersOf } from './parameter-types.js';
+import type { End, Entry, Notes, OutlineOf } from './outline-types.js';
+import type { ParametersOf } from './parameter-types.js';
 
 /** Kernels of a source that is not understood, or may have more than are seen. */
 export interface AnyKernels { readonly [name: string]: undefined }
@@ -14,16 +14,22 @@ type IsText<S extends string> = [S] extends [never] ? false : {} extends Record<
 /** Each kernel with the descriptions of its parameters; undefined where nothing is known of them. */
 export type DescriptionsOf<Source extends string> = IsText<Source> extends true ? Described<OutlineOf<Source>> : AnyKernels;
 
-type Described<O> =
-  O extends Unread ? AnyKernels
-    : O extends Memory<infer K, infer T, infer D, infer F>
-      ? 'open' extends F ? Listed<K, { types: T; doubtful: D; flags: F }> & AnyKernels
-        : true extends HasRenamed<K, F> ? Listed<K, { types: T; doubtful: D; flags: F }> & AnyKernels : Listed<K, { types: T; doubtful: D; flags: F }>
-      : never;
+type Described<M> =
+  M extends Notes
+    ? KernelsIn<M, never, ''> extends infer K
+      ? M extends `${string}${Entry}!open${string}` ? Listed<K, M> & AnyKernels : 'macro' extends K ? Listed<K, M> & AnyKernels : Listed<K, M>
+      : never
+    : AnyKernels;
 
-/** A kernel whose name is a macro has another one. */
-type HasRenamed<K, F> = K extends KernelEntry ? ([K[0]] extends [F] ? true : never) : never;
+/** More than texts have that can be read. */
+type MostKernels = '................................................................................................................................................................................................................................................................................................................................................................................';
 
-type Listed<K, C extends Context> = {
-  readonly [E in K as E extends KernelEntry ? ([E[0]] extends [C['flags']] ? never : E[0]) : never]: E extends [string, infer L] ? (L extends string ? ParametersOf<L, C> : undefined) : never;
+/** The kernels that are noted, as `[name, list]`, and `'macro'` where a name is one, so that the kernel has another. */
+type KernelsIn<M extends Notes, K, Steps extends string> =
+  M extends `${string}${Entry}(${infer E}${End}${infer R}` ? KernelsIn<R, K | KernelIn<E, M>, `${Steps}.`> : K;
+
+type KernelIn<E extends string, M extends Notes> = E extends `${infer Name}(${infer List}` ? [Name, List] : [E, undefined];
+
+type Listed<K, M extends Notes> = {
+  readonly [E in K as E extends readonly [infer N extends string, unknown] ? N : never]: E extends readonly [string, infer L] ? (L extends string ? ParametersOf<L, M> : undefined) : never;
 };
