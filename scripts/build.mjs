@@ -26,6 +26,7 @@ const workerScripts = [
   { name: 'crewSource', entry: 'src/runtime/thread/crew-member.ts', output: 'src/runtime/thread/crew-source.ts' },
   { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts', parameters: 'require, keepCode' },
   { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
+  { name: 'compilerThreadSource', entry: 'src/nvrtc/thread/main.ts', output: 'src/nvrtc/thread-source.ts' },
 ];
 
 /**
@@ -40,6 +41,7 @@ const entries = [
   { name: 'tensor', entry: 'src/tensor/index.ts' },
   { name: 'launch', entry: 'src/launch/index.ts' },
   { name: 'library', entry: 'src/library/index.ts' },
+  { name: 'nvrtc', entry: 'src/nvrtc/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },

@@ -23,9 +23,11 @@ import ts from 'typescript';
  */
 const layers = {
   ptx: { pure: true },
-  driver: { imports: ['ptx'] },
+  // Libraries of native code: where they lie, and the foreign function interface that loads them.
+  native: {},
+  driver: { imports: ['ptx', 'native'] },
   // ptx: signatures are read where modules are loaded, off the JS thread.
-  runtime: { imports: ['driver', 'ptx'] },
+  runtime: { imports: ['driver', 'native', 'ptx'] },
   core: { imports: ['runtime', 'ptx'] },
   ops: { imports: ['core'] },
   tensor: { onTopOf: ['ops'] },
@@ -33,11 +35,11 @@ const layers = {
   kernel: { pure: true, packages: ['acorn', '@jridgewell/gen-mapping'] },
   launch: { onTopOf: ['kernel', 'tensor'] },
   library: { onTopOf: ['launch'] },
-  nvrtc: { onTopOf: ['library'] },
-  npp: { onTopOf: ['library'] },
-  tensorrt: { onTopOf: ['library'] },
-  cublas: { onTopOf: ['library'] },
-  nccl: { onTopOf: ['library'] },
+  nvrtc: { onTopOf: ['library'], imports: ['native'] },
+  npp: { onTopOf: ['library'], imports: ['native'] },
+  tensorrt: { onTopOf: ['library'], imports: ['native'] },
+  cublas: { onTopOf: ['library'], imports: ['native'] },
+  nccl: { onTopOf: ['library'], imports: ['native'] },
   device: { everything: true },
   'index.ts': { everything: true },
   cli: { everything: true },

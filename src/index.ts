@@ -5,6 +5,7 @@
  */
 export { Device } from './device/device.js';
 export { Kernel, Module } from './device/module.js';
+export type { CompiledKernel, CompiledModule, DeviceCompileOptions } from './device/compiled-module.js';
 export {
   DeviceOp, LeastLoaded, NextIdle, OpGraph, RoundRobin, Running, Scheduled, SingleStream, all, byPriority, empty, getDefaultDevice, parallel, setDefaultDevice,
   setDevelopmentMode, value, zip,

@@ -517,15 +517,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     }
     if (typeof image === 'string') checkText(image);
     checkModuleOptions(options);
-    const jit = {
-      ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
-      ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
-      ...(options.debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: options.debug }),
-      ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
-    };
-    const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin);
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
+    return this.load(image, options);
+  }
+
+  /** Machine code with the PTX that it was made of, which says what its kernels take. @internal */
+  async loadMachineCode(cubin: Uint8Array, ptx: string): Promise<Module> {
+    this.check();
+    return this.load(cubin, {}, ptx);
   }
 
   /** The machine code that the driver's compiler makes of PTX. cuLinkComplete @internal */
@@ -551,6 +549,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= 0x7fffffff)) throw invalid('options.timeout', 'milliseconds, from 0 to 2^31 - 1', timeout);
     this.ending ??= this.end(timeout);
     await this.ending;
+  }
+
+  private async load(image: string | Uint8Array, options: ModuleOptions, ptx?: string): Promise<Module> {
+    const jit = {
+      ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
+      ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
+      ...(options.debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: options.debug }),
+      ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
+    };
+    const shared = await shareImage(image, this.staging.turns);
+    const made = ptx === undefined ? undefined : await shareImage(ptx, this.staging.turns);
+    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin, made);
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 
   private async end(timeout: number): Promise<void> {

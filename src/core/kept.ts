@@ -1,3 +1,4 @@
 /** What the layers above keep on disk, in the cache that machine code is kept in, under the same switch. */
-export { kernelEntry, openDiskCache } from '../runtime/disk-cache.js';
+export { cacheFolder } from '../runtime/cache-folder.js';
+export { kernelEntry, openDiskCache, programEntry } from '../runtime/disk-cache.js';
 export type { DiskCache } from '../runtime/disk-cache.js';

@@ -11,6 +11,7 @@ import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } fro
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
 import * as make from '../tensor/index.js';
 import type { ArangeOptions, DLTensor, Dims, EyeOptions, RandOptions, RandnOptions, RealName, Shape, TakeOverOptions, Tensor, TensorOptions } from '../tensor/index.js';
+import type { CompiledModule, DeviceCompileOptions } from './compiled-module.js';
 import { Module } from './module.js';
 
 /** A GPU, or the embedded CPU device. Made by {@link Device.open}. */
@@ -166,6 +167,19 @@ export class Device implements AsyncDisposable {
   /** Loads PTX, a cubin or a fatbin; its kernels are launched as operations. cuLibraryLoadData */
   async loadModule(image: string | Uint8Array, options?: ModuleOptions): Promise<Module> {
     return new Module(await this.core.loadModule(image, options));
+  }
+
+  /**
+   * Compiles CUDA C++ by NVIDIA's NVRTC for this device, off the JavaScript thread, and loads it. Its kernels are properties:
+   * `const { scale } = await device.compile('extern "C" __global__ void scale(…) { … }')`, with parameters typed from the text
+   * where it is a literal, and `module['tile<float>']` for each of `nameExpressions`. What was compiled before comes from disk.
+   *
+   * Throws and rejects as {@link loadModule} and `compile` of `async-cuda/nvrtc` do: NvrtcCompileError, with the lines shown,
+   * where the source is wrong; CudaError with code ERR_CUDA_NO_LIBRARY where there is no NVRTC. nvrtcCompileProgram
+   */
+  async compile<const Source extends string>(source: Source, options?: DeviceCompileOptions): Promise<CompiledModule<Source>> {
+    const { compileModule } = await import('./compiled-module.js');
+    return compileModule(this.core, source, options);
   }
 
   /** Loads the kernels that tensors of these dtypes need, so that their first use need not wait for it. */

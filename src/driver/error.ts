@@ -5,6 +5,8 @@ import type { CheckReport } from './check-report.js';
 import { resultName } from './result.js';
 import type { CUresult } from './result.js';
 
+export { LibraryNotFoundError } from '../native/library-not-found.js';
+
 export interface DriverErrorDetails {
   /** Text of the JIT's info log, where the call runs the JIT. */
   infoLog?: string;
@@ -55,16 +57,5 @@ export class MissingSymbolError extends Error {
   constructor(symbol: string, since: string, have: string) {
     super(`${symbol} needs an NVIDIA driver for CUDA ${since} or later; this one supports CUDA ${have}. Update the driver.`);
     this.symbol = symbol;
-  }
-}
-
-/** No library was found under any of the names and folders tried. */
-export class LibraryNotFoundError extends Error {
-  override readonly name = 'LibraryNotFoundError';
-  /** Every path that was tried, in order, with the loader's answer. */
-  readonly tried: readonly { path: string; reason: string }[];
-  constructor(library: string, tried: readonly { path: string; reason: string }[], advice: string) {
-    super(`${library} was not found. ${advice}\nTried:\n${tried.map((t) => `  ${t.path}: ${t.reason}`).join('\n')}`);
-    this.tried = tried;
   }
 }

@@ -14,10 +14,10 @@ export { DriverError, LibraryNotFoundError, MissingSymbolError } from './error.j
 export type { DriverErrorDetails } from './error.js';
 export { openLibcuda } from './libcuda/open.js';
 export type { LibcudaOptions } from './libcuda/open.js';
-export { findLibrary } from './libcuda/find.js';
-export type { FindResult, Tried } from './libcuda/find.js';
-export { KNOWN_LIBRARIES } from './libcuda/libraries.js';
-export type { LibraryRow } from './libcuda/libraries.js';
+export { findLibrary } from '../native/find.js';
+export type { FindResult, Tried } from '../native/find.js';
+export { KNOWN_LIBRARIES } from '../native/libraries.js';
+export type { LibraryRow } from '../native/libraries.js';
 export type * from './check-report.js';
 export { openCpu } from './cpu/open.js';
 export type { CpuOptions } from './cpu/open.js';

@@ -2,7 +2,7 @@
  * A helper of the copy crew: what its thread does, and what it shares with the JS thread. Apart from the crew itself,
  * which starts threads: this file is part of the text that they run.
  */
-import { loadKoffi } from '../driver/libcuda/koffi.js';
+import { loadKoffi } from '../native/koffi.js';
 
 export type Memcpy = (target: number, source: number, bytes: number) => unknown;
 

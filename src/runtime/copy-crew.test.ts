@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 
-import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { koffiPath, loadKoffi } from '../native/koffi.js';
 import { CopyCrew } from './copy-crew.js';
 
 const SIZE = 3 << 20;

@@ -9,7 +9,7 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
 
-import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { koffiPath, loadKoffi } from '../native/koffi.js';
 import { CONTROL_BYTES, JOB, MAX_BYTES, PIECE_BYTES, WORD, copyPieces, loadMemcpy } from './copier.js';
 import type { Memcpy } from './copier.js';
 import { ThreadWorker } from './workers.js';

@@ -1,6 +1,6 @@
 /**
- * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how they were tuned; and V8's
- * code of our own threads' script, one for each V8. Machine code is kept by the driver.
+ * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how they were tuned; programs of
+ * CUDA C++; and V8's code of our own threads' script, one for each V8. Machine code is kept by the driver.
  *
  * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
  * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
@@ -25,8 +25,8 @@ const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
 
-const ENTRY = /^[0-9a-f]{64}\.(code|kernel|tuning)$/;
-const UNFINISHED = /^[0-9a-f]{64}\.(code|kernel|tuning)\.[0-9a-f]+\.tmp$/;
+const ENTRY = /^[0-9a-f]{64}\.(code|kernel|tuning|program)$/;
+const UNFINISHED = /^[0-9a-f]{64}\.(code|kernel|tuning|program)\.[0-9a-f]+\.tmp$/;
 
 /** A file of the cache. */
 interface KeptFile {
@@ -50,6 +50,11 @@ export function codeEntry(scriptDigest: string, engine: readonly unknown[]): str
 /** The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that it depends on. */
 export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]): string {
   return `${createHash('sha256').update(JSON.stringify([VERSION, ...key])).digest('hex')}.${kind}`;
+}
+
+/** The entry of a program in CUDA C++. `key` is all that it depends on. */
+export function programEntry(key: readonly unknown[]): string {
+  return `${createHash('sha256').update(JSON.stringify([VERSION, ...key])).digest('hex')}.program`;
 }
 
 export class DiskCache {

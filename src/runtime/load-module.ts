@@ -62,14 +62,18 @@ function mentionsPrintf(image: string | Uint8Array): boolean {
   return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
-/** `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX is loaded with cuLibraryLoadData. */
-export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number): LoadedModule {
+/**
+ * `optin` is the device's shared memory limit for one block, bytes. `made` is the PTX that machine code was made of, which
+ * says what its kernels take. `docs/design.md` says why PTX is loaded with cuLibraryLoadData.
+ */
+export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, made?: string | Uint8Array): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
   const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
-  const ptx = ptxOf(image);
+  const own = ptxOf(image);
+  const ptx = own ?? (made === undefined || typeof made === 'string' ? made : ptxOf(made.slice()));
   const library = driver.cuLibraryLoadData(image, options);
   try {
-    if (ptx !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
+    if (own !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
     const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
     const names = signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))

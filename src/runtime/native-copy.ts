@@ -4,7 +4,7 @@
  *
  * Only for arrays that the library has made itself: one that a user holds can be detached at any time.
  */
-import { koffiPath, loadKoffi } from '../driver/libcuda/koffi.js';
+import { koffiPath, loadKoffi } from '../native/koffi.js';
 
 type Copy = (target: Uint8Array, source: number, bytes: number) => Promise<void>;
 

@@ -1,9 +1,9 @@
 /**
  * What a thread needs to open a provider, found out on the JS thread: a worker made from text cannot resolve packages.
  */
-import { findLibrary } from '../driver/libcuda/find.js';
-import { koffiPath } from '../driver/libcuda/koffi.js';
-import { LIBCUDA } from '../driver/libcuda/libraries.js';
+import { findLibrary } from '../native/find.js';
+import { koffiPath } from '../native/koffi.js';
+import { LIBCUDA } from '../native/libraries.js';
 import { CudaError, errorFromFailure } from './errors.js';
 import type { EnumeratedDevice, ProviderConfig } from './messages.js';
 import { ThreadWorker } from './workers.js';

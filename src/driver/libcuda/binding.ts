@@ -2,8 +2,8 @@
  * What the groups of calls (`device-calls.ts`, `memory-calls.ts` and the others) stand on: one loaded libcuda.
  */
 import type { DriverCalls } from './driver-call.js';
-import type { Koffi } from './koffi.js';
-import type { NativeMemory } from './native-memory.js';
+import type { Koffi } from '../../native/koffi.js';
+import type { NativeMemory } from '../../native/native-memory.js';
 import type { PointerCalls } from './node-ffi.js';
 
 export interface Binding {

@@ -5,7 +5,7 @@ import { CALLS } from './calls.js';
 import type { CallName, CallRow } from './calls.js';
 import { bindCalls, versionText } from './driver-call.js';
 import type { DriverCall } from './driver-call.js';
-import { loadKoffi } from './koffi.js';
+import { loadKoffi } from '../../native/koffi.js';
 import { HEADER_FACTS } from './stand-in/header-facts.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 

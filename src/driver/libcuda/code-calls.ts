@@ -6,7 +6,7 @@ import { CUjitInputType } from '../flags.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
 import { JitRequest, imageBytes } from './jit.js';
-import { NativeMemory } from './native-memory.js';
+import { NativeMemory } from '../../native/native-memory.js';
 
 type CodeCalls = Pick<Driver,
   | 'cuModuleLoadDataEx' | 'cuModuleUnload' | 'cuModuleGetFunction' | 'cuModuleGetGlobal'

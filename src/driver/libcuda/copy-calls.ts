@@ -4,7 +4,7 @@
 import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../driver.js';
 import type { Binding } from './binding.js';
 import { hex } from './memory-calls.js';
-import { STRUCTURE } from './native-memory.js';
+import { STRUCTURE } from '../../native/native-memory.js';
 import { writeMemcpy2D, writeMemcpy3D, writeMemcpy3DPeer } from './structures.js';
 
 type CopyCalls = Pick<Driver,

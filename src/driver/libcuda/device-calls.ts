@@ -3,7 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
-import { STRUCTURE } from './native-memory.js';
+import { STRUCTURE } from '../../native/native-memory.js';
 
 type DeviceCalls = Pick<Driver,
   | 'cuInit' | 'cuDriverGetVersion' | 'cuDeviceGetCount' | 'cuDeviceGet' | 'cuDeviceGetName' | 'cuDeviceGetUuid'

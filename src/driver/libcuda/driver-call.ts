@@ -3,13 +3,13 @@
  * lacks one can still do everything else; from then on `run` is koffi's function itself and a call costs what koffi
  * costs.
  */
+import type { KoffiLibrary } from '../../native/koffi.js';
+import { findFunction } from '../../native/open-library.js';
 import { DriverError, MissingSymbolError } from '../error.js';
 import type { DriverErrorDetails } from '../error.js';
 import type { CUresult } from '../result.js';
 import { CALLS } from './calls.js';
 import type { ArgumentsOf, CallName, CallRow } from './calls.js';
-import { firstLine } from './koffi.js';
-import type { KoffiLibrary } from './koffi.js';
 
 /** One driver call of one loaded library. */
 export class DriverCall<A extends readonly unknown[]> {
@@ -63,12 +63,8 @@ export function bindCalls(library: KoffiLibrary, version: () => string): DriverC
 
 function findSymbol(library: KoffiLibrary, row: CallRow): ((...args: never[]) => CUresult) | undefined {
   for (const symbol of row.symbols) {
-    try {
-      return library.func(`int ${symbol}(${row.args.join(', ')})`);
-    } catch (error) {
-      // koffi 3: "Cannot find function 'x' in shared library". Anything else is a mistake in the row.
-      if (!firstLine(error).startsWith('Cannot find function')) throw error;
-    }
+    const found = findFunction(library, `int ${symbol}(${row.args.join(', ')})`);
+    if (found !== undefined) return found as (...args: never[]) => CUresult;
   }
   return undefined;
 }

@@ -6,7 +6,7 @@ import { CUgraphExecUpdateResult } from '../flags.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
 import { readHandles, writeHandles } from './handle-lists.js';
-import { NativeMemory, STRUCTURE } from './native-memory.js';
+import { NativeMemory, STRUCTURE } from '../../native/native-memory.js';
 import { KeptPointer } from './node-ffi.js';
 import { CONDITIONAL_NODE_PARAMS, EXEC_UPDATE_RESULT_INFO, writeConditionalNode } from './structures.js';
 

@@ -1,6 +1,6 @@
 /** Lists of handles, as the driver takes and gives them: 64 bits each, one behind the other. */
-import type { Koffi } from './koffi.js';
-import { NativeMemory } from './native-memory.js';
+import type { Koffi } from '../../native/koffi.js';
+import { NativeMemory } from '../../native/native-memory.js';
 
 /** The handles in memory of their own, to be kept for the length of the call; undefined where there are none. */
 export function writeHandles(koffi: Koffi, handles: readonly number[]): NativeMemory | undefined {

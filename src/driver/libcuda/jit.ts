@@ -4,8 +4,8 @@
  */
 import type { JitLogs, JitOptions } from '../driver.js';
 import { CUjit_option } from '../flags.js';
-import type { Koffi } from './koffi.js';
-import { NativeMemory } from './native-memory.js';
+import type { Koffi } from '../../native/koffi.js';
+import { NativeMemory } from '../../native/native-memory.js';
 
 /** Bytes of each log; the driver cuts off what is longer. */
 const LOG_SIZE = 64 * 1024;

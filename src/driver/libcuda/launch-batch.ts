@@ -6,7 +6,7 @@ import { BATCH_CAPACITY, BATCH_STRIDE } from '../launch-batch.js';
 import type { LaunchBatch } from '../launch-batch.js';
 import type { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
-import { NativeMemory } from './native-memory.js';
+import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';
 import { LAUNCH_CONFIG } from './structures.js';
 

@@ -17,7 +17,7 @@
 import type { Driver, LaunchConfig } from '../driver.js';
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
-import { NativeMemory } from './native-memory.js';
+import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';
 import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConfig } from './structures.js';
 

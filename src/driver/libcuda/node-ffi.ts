@@ -8,7 +8,7 @@
  */
 import type { CUresult } from '../result.js';
 import { CALLS } from './calls.js';
-import type { NativeMemory } from './native-memory.js';
+import type { NativeMemory } from '../../native/native-memory.js';
 
 type PointerCall<A extends bigint[]> = (...args: A) => CUresult;
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { thisMachine } from './find.js';
-import type { Machine } from './find.js';
+import { thisMachine } from '../../native/find.js';
+import type { Machine } from '../../native/find.js';
 import { openNvtx } from './nvtx.js';
 import { NvtxTool } from './stand-in/nvtx-tool.js';
 import { whyNoStandIn } from './stand-in/stand-in.js';

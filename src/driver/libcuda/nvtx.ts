@@ -5,12 +5,12 @@
  * the processes that it starts, and hands it tables of pointers to fill in. That is done here. Before, there was
  * libnvToolsExt, up to CUDA 12, which does the same by itself; it is used where no tool is named.
  */
-import { findLibrary, thisMachine } from './find.js';
-import type { Machine } from './find.js';
-import { firstLine, loadKoffi } from './koffi.js';
-import type { Koffi } from './koffi.js';
-import { KNOWN_LIBRARIES } from './libraries.js';
-import { NativeMemory } from './native-memory.js';
+import { findLibrary, thisMachine } from '../../native/find.js';
+import type { Machine } from '../../native/find.js';
+import { firstLine, loadKoffi } from '../../native/koffi.js';
+import type { Koffi } from '../../native/koffi.js';
+import { KNOWN_LIBRARIES } from '../../native/libraries.js';
+import { NativeMemory } from '../../native/native-memory.js';
 
 /** Ranges of the calling thread: they nest. */
 export interface Nvtx {

@@ -3,32 +3,27 @@
  *
  * Each thread opens its own; they share the process's one driver. Opening loads koffi and libcuda and calls nothing.
  */
-import { existsSync } from 'node:fs';
-
+import { loadKoffi } from '../../native/koffi.js';
+import { LIBCUDA } from '../../native/libraries.js';
+import { NativeMemory, SCRATCH_SIZE } from '../../native/native-memory.js';
+import { openLibrary } from '../../native/open-library.js';
 import type { Driver } from '../driver.js';
-import { LibraryNotFoundError } from '../error.js';
 import type { Binding } from './binding.js';
 import { codeCalls } from './code-calls.js';
 import { copyCalls } from './copy-calls.js';
 import { deviceCalls } from './device-calls.js';
 import { bindCalls, versionText } from './driver-call.js';
-import { candidatePaths, thisMachine } from './find.js';
-import type { Machine, Tried } from './find.js';
 import { graphCalls } from './graph-calls.js';
-import { firstLine, loadKoffi } from './koffi.js';
-import type { Koffi, KoffiLibrary } from './koffi.js';
 import { launchBatch } from './launch-batch.js';
 import { launchCalls } from './launch-calls.js';
 import type { LaunchOptions } from './launch-calls.js';
-import { LIBCUDA, fileNames } from './libraries.js';
 import { memoryCalls } from './memory-calls.js';
-import { NativeMemory, SCRATCH_SIZE } from './native-memory.js';
 import { pointerCalls } from './node-ffi.js';
 import { poolCalls } from './pool-calls.js';
 import { streamCalls } from './stream-calls.js';
 import { textureCalls } from './texture-calls.js';
 
-export { koffiPath } from './koffi.js';
+export { koffiPath } from '../../native/koffi.js';
 export type { LaunchOptions } from './launch-calls.js';
 
 export interface LibcudaOptions extends LaunchOptions {
@@ -52,7 +47,7 @@ export interface LibcudaOptions extends LaunchOptions {
  */
 export function openLibcuda(options: LibcudaOptions = {}): Driver {
   const koffi = loadKoffi(options.koffiPath);
-  const { library, path } = loadLibcuda(koffi, options.path, thisMachine());
+  const { library, path } = openLibrary(koffi, LIBCUDA, { path: options.path });
   const scratch = new NativeMemory(koffi, SCRATCH_SIZE);
   const calls = bindCalls(library, () => {
     const r = calls.cuDriverGetVersion.run(scratch.address);
@@ -75,32 +70,4 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     ...graphCalls(binding),
     ...options.launchParams === 'buffer' || options.launchVia === 'cuLaunchKernel' ? {} : { launchBatch: () => launchBatch(binding) },
   };
-}
-
-function loadLibcuda(koffi: Koffi, path: string | undefined, machine: Machine): { library: KoffiLibrary; path: string } {
-  const tried: Tried[] = [];
-  for (const candidate of path === undefined ? libcudaPaths(machine, tried) : [path]) {
-    // A bare name goes through the loader's own search; of a path we can tell more plainly that it is not there.
-    if (candidate.includes('/') && !existsSync(candidate)) {
-      tried.push({ path: candidate, reason: 'no such file' });
-      continue;
-    }
-    try {
-      return { library: koffi.load(candidate), path: candidate };
-    } catch (error) {
-      tried.push({ path: candidate, reason: firstLine(error).replace(/^Failed to load shared library: /, '') });
-    }
-  }
-  throw new LibraryNotFoundError(
-    "NVIDIA's driver library (libcuda)", tried,
-    'Install the NVIDIA driver; in a container, start it with the NVIDIA container toolkit (docker run --gpus all). ' +
-      'Where it lies elsewhere, set ASYNC_CUDA_LIBCUDA to its path. Without a GPU, use the CPU device.',
-  );
-}
-
-/** The loader's own search first (its cache knows most systems), then the folders of `find.ts`. */
-function* libcudaPaths(machine: Machine, tried: Tried[]): Generator<string> {
-  const overridden = LIBCUDA.environment.some((name) => machine.env[name]);
-  if (!overridden) yield* fileNames(LIBCUDA, machine.platform);
-  yield* candidatePaths(LIBCUDA, machine, tried);
 }

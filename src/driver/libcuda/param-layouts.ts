@@ -5,7 +5,7 @@
  */
 import { CUresult } from '../result.js';
 import type { Binding } from './binding.js';
-import { NativeMemory } from './native-memory.js';
+import { NativeMemory } from '../../native/native-memory.js';
 
 export interface ParamLayout {
   /** The function as `node:ffi` takes it. */

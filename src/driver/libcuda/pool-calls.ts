@@ -4,7 +4,7 @@
 import type { Driver } from '../driver.js';
 import { CUmemAccess_flags } from '../flags.js';
 import type { Binding } from './binding.js';
-import { STRUCTURE } from './native-memory.js';
+import { STRUCTURE } from '../../native/native-memory.js';
 import { writeMemAccessDesc, writeMemPoolProps } from './structures.js';
 
 type PoolCalls = Pick<Driver,

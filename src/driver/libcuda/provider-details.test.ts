@@ -6,8 +6,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { JitOptions } from '../driver.js';
 import { DriverError, MissingSymbolError } from '../error.js';
-import { loadKoffi } from './koffi.js';
-import { NativeMemory } from './native-memory.js';
+import { loadKoffi } from '../../native/koffi.js';
+import { NativeMemory } from '../../native/native-memory.js';
 import { openLibcuda } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 

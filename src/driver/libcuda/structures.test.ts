@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 
 import type { CUDA_RESOURCE_DESC } from '../driver.js';
-import { loadKoffi } from './koffi.js';
-import { NativeMemory } from './native-memory.js';
+import { loadKoffi } from '../../native/koffi.js';
+import { NativeMemory } from '../../native/native-memory.js';
 import {
   ARRAY3D_DESCRIPTOR, ARRAY_DESCRIPTOR, RESOURCE_DESC, TEXTURE_DESC, writeArray3DDescriptor, writeArrayDescriptor, writeResourceDesc, writeTextureDesc,
   CONDITIONAL_NODE_PARAMS, EXEC_UPDATE_RESULT_INFO, LAUNCH_ATTRIBUTE, writeConditionalNode, LAUNCH_CONFIG, MEMCPY2D, MEMCPY3D, MEMCPY3D_PEER, MEM_ACCESS_DESC, MEM_POOL_PROPS, memLocation,

@@ -7,7 +7,7 @@ import type {
   CUmemPoolProps, ConditionalNodeParams, LaunchAttributes, LaunchConfig,
 } from '../driver.js';
 import { CUgraphNodeType, CUlaunchAttributeID, CUmemAllocationType, CUmemLocationType } from '../flags.js';
-import type { NativeMemory } from './native-memory.js';
+import type { NativeMemory } from '../../native/native-memory.js';
 
 /** CUDA_MEMCPY2D_v2. */
 export const MEMCPY2D = {

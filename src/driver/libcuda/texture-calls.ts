@@ -4,7 +4,7 @@
 import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
 import { hex } from './memory-calls.js';
-import { STRUCTURE } from './native-memory.js';
+import { STRUCTURE } from '../../native/native-memory.js';
 import { RESOURCE_DESC, writeArray3DDescriptor, writeArrayDescriptor, writeResourceDesc, writeTextureDesc } from './structures.js';
 
 type TextureCalls = Pick<Driver,

@@ -1,5 +1,5 @@
 /** Native code prints more than a pipe holds, as a GPU's driver does, between two lines of the program's own. */
-import { loadKoffi } from '../../../src/driver/libcuda/koffi.js';
+import { loadKoffi } from '../../../src/native/koffi.js';
 import { nativeOutput } from '../../../src/runtime/native-output.js';
 
 const puts = loadKoffi().load('libc.so.6').func('int puts(const char*)') as (text: string) => number;

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { loadKoffi } from '../koffi.js';
+import { loadKoffi } from '../../../native/koffi.js';
 
 export type ToolKind = 'tool' | 'refusing tool' | 'idle tool' | 'libnvToolsExt';
 

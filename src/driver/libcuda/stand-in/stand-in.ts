@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { loadKoffi } from '../koffi.js';
+import { loadKoffi } from '../../../native/koffi.js';
 import { HEADER_FACTS } from './header-facts.js';
 
 /** Why the stand-in cannot be had here, or undefined. */

@@ -70,6 +70,14 @@ describe('a library is found', () => {
     expect(findLibrary(nvinfer, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({ path: tensorrt });
   });
 
+  test('in wheels of a Python that is on the PATH, and of folders that PYTHONPATH names', () => {
+    const wheel = file('elsewhere/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12');
+    file('elsewhere/bin/python3');
+    expect(findLibrary(nvrtc, machine({ PATH: `${join(root, 'usr/bin')}:${join(root, 'elsewhere/bin')}` }))).toEqual({ path: wheel });
+    const target = file('target/nvidia/cu13/lib/libnvrtc.so.13');
+    expect(findLibrary(nvrtc, machine({ PYTHONPATH: join(root, 'target') }))).toEqual({ path: target });
+  });
+
   test('in folders of ld.so.conf and what it includes', () => {
     file('etc/ld.so.conf', '# the loader\ninclude /etc/ld.so.conf.d/*.conf\n/opt/first # why\n');
     file('etc/ld.so.conf.d/cudnn.conf', '/opt/second\n');

@@ -83,6 +83,10 @@ function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string>
       yield join(prefix, 'lib');
       for (const python of matching(join(prefix, 'lib'), /^python3/)) yield* wheelFolders(join(python, 'site-packages'), row);
     }
+    for (const packages of pathList(env['PYTHONPATH'], ':')) yield* wheelFolders(packages, row);
+    for (const prefix of pythonsOnPath(machine)) {
+      for (const python of matching(join(prefix, 'lib'), /^python3/)) yield* wheelFolders(join(python, 'site-packages'), row);
+    }
   }
   yield* driverFolders(machine);
   yield* loaderFolders(machine);
@@ -160,6 +164,13 @@ function* toolkitFolders(toolkit: string, machine: Machine): Generator<string> {
   yield join(toolkit, 'lib');
 }
 
+/** Environments whose Python is on the PATH, as where one was not activated but is used. */
+function* pythonsOnPath({ env }: Machine): Generator<string> {
+  for (const folder of pathList(env['PATH'], ':')) {
+    if (basename(folder) === 'bin' && existsSync(join(folder, 'python3'))) yield dirname(folder);
+  }
+}
+
 /** NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`, …, newest toolkit first. */
 function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string> {
   if (!isFolder(sitePackages)) return;
@@ -192,7 +203,7 @@ function pathList(value: string | undefined, separator: string): string[] {
 }
 
 /** Entries of a folder whose names match, as paths, the highest version first. */
-function matching(folder: string, pattern: RegExp): string[] {
+export function matching(folder: string, pattern: RegExp): string[] {
   let names: string[];
   try {
     names = readdirSync(folder);
@@ -210,7 +221,7 @@ function wildcard(text: string): RegExp {
   return new RegExp(`^${escaped}$`);
 }
 
-function isFolder(path: string): boolean {
+export function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {

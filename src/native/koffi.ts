@@ -1,5 +1,5 @@
 /**
- * Loads koffi, the foreign function interface under this provider, when the first GPU is opened and not before: the
+ * Loads koffi, the foreign function interface under all native libraries, when the first of them is opened and not before: the
  * CPU device has to work where koffi is not installed or has no build for the platform.
  *
  * A Worker that was started from text cannot resolve packages, so the main thread finds koffi's file
@@ -7,7 +7,7 @@
  */
 import { createRequire } from 'node:module';
 
-import { LibraryNotFoundError } from '../error.js';
+import { LibraryNotFoundError } from './library-not-found.js';
 
 export type Koffi = typeof import('koffi');
 export type KoffiLibrary = ReturnType<Koffi['load']>;

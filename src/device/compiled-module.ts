@@ -1,0 +1,113 @@
+/** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
+import type { Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
+import { CudaError } from '../core/index.js';
+import { compileFor } from '../nvrtc/index.js';
+import type { CompileOptions, KernelsOf, Program } from '../nvrtc/index.js';
+import type { DeviceOp, GivenAll } from '../ops/index.js';
+import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
+import { Kernel, Module } from './module.js';
+
+/** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
+export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
+
+/** A kernel whose parameters are known to the type checker. */
+export interface CompiledKernel<A extends readonly unknown[]> extends Omit<Kernel, 'launch'> {
+  /** As {@link Kernel.launch}; arguments may be operations that give what the parameters take. */
+  launch<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(options: OpLaunchOptions, ...args: Args): DeviceOp<GivenAll<Args>>;
+}
+
+/** Its kernels by name: `extern "C"` ones, others that are not overloaded, and what `nameExpressions` name. */
+export type CompiledModule<Source extends string = string> = LoadedProgram & CompiledKernels<KernelsOf<Source>>;
+
+type CompiledKernels<Kernels> = { readonly [K in Exclude<keyof Kernels, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
+
+/** Names that a module has itself; a kernel of such a name is `module.kernel('close')`. */
+type Taken = keyof LoadedProgram | 'then';
+
+/** What is loaded of a program. */
+export class LoadedProgram extends Module {
+  /** What NVRTC made: PTX, mangled names, the log. */
+  readonly program: Program;
+  /** Mangled names by the names that the source and `nameExpressions` have. */
+  readonly #names: ReadonlyMap<string, string>;
+  readonly #source: string;
+
+  /** @internal */
+  constructor(core: CoreModule, program: Program, source: string) {
+    super(core);
+    this.program = program;
+    this.#source = source;
+    this.#names = namesOf(core.kernelNames, program);
+    for (const name of this.kernelNames) this.define(name);
+  }
+
+  /** Names of its kernels: as the source and `nameExpressions` have them, mangled where neither does. */
+  get kernelNames(): readonly string[] {
+    const named = new Set(this.#names.values());
+    return [...this.#names.keys(), ...this.core.kernelNames.filter((symbol) => !named.has(symbol))];
+  }
+
+  /**
+   * A kernel by its name in the source, by one of `nameExpressions` or by its mangled name.
+   *
+   * @param signature as of {@link Module.kernel}
+   * @throws CudaError with code ERR_CUDA_NOT_FOUND
+   */
+  override kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
+    try {
+      return super.kernel(this.#names.get(name) ?? name, signature);
+    } catch (error) {
+      if (!(error instanceof CudaError) || error.code !== 'ERR_CUDA_NOT_FOUND') throw error;
+      throw this.notFound(name, error);
+    }
+  }
+
+  /** A property that is made when it is asked for: a kernel that this device cannot run fails then, and alone. */
+  private define(name: string): void {
+    if (name in this || name === 'then') return;
+    let kernel: Kernel | undefined;
+    Object.defineProperty(this, name, { get: () => (kernel ??= this.kernel(name)), enumerable: true, configurable: true });
+  }
+
+  private notFound(name: string, cause: CudaError): CudaError {
+    const identifier = /^\w+/.exec(name)?.[0] ?? '';
+    const template = identifier !== '' && new RegExp(`template\\s*<[^;{}]*__global__[^;{}(]*\\b${identifier}\\s*\\(`).test(this.#source);
+    const known = this.kernelNames;
+    const fix = template
+      ? `It is a template, and no instance of it was asked for. Compile with nameExpressions: ['${identifier === name ? `${name}<float>` : name}'].`
+      : `It has ${known.length === 0 ? 'none' : known.join(', ')}.`;
+    return new CudaError('ERR_CUDA_NOT_FOUND', `${this.program.name}: there is no kernel '${name}'. ${fix}`, { cause });
+  }
+}
+
+/** `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance. */
+const PLAIN = /^_Z(\d+)(\w+)$/;
+
+function namesOf(mangled: readonly string[], program: Program): Map<string, string> {
+  const names = new Map<string, string>();
+  const overloaded = new Set<string>();
+  for (const symbol of mangled) {
+    const [, length, rest = ''] = PLAIN.exec(symbol) ?? [];
+    if (length === undefined) continue;
+    const name = rest.slice(0, Number(length));
+    if (rest[Number(length)] === 'I' || overloaded.has(name)) continue;
+    if (names.delete(name)) overloaded.add(name);
+    else names.set(name, symbol);
+  }
+  for (const symbol of mangled) names.delete(symbol);
+  for (const expression of program.nameExpressions) {
+    const symbol = program.loweredName(expression);
+    if (symbol !== expression) names.set(expression, symbol);
+  }
+  return names;
+}
+
+/** @internal */
+export async function compileModule<const Source extends string>(device: CoreDevice, source: Source, options: DeviceCompileOptions = {}): Promise<CompiledModule<Source>> {
+  device.check();
+  // Machine code where it can be: the driver may be older than NVRTC and not know its PTX.
+  const outputs = device.kind === 'cuda' && options.architecture?.startsWith('compute_') !== true ? ['ptx', 'cubin'] as const : ['ptx'] as const;
+  const program = await compileFor(device.properties.computeCapability, source, { ...options, outputs });
+  const module = program.has('cubin') ? await device.loadMachineCode(program.cubin, program.ptx) : await device.loadModule(program.ptx);
+  return new LoadedProgram(module, program, source) as CompiledModule<Source>;
+}

@@ -1,0 +1,93 @@
+/**
+ * NVIDIA's libraries and the names they go by, newest first: what `find.ts` looks for, and what `async-cuda info`
+ * lists. A later sub-path export (`async-cuda/npp`, …) opens its library by its row here.
+ *
+ * The Windows names are written down from NVIDIA's packages and untested.
+ */
+
+export interface LibraryRow {
+  /** What people call it. */
+  readonly name: string;
+  /** The soname without `lib` and `.so`, e.g. `nvrtc`. */
+  readonly base: string;
+  /** Major versions in the soname, newest first. */
+  readonly versions: readonly string[];
+  /** File names on Windows, newest first. */
+  readonly windows: readonly string[];
+  /** Comes with the driver, with the CUDA toolkit, or as a package of its own. */
+  readonly from: 'driver' | 'toolkit' | 'package';
+  /** Environment variables that name the file or its folder, looked at before anything else. */
+  readonly environment: readonly string[];
+  /** Python packages that have it, the one for the newest CUDA first. */
+  readonly wheels?: readonly string[];
+  /** Folders under a Python site-packages besides `nvidia/<package>/lib`. */
+  readonly wheelFolders?: readonly string[];
+}
+
+function toolkit(name: string, base: string, versions: readonly string[], windows: readonly string[], wheel?: string): LibraryRow {
+  // Until CUDA 12 the packages' names end with the version.
+  const wheels = wheel === undefined ? [] : [wheel, ...versions.flatMap((version) => (version === '13' ? [] : [`${wheel}-cu${parseInt(version, 10)}`]))];
+  return { name, base, versions, windows, from: 'toolkit', environment: [variable(base)], wheels };
+}
+
+function variable(base: string): string {
+  return `ASYNC_CUDA_${base.toUpperCase()}`;
+}
+
+/** The NVIDIA driver itself. */
+export const LIBCUDA: LibraryRow = {
+  name: 'CUDA driver', base: 'cuda', versions: ['1'], windows: ['nvcuda.dll'], from: 'driver',
+  environment: ['ASYNC_CUDA_LIBCUDA'],
+};
+
+export const KNOWN_LIBRARIES = {
+  cuda: LIBCUDA,
+  nvml: {
+    name: 'NVML', base: 'nvidia-ml', versions: ['1'], windows: ['nvml.dll'], from: 'driver', environment: ['ASYNC_CUDA_NVML'],
+  },
+  cudart: toolkit('CUDA runtime', 'cudart', ['13', '12', '11.0'], ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'], 'nvidia-cuda-runtime'),
+  // Of toolkits up to 12; NVTX 3 is headers only.
+  nvtx: toolkit('NVTX', 'nvToolsExt', ['1'], ['nvToolsExt64_1.dll']),
+  nvrtc: toolkit('NVRTC', 'nvrtc', ['13', '12', '11.2'], ['nvrtc64_130_0.dll', 'nvrtc64_120_0.dll', 'nvrtc64_112_0.dll'], 'nvidia-cuda-nvrtc'),
+  nvJitLink: toolkit('nvJitLink', 'nvJitLink', ['13', '12'], ['nvJitLink_130_0.dll', 'nvJitLink_120_0.dll'], 'nvidia-nvjitlink'),
+  nppc: toolkit('NPP core', 'nppc', ['13', '12', '11'], ['nppc64_13.dll', 'nppc64_12.dll', 'nppc64_11.dll'], 'nvidia-npp'),
+  nppig: toolkit('NPP geometry', 'nppig', ['13', '12', '11'], ['nppig64_13.dll', 'nppig64_12.dll', 'nppig64_11.dll'], 'nvidia-npp'),
+  nppidei: toolkit('NPP data exchange', 'nppidei', ['13', '12', '11'], ['nppidei64_13.dll', 'nppidei64_12.dll', 'nppidei64_11.dll'], 'nvidia-npp'),
+  nppicc: toolkit('NPP colour', 'nppicc', ['13', '12', '11'], ['nppicc64_13.dll', 'nppicc64_12.dll', 'nppicc64_11.dll'], 'nvidia-npp'),
+  nppif: toolkit('NPP filters', 'nppif', ['13', '12', '11'], ['nppif64_13.dll', 'nppif64_12.dll', 'nppif64_11.dll'], 'nvidia-npp'),
+  nppial: toolkit('NPP arithmetic', 'nppial', ['13', '12', '11'], ['nppial64_13.dll', 'nppial64_12.dll', 'nppial64_11.dll'], 'nvidia-npp'),
+  cublas: toolkit('cuBLAS', 'cublas', ['13', '12', '11'], ['cublas64_13.dll', 'cublas64_12.dll', 'cublas64_11.dll'], 'nvidia-cublas'),
+  cublasLt: toolkit('cuBLASLt', 'cublasLt', ['13', '12', '11'], ['cublasLt64_13.dll', 'cublasLt64_12.dll', 'cublasLt64_11.dll'], 'nvidia-cublas'),
+  cudnn: {
+    name: 'cuDNN', base: 'cudnn', versions: ['9', '8'], windows: ['cudnn64_9.dll', 'cudnn64_8.dll'], from: 'package',
+    environment: [variable('cudnn')], wheels: ['nvidia-cudnn-cu13', 'nvidia-cudnn-cu12'],
+  },
+  nccl: { name: 'NCCL', base: 'nccl', versions: ['2'], windows: [], from: 'package', environment: [variable('nccl')], wheels: ['nvidia-nccl-cu13', 'nvidia-nccl-cu12'] },
+  nvinfer: {
+    name: 'TensorRT', base: 'nvinfer', versions: ['10', '8'], windows: ['nvinfer_10.dll', 'nvinfer.dll'], from: 'package',
+    environment: [variable('nvinfer')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
+  },
+  nvonnxparser: {
+    name: 'TensorRT ONNX parser', base: 'nvonnxparser', versions: ['10', '8'], windows: ['nvonnxparser_10.dll', 'nvonnxparser.dll'],
+    from: 'package', environment: [variable('nvonnxparser')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
+  },
+} as const satisfies Record<string, LibraryRow>;
+
+/** File names of a library on a platform, the most specific first. */
+export function fileNames(row: LibraryRow, platform: NodeJS.Platform): readonly string[] {
+  if (platform === 'win32') return row.windows;
+  return [...row.versions.map((version) => `lib${row.base}.so.${version}`), `lib${row.base}.so`];
+}
+
+/** What to do where a library is not there, as sentences. */
+export function howToGet(row: LibraryRow): string {
+  const [variableName] = row.environment;
+  const elsewhere = `Where it lies elsewhere, set ${variableName} to its path.`;
+  if (row.from === 'driver') {
+    return `Install the NVIDIA driver; in a container, start it with the NVIDIA container toolkit (docker run --gpus all). ${elsewhere} Without a GPU, use the CPU device.`;
+  }
+  const [newest, ...older] = row.wheels ?? [];
+  const wheel = newest === undefined ? '' : `with \`pip install ${newest}\`${older.length === 0 ? '' : ` (for older CUDA: ${older.join(', ')})`} in the active Python environment`;
+  const package_ = row.from === 'toolkit' ? 'with the CUDA toolkit' : 'with its package from NVIDIA';
+  return `Install it ${wheel === '' ? package_ : `${wheel}, or ${package_}`}. ${elsewhere}`;
+}

@@ -1,0 +1,71 @@
+/**
+ * Loads one of NVIDIA's libraries, wherever `find.ts` says that it may lie, and finds functions in it.
+ */
+import { existsSync } from 'node:fs';
+
+import { candidatePaths, thisMachine } from './find.js';
+import type { Machine, Tried } from './find.js';
+import { firstLine } from './koffi.js';
+import type { Koffi, KoffiLibrary } from './koffi.js';
+import { fileNames, howToGet } from './libraries.js';
+import type { LibraryRow } from './libraries.js';
+import { LibraryNotFoundError } from './library-not-found.js';
+
+export interface OpenedLibrary {
+  readonly library: KoffiLibrary;
+  /** The file; a bare name where the loader's own search found it. */
+  readonly path: string;
+}
+
+export interface OpenLibraryOptions {
+  /** The library's file; nothing else is tried. */
+  path?: string | undefined;
+  machine?: Machine;
+}
+
+/**
+ * Loads a library. One that is there and does not load (it is for another processor, or lacks a library of its own) is
+ * passed over, and the loader's reason is told if no other loads.
+ *
+ * @throws {LibraryNotFoundError} with every path tried and how to get the library
+ */
+export function openLibrary(koffi: Koffi, row: LibraryRow, { path, machine = thisMachine() }: OpenLibraryOptions = {}): OpenedLibrary {
+  const tried: Tried[] = [];
+  for (const candidate of path === undefined ? paths(row, machine, tried) : [path]) {
+    // A bare name goes through the loader's own search; of a path we can tell more plainly that it is not there.
+    if (isPath(candidate) && !existsSync(candidate)) {
+      tried.push({ path: candidate, reason: 'no such file' });
+      continue;
+    }
+    try {
+      return { library: koffi.load(candidate), path: candidate };
+    } catch (error) {
+      tried.push({ path: candidate, reason: firstLine(error).replace(/^Failed to load shared library: /, '') });
+    }
+  }
+  throw new LibraryNotFoundError(row.from === 'driver' ? `NVIDIA's driver library (lib${row.base})` : `${row.name} (lib${row.base})`, tried, howToGet(row));
+}
+
+/** The driver by the loader's own search first, whose cache knows most systems; of the others, what the user's variables name comes first. */
+function* paths(row: LibraryRow, machine: Machine, tried: Tried[]): Generator<string> {
+  const overridden = row.environment.some((name) => machine.env[name]);
+  const names = overridden ? [] : fileNames(row, machine.platform);
+  if (row.from === 'driver') yield* names;
+  yield* candidatePaths(row, machine, tried);
+  if (row.from !== 'driver') yield* names;
+}
+
+function isPath(candidate: string): boolean {
+  return candidate.includes('/') || candidate.includes('\\');
+}
+
+/** The function that a C declaration names; undefined where the library does not have it. */
+export function findFunction(library: KoffiLibrary, declaration: string): ((...args: never[]) => unknown) | undefined {
+  try {
+    return library.func(declaration);
+  } catch (error) {
+    // koffi 3: "Cannot find function 'x' in shared library". Anything else is a mistake in the declaration.
+    if (!firstLine(error).startsWith('Cannot find function')) throw error;
+    return undefined;
+  }
+}

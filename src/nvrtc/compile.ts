@@ -1,0 +1,87 @@
+/**
+ * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the library, with a GPU or without.
+ */
+import { invalid } from '../core/arguments.js';
+import { headerFolders } from '../native/headers.js';
+import { KNOWN_LIBRARIES } from '../native/libraries.js';
+import { checkCompileOptions, checkText } from './compile-options.js';
+import type { CheckedOptions, CompileOptions } from './compile-options.js';
+import { compileError, diagnosticsOf } from './compile-error.js';
+import { compileOnThread } from './compiler-thread.js';
+import { dependenciesOf } from './includes.js';
+import { keepProgram, keptProgram } from './kept-programs.js';
+import { identityOf, placeOf } from './library-place.js';
+import { Program } from './program.js';
+import { refusalError } from './refusal.js';
+import { bundledHeadersFolder, precompiledHeadersFolder } from './scratch-folders.js';
+import type { Compiled, Version } from './thread/messages.js';
+
+const BYTES = ['cubin', 'ltoir'] as const;
+
+/** Options that have NVRTC read or write files: what comes of them is not known by the options alone. */
+const USES_FILES = /^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace|use-bundled-headers)/;
+
+/**
+ * Compiles CUDA C++. No GPU is needed. The program is taken from disk where the same source was compiled before with the same
+ * options, headers and NVRTC. nvrtcCompileProgram
+ *
+ * @param source text of a `.cu` file without host code
+ * @throws CudaArgumentError for an option that there is not, or that NVRTC does not take, and for a name expression that names nothing
+ *
+ * Rejects with {@link NvrtcCompileError} where the source is wrong; CudaError with code ERR_CUDA_NO_LIBRARY where there is no
+ * NVRTC, ERR_CUDA_UNSUPPORTED where it is too old for an option; with the signal's reason where it aborts.
+ */
+export async function compile(source: string, options: CompileOptions = {}): Promise<Program> {
+  return compileChecked(source, checkedSource(source, options));
+}
+
+function checkedSource(source: string, options: CompileOptions): CheckedOptions {
+  checkText('source', source);
+  if (source.length < 4096 && /^\S+\.(cu|cuh|h|hpp|cpp)$/.test(source)) {
+    throw invalid('source', 'CUDA C++', source, 'That is the name of a file: pass what is in it, e.g. await readFile(name, \'utf8\').');
+  }
+  return checkCompileOptions(options);
+}
+
+/** For a device of this compute capability, where the options do not say what for; a cubin is made where NVRTC knows that architecture. @internal */
+export function compileFor(capability: Version, source: string, options: CompileOptions): Promise<Program> {
+  return compileChecked(source, checkedSource(source, options), capability);
+}
+
+async function compileChecked(source: string, options: CheckedOptions, capability?: Version): Promise<Program> {
+  const { name, signal } = options;
+  signal?.throwIfAborted();
+  if (options.outputs.includes('cubin') && options.architecture === undefined && capability === undefined) {
+    throw invalid('options.architecture', "the architecture that the cubin is for, such as 'sm_90'", undefined);
+  }
+  const library = placeOf(KNOWN_LIBRARIES.nvrtc);
+  const cudaFolders = options.cudaHeaders && library.path !== undefined ? headerFolders(library.path) : [];
+  const dependencies = await dependenciesOf(source, { name, headers: options.headers, folders: options.includeFolders, cudaFolders });
+  const flags = [
+    ...options.flags, ...precompiledFlags(options.precompiledHeaders), ...[...options.includeFolders, ...cudaFolders].map((folder) => `--include-path=${folder}`), ...options.raw,
+  ];
+  const identity = await identityOf(library);
+  const mayKeep = options.cache && identity !== undefined && dependencies.unknown === undefined && !options.raw.some((option) => USES_FILES.test(option));
+  const key = [
+    'nvrtc', identity, source, name, options.headers, options.flags, options.raw, options.precompiledHeaders, options.nameExpressions, options.outputs, options.architecture, capability,
+    options.cudaHeaders, dependencies.key,
+  ];
+  const known = mayKeep ? await keptProgram<Compiled>(key, BYTES) : undefined;
+  signal?.throwIfAborted();
+  if (known !== undefined) return new Program(name, known, diagnosticsOf(known.log, source, options), true);
+
+  const compiled = await compileOnThread({
+    kind: 'compile', library, source, name, headers: options.headers, flags, needs: options.needs, nameExpressions: options.nameExpressions, outputs: options.outputs,
+    architecture: options.architecture, capability,
+    bundledHeaders: options.cudaHeaders && cudaFolders.length === 0 && dependencies.unresolved.length > 0 ? bundledHeadersFolder() : undefined,
+  }, signal);
+  if ('reason' in compiled) throw compiled.reason === 'source' ? compileError(compiled.log, source, options, cudaFolders) : refusalError(name, compiled);
+  if (mayKeep) keepProgram<Compiled>(key, compiled, BYTES);
+  return new Program(name, compiled, diagnosticsOf(compiled.log, source, options), false);
+}
+
+function precompiledFlags(precompiled: boolean | string): string[] {
+  if (precompiled === false) return [];
+  return ['--pch', `--pch-dir=${precompiled === true ? precompiledHeadersFolder() : precompiled}`];
+}
+

@@ -1,0 +1,77 @@
+/** What the compiler's log says, message by message. */
+
+export type Severity = 'error' | 'warning' | 'remark' | 'note';
+
+/** One message of the compiler. */
+export interface Diagnostic {
+  readonly severity: Severity;
+  readonly message: string;
+  /** NVIDIA's number of a warning, for `-diag-suppress`. */
+  readonly number: number | undefined;
+  /** Undefined where it concerns no place. */
+  readonly file: string | undefined;
+  /** From 1. */
+  readonly line: number | undefined;
+  /** From 1; undefined where the log does not show it (NVRTC before 12.3 or so) and it cannot be guessed. */
+  readonly column: number | undefined;
+  /** The line itself, where it is known. */
+  readonly code: string | undefined;
+}
+
+const HEAD = /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
+const CARET = /^\s*\^\s*$/;
+/** The log shows a line behind two spaces. */
+const INDENT = 2;
+/** The compiler's own bookkeeping at the end. */
+const SUMMARY = /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
+
+/**
+ * The messages of a log, in order.
+ *
+ * @param textOf the text of a file that the log names, if it is known: lines are then shown where the log does not
+ */
+export function readDiagnostics(log: string, textOf: (file: string) => string | undefined): Diagnostic[] {
+  const lines = log.split(/\r?\n/);
+  const found: Diagnostic[] = [];
+  for (let at = 0; at < lines.length; at++) {
+    const head = HEAD.exec(lines[at]!);
+    if (head === null || SUMMARY.test(lines[at]!)) continue;
+    const [, file, lineNumber, kind, number, first] = head;
+    const said = [first!];
+    let shown: string | undefined;
+    let caret: number | undefined;
+    while (at + 1 < lines.length) {
+      const next = lines[at + 1]!;
+      if (next.trim() === '' || HEAD.test(next) || SUMMARY.test(next)) break;
+      if (CARET.test(lines[at + 2] ?? '')) {
+        shown = next.slice(INDENT);
+        caret = lines[at + 2]!.indexOf('^') - INDENT;
+        at += 2;
+        break;
+      }
+      said.push(next.trim());
+      at++;
+    }
+    const line = lineNumber === undefined ? undefined : Number(lineNumber);
+    const code = shown ?? (file === undefined || line === undefined ? undefined : textOf(file)?.split(/\r?\n/)[line - 1]);
+    const message = said.join(' ');
+    found.push({
+      severity: severityOf(kind!), message, number: number === undefined ? undefined : Number(number), file, line, code,
+      column: caret !== undefined ? caret + 1 : code === undefined ? undefined : columnOfName(code, message),
+    });
+  }
+  return found;
+}
+
+function severityOf(kind: string): Severity {
+  const lower = kind.toLowerCase();
+  return lower.endsWith('error') ? 'error' : lower as Severity;
+}
+
+/** Where the log has no caret: the place of what the message quotes, if the line has it once. */
+function columnOfName(code: string, message: string): number | undefined {
+  const name = /"([^"]+)"/.exec(message)?.[1];
+  if (name === undefined) return undefined;
+  const at = code.indexOf(name);
+  return at === -1 || code.includes(name, at + 1) ? undefined : at + 1;
+}

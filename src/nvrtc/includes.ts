@@ -1,0 +1,128 @@
+/**
+ * What a source may include, found without compiling it, so that a program that is kept is known to be that of the files as
+ * they are. NVRTC does not tell what it has read, so everything that an `#include` names counts, read or skipped.
+ */
+import { createHash } from 'node:crypto';
+import { readFile, readdir, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+
+export interface Dependencies {
+  /** Part of a key: files of the user's folders by their contents, those of CUDA's by version. */
+  readonly key: readonly unknown[];
+  /** Why a program of this source cannot be kept; undefined where it can. */
+  readonly unknown: string | undefined;
+  /** Names that are in no folder: NVRTC may have them itself. */
+  readonly unresolved: readonly string[];
+}
+
+export interface IncludeSearch {
+  /** The source's file: NVRTC looks for headers beside it, whether or not there is such a file. */
+  readonly name: string;
+  readonly headers: readonly (readonly [name: string, text: string])[];
+  /** The user's. */
+  readonly folders: readonly string[];
+  /** CUDA's, whose files change with their version only. */
+  readonly cudaFolders: readonly string[];
+}
+
+interface Text {
+  readonly text: string;
+  /** Folders of the file and of those that include it, innermost first. */
+  readonly from: readonly string[];
+}
+
+/** With and without angle brackets, or what only the preprocessor knows. Found in comments, too, which does no harm. */
+const INCLUDE = /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
+const HAS_INCLUDE = /__has_(include(?:_next)?|embed)\s*\(\s*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
+/** What stands in the program is not in the source. */
+const CLOCK = /\b__(?:DATE|TIME|TIMESTAMP)__\b/;
+/** Found by name only: of a header of CUDA's nothing further is read. */
+const VERSION_HEADER = 'cuda.h';
+
+export async function dependenciesOf(source: string, search: IncludeSearch): Promise<Dependencies> {
+  const inMemory = new Set(search.headers.map(([name]) => name));
+  const files = new Map<string, string>();
+  const cudaFiles = new Map<string, string>();
+  const unresolved = new Set<string>();
+  let unknown: string | undefined;
+  const beside = (name: string): string => dirname(resolve(name));
+  const texts: Text[] = [{ text: source, from: [beside(search.name)] }];
+  for (const [name, text] of search.headers) texts.push({ text, from: [beside(name), beside(search.name)] });
+
+  for (let next = texts.pop(); next !== undefined; next = texts.pop()) {
+    if (CLOCK.test(next.text)) unknown = 'it has the time of its compilation';
+    for (const name of includesIn(next.text)) {
+      if (name === undefined) {
+        unknown = 'a macro says what it includes';
+        continue;
+      }
+      // Which of these two is taken depends on the brackets and on the version of NVRTC; both count.
+      const near = await firstFile(isAbsolute(name) ? [''] : next.from, name);
+      const far = isAbsolute(name) ? undefined : await firstFile(search.folders, name);
+      for (const found of [near, far]) {
+        if (found === undefined || files.has(found)) continue;
+        const bytes = await readFile(found).catch(() => undefined);
+        if (bytes === undefined) {
+          unknown = `${found} cannot be read`;
+          continue;
+        }
+        files.set(found, createHash('sha256').update(bytes).digest('hex'));
+        texts.push({ text: bytes.toString('utf8'), from: [dirname(found), ...next.from] });
+      }
+      if (far !== undefined || inMemory.has(name)) continue;
+      const cuda = await firstFile(search.cudaFolders, name);
+      if (cuda !== undefined) cudaFiles.set(cuda, await stamp(cuda));
+      else if (near === undefined) unresolved.add(name);
+    }
+  }
+  // A header of CUDA's could find one of these in place of its own.
+  if (cudaFiles.size > 0 || unresolved.size > 0) unknown ??= await shadowed(search, unresolved.size > 0);
+  return {
+    key: [
+      [...files].sort(byName), [...cudaFiles].sort(byName), search.folders,
+      cudaFiles.size === 0 ? [] : await Promise.all(search.cudaFolders.map(async (folder) => [folder, await stamp(join(folder, VERSION_HEADER))])), [...unresolved].sort(),
+    ],
+    unknown, unresolved: [...unresolved],
+  };
+}
+
+/** The names; undefined for one that only the preprocessor knows. */
+function* includesIn(text: string): Generator<string | undefined> {
+  const spliced = text.replace(/(?:\\|\?\?\/)\r?\n/g, '');
+  for (const pattern of [INCLUDE, HAS_INCLUDE]) {
+    for (const [, directive, quoted, angled] of spliced.matchAll(pattern)) {
+      // The file behind the one that is found, and an embedded one, are not looked for.
+      yield directive === 'include' || directive === 'import' ? quoted ?? angled : undefined;
+    }
+  }
+}
+
+async function firstFile(folders: readonly string[], name: string): Promise<string | undefined> {
+  for (const folder of folders) {
+    const path = folder === '' ? name : join(folder, name);
+    if ((await stat(path).catch(() => undefined))?.isFile() === true) return path;
+  }
+  return undefined;
+}
+
+async function stamp(path: string): Promise<string> {
+  const found = await stat(path).catch(() => undefined);
+  return found === undefined ? 'none' : `${found.size} ${found.mtimeMs}`;
+}
+
+/** Why it cannot be known which files CUDA's headers include. */
+async function shadowed({ folders, cudaFolders }: IncludeSearch, bundled: boolean): Promise<string | undefined> {
+  if (folders.length === 0) return undefined;
+  if (bundled && cudaFolders.length === 0) return "it is not known which of the folders' headers CUDA's include";
+  const cuda = new Set((await Promise.all(cudaFolders.map(entries))).flat());
+  const both = (await Promise.all(folders.map(entries))).flat().find((name) => cuda.has(name));
+  return both === undefined ? undefined : `CUDA's headers may include the folders' ${both}`;
+}
+
+function entries(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []);
+}
+
+function byName([a]: [string, string], [b]: [string, string]): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,32 @@
+/** Programs on disk, in the cache that kernels in TypeScript are kept in. */
+import { openDiskCache, programEntry } from '../core/kept.js';
+
+/** Of the fields of a program that is kept, those that are bytes. */
+type Bytes<T> = { [K in keyof T]: T[K] extends Uint8Array | undefined ? (Uint8Array extends Exclude<T[K], undefined> ? K : never) : never }[keyof T];
+
+/** The program that `key` says, if it was kept. */
+export async function keptProgram<T extends object>(key: readonly unknown[], bytesOf: readonly Bytes<T>[]): Promise<T | undefined> {
+  const kept = await openDiskCache()?.read(programEntry(key));
+  if (kept === undefined) return undefined;
+  try {
+    const program = JSON.parse(kept.toString('utf8')) as Record<PropertyKey, unknown>;
+    for (const field of bytesOf) {
+      const text = program[field];
+      if (typeof text === 'string') program[field] = new Uint8Array(Buffer.from(text, 'base64'));
+    }
+    return program as T;
+  } catch {
+    // As if it were not there.
+    return undefined;
+  }
+}
+
+/** Keeps a program. Nobody waits for it. */
+export function keepProgram<T extends object>(key: readonly unknown[], program: T, bytesOf: readonly Bytes<T>[]): void {
+  const fields: Record<PropertyKey, unknown> = { ...program } as Record<PropertyKey, unknown>;
+  for (const field of bytesOf) {
+    const bytes = fields[field];
+    if (bytes instanceof Uint8Array) fields[field] = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  }
+  void openDiskCache()?.write(programEntry(key), Buffer.from(JSON.stringify(fields)));
+}

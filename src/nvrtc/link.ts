@@ -1,0 +1,59 @@
+/** Linking by NVIDIA's nvJitLink (CUDA 12 and later): PTX, cubins and LTO-IR become one cubin, off the JavaScript thread. */
+import { createHash } from 'node:crypto';
+
+import { CudaCompileError } from '../core/index.js';
+import { KNOWN_LIBRARIES } from '../native/libraries.js';
+import { linkOnThread } from './compiler-thread.js';
+import { keepProgram, keptProgram } from './kept-programs.js';
+import { identityOf, placeOf } from './library-place.js';
+import { checkLink } from './link-options.js';
+import type { LinkInput, LinkOptions } from './link-options.js';
+import { refusalError } from './refusal.js';
+import type { Linked } from './thread/messages.js';
+
+const BYTES = ['cubin'] as const;
+
+/** What a link gives. */
+export interface LinkedProgram {
+  /** What it was linked for. */
+  readonly architecture: string;
+  /** Machine code; undefined where PTX was asked for. nvJitLinkGetLinkedCubin */
+  readonly cubin: Uint8Array | undefined;
+  /** nvJitLinkGetLinkedPtx */
+  readonly ptx: string | undefined;
+  /** What the linker has to say. */
+  readonly log: string;
+  /** Whether it was taken from disk. */
+  readonly cached: boolean;
+}
+
+/**
+ * Links programs. LTO-IR is optimised across its parts. nvJitLinkComplete
+ *
+ * @throws CudaArgumentError for what cannot be linked, and for an option that there is not, or that nvJitLink does not take
+ *
+ * Rejects with CudaCompileError where the parts do not go together, with the linker's `log`; CudaError with code
+ * ERR_CUDA_NO_LIBRARY where there is no nvJitLink; with the signal's reason where it aborts.
+ */
+export async function link(inputs: readonly LinkInput[], options: LinkOptions = {}): Promise<LinkedProgram> {
+  const { architecture, parts, flags, output, cache, signal } = checkLink(inputs, options);
+  signal?.throwIfAborted();
+  const library = placeOf(KNOWN_LIBRARIES.nvJitLink);
+  const identity = await identityOf(library);
+  const key = ['nvJitLink', identity, flags, output, parts.map(({ kind, name, data }) => [kind, name, createHash('sha256').update(data).digest('hex')])];
+  const mayKeep = cache && identity !== undefined;
+  const known = mayKeep ? await keptProgram<Linked>(key, BYTES) : undefined;
+  signal?.throwIfAborted();
+  if (known !== undefined) return result(known, architecture, true);
+  const linked = await linkOnThread({ kind: 'link', library, parts, flags, output }, signal);
+  if ('reason' in linked) {
+    if (linked.reason !== 'source') throw refusalError('link', linked);
+    throw new CudaCompileError(`link: ${parts.map(({ name }) => name).join(', ')} for ${architecture}:\n${linked.log.trim()}`, linked.log, '');
+  }
+  if (mayKeep) keepProgram<Linked>(key, linked, BYTES);
+  return result(linked, architecture, false);
+}
+
+function result({ cubin, ptx, log }: Linked, architecture: string, cached: boolean): LinkedProgram {
+  return { architecture, cubin, ptx, log, cached };
+}

@@ -1,0 +1,28 @@
+/** Folders on disk that NVRTC itself writes to and reads from. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { cacheFolder } from '../core/kept.js';
+
+let own: string | undefined;
+
+/** Of this process, removed when it ends. */
+function ownFolder(): string {
+  if (own === undefined) {
+    const folder = mkdtempSync(join(tmpdir(), 'async-cuda-'));
+    process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+    own = folder;
+  }
+  return own;
+}
+
+/** Where the headers that NVRTC brings along are written once, for each version. */
+export function bundledHeadersFolder(): string {
+  return join(cacheFolder() ?? ownFolder(), 'cuda-headers');
+}
+
+/** Compiled headers: another process cannot use them, since they are images of memory at an address. */
+export function precompiledHeadersFolder(): string {
+  return ownFolder();
+}

@@ -1,0 +1,93 @@
+/** What the JS thread and the compiler's thread say to each other. */
+
+/** Major and minor version. */
+export type Version = readonly [number, number];
+
+export type Output = 'ptx' | 'cubin' | 'ltoir';
+
+/** Which file to load: found on the JS thread, or to be searched for with its environment. */
+export interface LibraryPlace {
+  readonly path: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** An option that not every version of the library takes. */
+export interface Need {
+  /** As the user wrote it. */
+  readonly what: string;
+  readonly since: Version;
+}
+
+export interface CompileRequest {
+  readonly kind: 'compile';
+  readonly library: LibraryPlace;
+  readonly source: string;
+  /** The file that messages name. */
+  readonly name: string;
+  readonly headers: readonly (readonly [name: string, text: string])[];
+  readonly flags: readonly string[];
+  readonly needs: readonly Need[];
+  readonly nameExpressions: readonly string[];
+  readonly outputs: readonly Output[];
+  /** `compute_80`, `sm_90a`, …; undefined for the best that the library has for `capability`, or its own default. */
+  readonly architecture: string | undefined;
+  /** Of the device that the program is for. */
+  readonly capability: Version | undefined;
+  /** Where the library's own headers are to be written and taken from; undefined where they are not needed. */
+  readonly bundledHeaders: string | undefined;
+}
+
+export type LinkKind = 'cubin' | 'ptx' | 'ltoir' | 'fatbin' | 'object';
+
+export interface LinkPart {
+  readonly kind: LinkKind;
+  readonly name: string;
+  readonly data: Uint8Array;
+}
+
+export interface LinkRequest {
+  readonly kind: 'link';
+  readonly library: LibraryPlace;
+  readonly parts: readonly LinkPart[];
+  readonly flags: readonly string[];
+  readonly output: 'cubin' | 'ptx';
+}
+
+export type Request = CompileRequest | LinkRequest;
+
+export interface Compiled {
+  readonly version: Version;
+  /** What it was compiled for; undefined for the library's default. */
+  readonly architecture: string | undefined;
+  readonly log: string;
+  readonly ptx: string | undefined;
+  readonly cubin: Uint8Array | undefined;
+  readonly ltoir: Uint8Array | undefined;
+  readonly loweredNames: Readonly<Record<string, string>>;
+}
+
+export interface Linked {
+  readonly version: Version | undefined;
+  readonly log: string;
+  readonly cubin: Uint8Array | undefined;
+  readonly ptx: string | undefined;
+}
+
+/** Why there is no program. */
+export type Refusal =
+  | { readonly reason: 'no-library'; readonly message: string; readonly tried: readonly { path: string; reason: string }[] }
+  | { readonly reason: 'too-old' | 'unsupported'; readonly message: string }
+  | { readonly reason: 'option'; readonly message: string }
+  | { readonly reason: 'source'; readonly log: string; readonly version: Version | undefined }
+  | { readonly reason: 'memory' | 'library'; readonly message: string };
+
+export type Reply = { readonly id: number } & (
+  | { readonly compiled: Compiled }
+  | { readonly linked: Linked }
+  | { readonly refusal: Refusal }
+);
+
+/** What the thread is started with. */
+export interface CompilerThreadStart {
+  readonly koffiPath: string | undefined;
+}
