@@ -19,7 +19,8 @@ export interface CompiledKernel<A extends readonly unknown[]> extends Omit<Kerne
 /** Its kernels by name: `extern "C"` ones, others that are not overloaded, and what `nameExpressions` name. */
 export type CompiledModule<Source extends string = string> = LoadedProgram & CompiledKernels<KernelsOf<Source>>;
 
-type CompiledKernels<Kernels> = { readonly [K in Exclude<keyof Kernels, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
+// The names are kept by `as`: beside a signature for any name, `keyof` would forget them.
+type CompiledKernels<Kernels> = { readonly [K in keyof Kernels as Exclude<K, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
 
 /** Names that a module has itself; a kernel of such a name is `module.kernel('close')`. */
 type Taken = keyof LoadedProgram | 'then';

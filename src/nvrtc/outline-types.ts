@@ -407,8 +407,8 @@ type Kernel<Before extends string, Sig extends string, M extends Notes> =
   Before extends `${string}extern${string}"C"${string}` ? KernelNote<Sig, M>
     : `${Before}${Sig}` extends `${string}template${string}` ? M
       : WhereIn<M> extends InC ? KernelNote<Sig, M>
-        // A macro may be extern "C".
-        : HasInk<Before> extends true ? `${M}${Entry}!open` : M;
+        // It has a mangled name, or a macro is extern "C".
+        : `${M}${Entry}!open`;
 
 type KernelNote<Sig extends string, M extends Notes> =
   Sig extends ` void ${infer Name}(${infer List})${infer T}`
