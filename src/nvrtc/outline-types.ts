@@ -224,13 +224,7 @@ type Outline<S extends string, M extends Notes, Steps extends string> =
                 : L extends WithMark | `${string}(${string}` ? Declaration<S, H, R, M, Steps>
                   : M extends Entered | '' ? Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : Declaration<S, H, R, M, Steps>
           : Declaration<S, H, R, M, Steps>
-        : R extends `${infer X}}${infer R2}`
-          ? X extends `${string}{${string}` | WithMark
-            ? R extends `${infer B}\n}${infer R3}`
-              ? B extends NotInBody ? Skip<R, '', M, Steps> : Outline<R3, M, `${Steps}.`>
-              : Skip<R, '', M, Steps>
-            : Outline<R2, M, `${Steps}.`>
-          : Unread
+        : Body<R, M, Steps>
       : S extends Noteworthy ? Declaration<S, S, '', M, Steps> : Finished<M>;
 
 /** A kernel with launch bounds. */
@@ -245,8 +239,12 @@ type Attributed<S extends string, H extends string, R extends string, M extends 
 
 /** Past the body of a function. */
 type Body<R extends string, M extends Notes, Steps extends string> =
-  R extends `${infer B}\n}${infer R2}`
-    ? B extends NotInBody ? Skip<R, '', M, Steps> : Outline<R2, M, `${Steps}.`>
+  R extends `${infer L}\n${string}`
+    // In one line with its head: brace by brace.
+    ? L extends `${string}}${string}` ? Skip<R, '', M, Steps>
+      : R extends `${infer B}\n}${infer R2}`
+        ? B extends NotInBody ? Skip<R, '', M, Steps> : Outline<R2, M, `${Steps}.`>
+        : Skip<R, '', M, Steps>
     : Skip<R, '', M, Steps>;
 
 /** All blocks and directives have ended. */

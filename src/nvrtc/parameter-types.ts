@@ -25,7 +25,7 @@ type Each<List extends string, C extends Notes, Out extends readonly unknown[], 
     : [...Out, ParameterOf<OneLine<List>, C>];
 
 /** Whether the text defines a macro of a name. */
-type Macro<T extends string> = `${string}${Entry}#${T} ${string}`;
+export type Macro<T extends string> = `${string}${Entry}#${T} ${string}`;
 
 /** A parameter that may be several, or none. */
 interface Broken { readonly broken: true }

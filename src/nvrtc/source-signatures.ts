@@ -179,8 +179,9 @@ class Reader {
       return;
     }
     // Its name is the word in front of the last parenthesis that is not an attribute's.
-    const paren = words.findIndex((word, i) => word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''));
-    const outside = words.slice(words.indexOf('__global__') + 1, paren);
+    const global = words.indexOf('__global__');
+    const paren = words.findIndex((word, i) => i > global && word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''));
+    const outside = words.slice(global + 1, paren);
     const attributes = withoutAttributes(outside);
     if (paren < 0 || attributes.length !== 2 || attributes[0] !== 'void' || words.at(-1) !== ')') {
       this.open = true;
@@ -192,7 +193,7 @@ class Reader {
   }
 
   private structure(head: readonly SourceToken[], words: readonly string[]): void {
-    const isTypedef = first(words) === 'typedef';
+    const isTypedef = words[0] === 'typedef';
     const isRead = words[isTypedef ? 1 : 0] === 'struct' && words.length <= (isTypedef ? 3 : 2) && !this.around.includes('#');
     const tag = words[isTypedef ? 2 : 1];
     const inNamespace = this.around.includes('N');
@@ -341,10 +342,6 @@ class Reader {
     }
     return Object.keys(fields).length === 0 ? undefined : { fields };
   }
-}
-
-function first(words: readonly string[]): string | undefined {
-  return words[0];
 }
 
 function isSign(token: SourceToken | undefined, sign: string): boolean {

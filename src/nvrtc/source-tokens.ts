@@ -65,7 +65,7 @@ export function sourceTokens(text: string): SourceToken[] {
       at += text[at + 1] === '\n' ? 2 : 3;
       continue;
     }
-    const token = text[at] === '#' && !lineHasToken ? directiveAt(text, at) : tokenAt(text, at);
+    const token: SourceToken = text[at] === '#' && !lineHasToken ? directiveAt(text, at) : tokenAt(text, at);
     lineHasToken = token.kind !== 'directive';
     tokens.push(token);
     at = token.end;
