@@ -9,7 +9,7 @@ import type { Macro, ParametersOf } from './parameter-types.js';
 export interface AnyKernels { readonly [name: string]: undefined }
 
 /** Whether a type is one text, rather than any or a pattern: of a pattern's properties none has to be there. */
-type IsText<S extends string> = [S] extends [never] ? false : Partial<Record<S, 1>> extends Record<S, 1> ? false : true;
+type IsText<S extends string> = [S] extends [never] ? false : Record<never, never> extends Record<S, 1> ? false : true;
 
 /** Each kernel with the descriptions of its parameters; undefined where nothing is known of them. */
 export type DescriptionsOf<Source extends string> = IsText<Source> extends true ? Described<OutlineOf<Source>> : AnyKernels;
