@@ -14,6 +14,8 @@ interface Command {
   /** What may follow its name: options, e.g. `--json`, and actions, e.g. `clear`. */
   options: readonly string[];
   run(options: ReadonlySet<string>, out: Output): Promise<void> | void;
+  /** In the place of `run` for a command that takes files: all arguments in order. Gives the exit status. */
+  runWith?(args: readonly string[], out: Output, err: Output): Promise<number>;
 }
 
 const commands: readonly Command[] = [
@@ -38,6 +40,14 @@ const commands: readonly Command[] = [
       const { cacheContents, clearCache, describeCache } = await import('./cache.js');
       out.write(`${options.has('clear') ? clearCache() : describeCache(cacheContents())}\n`);
     },
+  },
+  {
+    name: 'types',
+    usage: 'types <file.cu> [--out <file>] [--check]',
+    summary: 'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they are up to date',
+    options: ['--out', '--check'],
+    run: () => undefined,
+    runWith: async (args, out, err) => (await import('./types.js')).writeTypes(args, out, err),
   },
   {
     name: 'help',
@@ -75,12 +85,13 @@ export async function runCommandLine(args: readonly string[], out: Output, err: 
     err.write(`async-cuda: there is no command '${first}'. ${near === undefined ? '' : `Did you mean 'async-cuda ${near}'? `}See 'async-cuda help'.\n`);
     return USAGE_ERROR;
   }
-  const unknown = options.find((option) => !command.options.includes(option));
+  const unknown = options.find((option) => !command.options.includes(option) && (command.runWith === undefined || option.startsWith('-')));
   if (unknown !== undefined) {
     const known = command.options.length === 0 ? 'It takes none.' : `It takes: ${command.options.join(', ')}.`;
     err.write(`async-cuda ${command.name}: there is no option '${unknown}'. ${known}\n`);
     return USAGE_ERROR;
   }
+  if (command.runWith !== undefined) return command.runWith(options, out, err);
   await command.run(new Set(options), out);
   return 0;
 }

@@ -2,12 +2,18 @@
 import type { Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
 import { CudaError } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
+import { checkSignature } from './checked-signature.js';
 import { compileFor } from '../nvrtc/index.js';
+import { sourceSignatures } from '../nvrtc/source-signatures.js';
+import type { SourceSignature } from '../nvrtc/source-signatures.js';
 import type { CompileOptions, KernelsOf, Program } from '../nvrtc/index.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
+import { kernelSignatures } from '../ptx/index.js';
+import type { KernelSignature } from '../ptx/index.js';
 import type { OpLaunchOptions } from '../tensor/index.js';
 import { Module } from './module.js';
 import type { Kernel } from './module.js';
+import { SourceKernel } from './source-kernel.js';
 
 /** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
 export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
@@ -21,10 +27,14 @@ export interface CompiledKernel<A extends readonly unknown[]> extends Omit<Kerne
 /** Its kernels by name: `extern "C"` ones, others that are not overloaded, and what `nameExpressions` name. */
 export type CompiledModule<Source extends string = string> = LoadedProgram & CompiledKernels<KernelsOf<Source>>;
 
-type CompiledKernels<Kernels> = { readonly [K in Exclude<keyof Kernels, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
+// The names are kept by `as`: beside a signature for any name, `keyof` would forget them.
+type CompiledKernels<Kernels> = { readonly [K in keyof Kernels as Exclude<K, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
 
 /** Names that a module has itself; a kernel of such a name is `module.kernel('close')`. */
 type Taken = keyof LoadedProgram | 'then';
+
+/** Scalars that lie in their parameters as bytes. */
+const NARROW: ReadonlySet<string> = new Set(['f16', 'bf16', 'f8e4m3', 'f8e5m2']);
 
 /** What is loaded of a program. */
 export class LoadedProgram extends Module {
@@ -33,6 +43,8 @@ export class LoadedProgram extends Module {
   /** Mangled names by the names that the source and `nameExpressions` have. */
   readonly #names: ReadonlyMap<string, string>;
   readonly #source: string;
+  #signatures: ReadonlyMap<string, SourceSignature> | undefined;
+  #compiled: ReadonlyMap<string, KernelSignature> | undefined;
 
   /** @internal */
   constructor(core: CoreModule, program: Program, source: string) {
@@ -57,11 +69,23 @@ export class LoadedProgram extends Module {
    */
   override kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
     try {
-      return super.kernel(this.#names.get(name) ?? name, signature);
+      const kernel = super.kernel(this.#names.get(name) ?? name, signature);
+      return signature === undefined ? this.#withSource(kernel) : kernel;
     } catch (error) {
       if (!(error instanceof CudaError) || error.code !== 'ERR_CUDA_NOT_FOUND') throw error;
       throw this.notFound(name, error);
     }
+  }
+
+  /** The kernel with what its source says of its parameters, held against what was compiled. */
+  #withSource(kernel: Kernel): Kernel {
+    this.#signatures ??= new Map(sourceSignatures(this.#source).kernels.map((each) => [each.name, each]));
+    const signature = this.#signatures.get(kernel.name);
+    if (signature?.parameters === undefined) return kernel;
+    this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
+    const compiled = this.#compiled.get(kernel.name);
+    if (compiled !== undefined) checkSignature(signature, compiled);
+    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(kernel.core, signature.parameters) : kernel;
   }
 
   /** A property that is made when it is asked for: a kernel that this device cannot run fails then, and alone. */

@@ -8,6 +8,7 @@ import { checkCompileOptions, checkText } from './compile-options.js';
 import type { CheckedOptions, CompileOptions } from './compile-options.js';
 import { compileError, diagnosticsOf } from './compile-error.js';
 import { compileOnThread } from './compiler-thread.js';
+import { withEscapedNewlines } from './escaped-newlines.js';
 import { dependenciesOf } from './includes.js';
 import { keepProgram, keptProgram } from './kept-programs.js';
 import { identityOf, placeOf } from './library-place.js';
@@ -32,7 +33,8 @@ const USES_FILES = /^-{1,2}(I|include|pre-include|include-path|isystem|pch|creat
  * NVRTC, ERR_CUDA_UNSUPPORTED where it is too old for an option; with the signal's reason where it aborts.
  */
 export async function compile(source: string, options: CompileOptions = {}): Promise<Program> {
-  return compileChecked(source, checkedSource(source, options));
+  const checked = checkedSource(source, options);
+  return compileChecked(withEscapedNewlines(source), checked);
 }
 
 function checkedSource(source: string, options: CompileOptions): CheckedOptions {
@@ -45,7 +47,8 @@ function checkedSource(source: string, options: CompileOptions): CheckedOptions 
 
 /** For a device of this compute capability, where the options do not say what for; a cubin is made where NVRTC knows that architecture. @internal */
 export function compileFor(capability: Version, source: string, options: CompileOptions): Promise<Program> {
-  return compileChecked(source, checkedSource(source, options), capability);
+  const checked = checkedSource(source, options);
+  return compileChecked(withEscapedNewlines(source), checked, capability);
 }
 
 async function compileChecked(source: string, options: CheckedOptions, capability?: Version): Promise<Program> {

@@ -15,13 +15,26 @@ import type { KeywordTypes, LibraryTypes } from './type-names.js';
 /** A source that is not understood: any name may be a kernel. */
 export interface Unread { readonly unread: true }
 
-/** The phases' memory: kernels found, declarations of types, names that are not to be trusted, what else is known. */
-export interface Memory<Kernels = never, Types extends string = '', Doubtful extends string = '', Flags = never> {
-  readonly kernels: Kernels;
-  readonly types: Types;
-  readonly doubtful: Doubtful;
-  readonly flags: Flags;
-}
+/**
+ * What is found is noted in one text, since a step that changes an object of types costs ten times as much. Each entry
+ * begins with a character that no source has:
+ *
+ * | entry | |
+ * |---|---|
+ * | `(name(list` and {@link End} | a kernel; without the second bracket where its list is not understood |
+ * | `name=type;` `name{body}` `name?` | a type: an alias, a structure, one that is not read |
+ * | `#name ` | a macro |
+ * | `!open` | there may be more kernels |
+ * | `!doubt` | there may be other types of any name |
+ *
+ * In front of the first entry stands where the outline is, the innermost first: C in extern "C" { }, N in a namespace, # in
+ * a conditional directive.
+ */
+export type Notes = string;
+/** Begins an entry. */
+export type Entry = '\u0004';
+/** Ends a parameter list. */
+export type End = '\u0005';
 
 type Fifty = '..................................................';
 /** Steps of a loop between two pauses. A step is up to five calls. */
@@ -31,14 +44,14 @@ type Longest = `${Fifty}${Fifty}${Fifty}${Fifty}${Fifty}`;
 
 interface Paused<Kind extends string, Rest, Done, State = unknown> { readonly paused: Kind; readonly rest: Rest; readonly done: Done; readonly state: State }
 
-// Marks of directives in the text, which no source has: #if, #else or #elif, #endif.
-type If = '\u0001';
-type Else = '\u0002';
-type Endif = '\u0003';
-type WithMark = `${string}${If}${string}` | `${string}${Else}${string}` | `${string}${Endif}${string}`;
-/** Opens an entry of the list of types. */
-export type Entry = '\u0004';
-type Reserved = WithMark | `${string}${Entry}${string}`;
+// Marks of directives in the text: #if, #else or #elif, #endif. One character begins them all: a union of templates costs
+// an instantiation for each of its members wherever it is looked at.
+type Sign = '\u0001';
+type If = `${Sign}i`;
+type Else = `${Sign}e`;
+type Endif = `${Sign}n`;
+type WithMark = `${string}${Sign}${string}`;
+type Reserved = WithMark | `${string}${Entry | End}${string}`;
 
 // Phase 0: lines that end with a backslash -------------------------------------------------------------------------
 
@@ -55,24 +68,33 @@ type NotCode = Quote | `${string}/*${string}`;
 /** The text without comments, strings as `""` but for "C", characters as 0. Raw newlines in literals are taken. */
 type Bare<S extends string, Out extends string, Steps extends string> =
   Steps extends Full ? Paused<'bare', S, Out>
-    : S extends `${infer A}//${infer _}\n${infer R}`
-      ? A extends NotCode ? BareLiteral<S, Out, Steps> : Bare<R, `${Out}${A}\n`, `${Steps}.`>
-      : BareLiteral<S, Out, Steps>;
+    : S extends `${infer A}//${string}\n${infer R}`
+      ? A extends NotCode ? A extends `${string}/*${string}` ? BareBlock<S, Out, Steps> : BareLiteral<S, Out, Steps>
+        // Comments come in rows.
+        : R extends `${infer A2}//${string}\n${infer R2}`
+          ? A2 extends NotCode ? Bare<R, `${Out}${A}\n`, `${Steps}.`> : Bare<R2, `${Out}${A}\n${A2}\n`, `${Steps}.`>
+          : Bare<R, `${Out}${A}\n`, `${Steps}.`>
+      : BareBlock<S, Out, Steps>;
 
-/** As {@link Bare}, where what comes first is not a line comment. */
+/** As {@link Bare}, where what comes first is not a line comment, and may be the other kind. */
+type BareBlock<S extends string, Out extends string, Steps extends string> =
+  S extends `${infer A}/*${string}*/${infer R}`
+    ? A extends Quote ? BareLiteral<S, Out, Steps> : Bare<R, `${Out}${A} `, `${Steps}.`>
+    : BareLiteral<S, Out, Steps>;
+
 type BareLiteral<S extends string, Out extends string, Steps extends string> =
-  S extends `${infer A}"${infer R}`
-    ? A extends `${string}/*${string}` | `${string}//${string}` | `${string}'${string}` ? BareComment<S, Out, Steps>
-      : R extends `${infer C}"${infer R2}`
-        ? C extends `${string}\\${string}` ? BareString<R, `${Out}${A}""`, Steps>
-          : A extends `${string}R` ? BareRaw<R, `${Out}${A}""`, Steps>
-            : Bare<R2, C extends 'C' ? `${Out}${A}"C"` : `${Out}${A}""`, `${Steps}.`>
-        : Unread
-    : BareComment<S, Out, Steps>;
+  S extends `${infer A}"${infer C}"${infer R}`
+    ? A extends `${string}/*${string}` | `${string}//${string}` | `${string}'${string}` | `${string}R` ? BareOther<S, Out, Steps>
+      : C extends 'C' ? Bare<R, `${Out}${A}"C"`, `${Steps}.`>
+        : C extends `${string}\\${string}` ? BareOther<S, Out, Steps>
+          : Bare<R, `${Out}${A}""`, `${Steps}.`>
+    : BareOther<S, Out, Steps>;
 
-type BareComment<S extends string, Out extends string, Steps extends string> =
-  S extends `${infer A}/*${infer _}*/${infer R}`
-    ? A extends `${string}//${string}` | Quote ? BareCharacter<S, Out, Steps> : Bare<R, `${Out}${A} `, `${Steps}.`>
+/** The same for strings that take more than a look, and for characters. */
+type BareOther<S extends string, Out extends string, Steps extends string> =
+  S extends `${infer A}"${infer R}`
+    ? A extends `${string}/*${string}` | `${string}//${string}` | `${string}'${string}` ? BareCharacter<S, Out, Steps>
+      : A extends `${string}R` ? BareRaw<R, `${Out}${A}""`, Steps> : BareString<R, `${Out}${A}""`, Steps>
     : BareCharacter<S, Out, Steps>;
 
 type HexDigit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9' | 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'A' | 'B' | 'C' | 'D' | 'E' | 'F';
@@ -102,13 +124,12 @@ type AfterCharacter<R extends string, Out extends string, Steps extends string> 
 /** A string in which there are backslashes: to the first quote that none escapes. */
 type BareString<R extends string, Out extends string, Steps extends string> =
   Steps extends Full ? Paused<'string', R, Out>
-    : Out extends `${string}R""` ? BareRaw<R, Out, Steps>
-      : R extends `${infer C}"${infer R2}`
-        ? C extends `${string}\\`
-          ? C extends `${string}\\\\` ? C extends `${string}\\\\\\` ? Unread : Bare<R2, Out, `${Steps}.`>
-            : BareString<R2, Out, `${Steps}.`>
-          : Bare<R2, Out, `${Steps}.`>
-        : Unread;
+    : R extends `${infer C}"${infer R2}`
+      ? C extends `${string}\\`
+        ? C extends `${string}\\\\` ? C extends `${string}\\\\\\` ? Unread : Bare<R2, Out, `${Steps}.`>
+          : BareString<R2, Out, `${Steps}.`>
+        : Bare<R2, Out, `${Steps}.`>
+      : Unread;
 
 type BareRaw<R extends string, Out extends string, Steps extends string> =
   R extends `${infer Delimiter}(${infer Body}`
@@ -138,7 +159,7 @@ type DirectiveOf<L extends string> =
       : L extends `el${string}` ? Else
         : L extends `endif${string}` ? Endif
           : L extends `define${' ' | '\t'}${infer D}` ? MacroOf<D>
-            : L extends `include${infer H}` ? H extends `${string}<${infer Name}>${string}` ? Name extends KnownHeader ? '' : { flags: 'open' } : { flags: 'open' }
+            : L extends `include${infer H}` ? H extends `${string}<${infer Name}>${string}` ? Name extends KnownHeader ? '' : { note: `${Entry}!open` } : { note: `${Entry}!open` }
               // What follows #error need not be C.
               : '';
 
@@ -155,180 +176,211 @@ type MacroName<D extends string> =
     : D extends `${infer N} ${string}` ? MacroName<N>
       : D extends `${infer N}\t${string}` ? MacroName<N> : D;
 
-type Macro<Name, D extends string> = { flags: [Name] | (D extends `${string}__global__${string}` | `${string}extern${string}` ? 'open' : never) };
+type Macro<Name, D extends string> =
+  Name extends string ? { note: D extends `${string}__global__${string}` | `${string}extern${string}` ? `${Entry}#${Name} ${Entry}!open` : `${Entry}#${Name} ` } : never;
 
 /** Words whose meaning this file relies on. */
 type Grammar =
   | 'extern' | 'struct' | 'union' | 'class' | 'enum' | 'typedef' | 'using' | 'namespace' | 'template' | 'const' | 'volatile' | 'void' | 'long' | 'signed'
   | '__global__' | '__restrict__' | '__restrict' | '__launch_bounds__' | '__grid_constant__' | 'inline' | 'static' | 'std' | 'public' | 'private';
 
-type Directives<S extends string, Out extends string, Flags, Steps extends string> =
-  Steps extends Full ? Paused<'directives', S, Out, Flags>
+type Directives<S extends string, Out extends string, M extends Notes, Steps extends string> =
+  Steps extends Full ? Paused<'directives', S, Out, M>
     : S extends `${infer A}#${infer L}\n${infer R}`
       ? DirectiveOf<L> extends infer What
-        ? What extends string ? Directives<R, `${Out}${A}${What}`, Flags, `${Steps}.`>
-          : What extends { flags: infer F } ? Directives<R, `${Out}${A}`, Flags | F, `${Steps}.`>
+        ? What extends string ? Directives<R, `${Out}${A}${What}`, M, `${Steps}.`>
+          : What extends { note: infer N extends string } ? Directives<R, `${Out}${A}`, `${M}${N}`, `${Steps}.`>
             : Unread
         : never
-      : { readonly text: `${Out}${S}`; readonly flags: Flags };
+      : { readonly text: `${Out}${S}`; readonly notes: M };
 
 type RunDirectives<P, Pauses extends string> =
-  P extends Paused<'directives', infer S extends string, infer Out extends string, infer Flags>
-    ? Pauses extends Longest ? Unread : RunDirectives<Directives<S, Out, Flags, ''>, `${Pauses}.`>
+  P extends Paused<'directives', infer S extends string, infer Out extends string, infer M extends string>
+    ? Pauses extends Longest ? Unread : RunDirectives<Directives<S, Out, M, ''>, `${Pauses}.`>
     : P;
 
 // Phase 3: the outline ---------------------------------------------------------------------------------------------
 
-/** Where a declaration stands, the innermost first: C in extern "C" { }, N in a namespace, # in #if, { in a body. */
 type Conditional = `${string}#${string}`;
 type InC = `${string}C${string}`;
 type InNamespace = `${string}N${string}`;
-type AnyMemory = Memory<unknown, string, string, unknown>;
 
-/** From one declaration to the next. */
-type Outline<S extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  Steps extends Full ? Paused<'outline', S, Where, M>
-    : S extends `${infer X};${infer R}`
-      ? X extends WithMark | `${string}{${string}` | `${string}}${string}` ? OutlineBrace<S, Where, M, Steps>
-        : X extends `${string}${'typedef' | 'using'}${string}` ? Outline<R, Where, Aliased<X, Where, M>, `${Steps}.`>
-          : Outline<R, Where, M, `${Steps}.`>
-      : OutlineBrace<S, Where, M, Steps>;
+type Noteworthy = WithMark | `${string}${';' | '}' | '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | '"C"'}${string}`;
+/** What a function's body does not have; it may end earlier than where it seems to. */
+type NotInBody = `${string}${'__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | 'typedef' | 'using' | '"C"'}${string}`;
 
-type OutlineBrace<S extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  S extends `${infer H}{${infer R}`
-    ? H extends WithMark | `${string}}${string}` ? OutlineMark<S, Where, M, Steps>
-      : H extends Noteworthy ? Header<H, R, Where, M, Steps>
-        : Skip<R, '', Where, M, Steps>
-    : S extends WithMark | `${string}}${string}` ? OutlineMark<S, Where, M, Steps>
-      : Where extends Conditional | InC | InNamespace ? Unread : M;
+/**
+ * From one declaration to the next. A function's body ends at a line that begins with a brace; where it does
+ * not, a brace is left over or missing at the end, and the source is left unread.
+ */
+type Outline<S extends string, M extends Notes, Steps extends string> =
+  Steps extends Full ? Paused<'outline', S, M>
+    : S extends `${infer H}{${infer R}`
+      ? H extends Noteworthy
+        ? H extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L})${infer T}`
+          ? HasInk<B> extends true ? Declaration<S, H, R, M, Steps>
+            : HasInk<T> extends true ? Attributed<S, H, R, M, Steps>
+              : Name extends NotName ? Declaration<S, H, R, M, Steps>
+                : L extends WithMark | `${string}(${string}` ? Declaration<S, H, R, M, Steps>
+                  : M extends Entered | '' ? Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : Declaration<S, H, R, M, Steps>
+          : Declaration<S, H, R, M, Steps>
+        : Body<R, M, Steps>
+      : S extends Noteworthy ? Declaration<S, S, '', M, Steps> : Finished<M>;
 
-type Noteworthy = `${string}${'__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | 'extern'}${string}`;
+/** A kernel with launch bounds. */
+type Attributed<S extends string, H extends string, R extends string, M extends Notes, Steps extends string> =
+  H extends `${infer B}extern "C" __global__ void __${infer _}__(${infer Args})${infer G}(${infer L})${infer T}`
+    ? HasInk<B> extends true ? Declaration<S, H, R, M, Steps>
+    : HasInk<T> extends true ? Declaration<S, H, R, M, Steps>
+      : `${Args}${L}` extends WithMark | `${string}(${string}` ? Declaration<S, H, R, M, Steps>
+        : M extends Entered | '' ? (G extends `${' ' | '\n'}${infer N}` ? N : G) extends infer Name extends string ? Name extends NotName ? Declaration<S, H, R, M, Steps> : Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : never
+          : Declaration<S, H, R, M, Steps>
+    : Declaration<S, H, R, M, Steps>;
 
-/** The end of a block, or a directive's mark. */
-type OutlineMark<S extends string, Where extends string, M extends AnyMemory, Steps extends string> =
+/** Past the body of a function. */
+type Body<R extends string, M extends Notes, Steps extends string> =
+  R extends `${infer L}\n${string}`
+    // In one line with its head: brace by brace.
+    ? L extends `${string}}${string}` ? Skip<R, '', M, Steps>
+      : R extends `${infer B}\n}${infer R2}`
+        ? B extends NotInBody ? Skip<R, '', M, Steps> : Outline<R2, M, `${Steps}.`>
+        : Skip<R, '', M, Steps>
+    : Skip<R, '', M, Steps>;
+
+/** All blocks and directives have ended. */
+type Finished<M extends Notes> = M extends '' | `${Entry}${string}` ? M : Unread;
+
+/** What stands in front of the first brace. */
+type Declaration<S extends string, H extends string, R extends string, M extends Notes, Steps extends string> =
+  H extends WithMark | `${string}}${string}` ? Mark<S, H, M, Steps>
+    : H extends `${string};${string}`
+      ? S extends `${infer X};${infer R2}` ? Outline<R2, X extends `${string}${'typedef' | 'using'}${string}` ? Aliased<X, M> : M, `${Steps}.`> : never
+      : S extends H ? Finished<M>
+        : H extends `${infer Before}__global__${infer Sig}` ? Body<R, Kernel<Before, Sig, M>, Steps>
+          : Block<H, R, M, Steps>;
+
+/** The end of a block, the end of a declaration, or a directive's mark, whichever is first. */
+type Mark<S extends string, H extends string, M extends Notes, Steps extends string> =
+  H extends `${infer A};${string}`
+    ? A extends WithMark | `${string}}${string}` ? MarkOf<S, M, Steps>
+      : S extends `${infer X};${infer R}` ? Outline<R, X extends `${string}${'typedef' | 'using'}${string}` ? Aliased<X, M> : M, `${Steps}.`> : never
+    : MarkOf<S, M, Steps>;
+
+type MarkOf<S extends string, M extends Notes, Steps extends string> =
   S extends `${infer H}}${infer R}`
-    ? H extends WithMark ? OutlineIf<S, Where, M, Steps>
-      : Where extends `${'C' | 'N'}${infer W}` ? Outline<R, W, M, `${Steps}.`> : Unread
-    : OutlineIf<S, Where, M, Steps>;
+    ? H extends WithMark ? Directive<S, M, Steps>
+      : M extends `${'C' | 'N'}${infer N}` ? Outline<R, N, `${Steps}.`> : Unread
+    : Directive<S, M, Steps>;
 
-type OutlineIf<S extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  FirstMark<S> extends [infer H extends string, infer Mark, infer R extends string]
-    ? Mark extends If ? Outline<R, `#${Where}`, Cut<H, M>, `${Steps}.`>
-      : Where extends `#${infer W}` ? Outline<R, Mark extends Else ? Where : W, Cut<H, M>, `${Steps}.`> : Unread
+type Directive<S extends string, M extends Notes, Steps extends string> =
+  FirstMark<S> extends [infer H extends string, infer What, infer R extends string]
+    ? What extends If ? Outline<R, `#${Cut<H, M>}`, `${Steps}.`>
+      : M extends `#${infer N}` ? Outline<R, What extends Else ? Cut<H, M> : Cut<H, N>, `${Steps}.`> : Unread
     : Unread;
 
 /** A declaration that a directive cuts in two may be anything. */
-type Cut<H extends string, M extends AnyMemory> =
-  H extends WithInk ? Memory<M['kernels'], M['types'], M['doubtful'], M['flags'] | 'open' | 'doubt'> : M;
+type Cut<H extends string, M extends Notes> = HasInk<H> extends true ? `${M}${Entry}!open${Entry}!doubt` : M;
 
-type FirstMark<S extends string> =
-  S extends `${infer A}${If}${infer R}`
-    ? A extends WithMark ? LaterMark<S> : [A, If, R]
-    : LaterMark<S>;
-type LaterMark<S extends string> =
-  S extends `${infer A}${Else}${infer R}`
-    ? A extends WithMark ? LastMark<S> : [A, Else, R]
-    : LastMark<S>;
-type LastMark<S extends string> = S extends `${infer A}${Endif}${infer R}` ? [A, Endif, R] : never;
+/** Where the outline is. */
+type WhereIn<M extends Notes> = M extends `${infer W}${Entry}${string}` ? W : M;
 
-/** What stands in front of a brace. */
-type Header<H extends string, R extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  H extends `${infer Before}__global__${infer Sig}`
-    ? H extends `${string}template${string}` ? Skip<R, '', Where, M, Steps>
-      : H extends `${string}extern${string}"C"${string}` ? Skip<R, '', Where, WithKernel<Before, Sig, Where, M>, Steps>
-        : Where extends InC ? Skip<R, '', Where, WithKernel<Before, Sig, Where, M>, Steps>
-          // A macro may be extern "C".
-          : Before extends WithInk ? Skip<R, '', Where, WithFlag<M, 'open'>, Steps> : Skip<R, '', Where, M, Steps>
-    : H extends `${string}"C"${infer T}`
-      ? T extends WithInk ? Skip<R, '', Where, WithDoubt<H, M>, Steps> : Outline<R, `C${Where}`, M, `${Steps}.`>
+type FirstMark<S extends string> = S extends `${infer A}${Sign}${infer Kind}${infer R}` ? [A, `${Sign}${Kind}`, R] : never;
+
+/** A brace that opens no kernel. */
+type Block<H extends string, R extends string, M extends Notes, Steps extends string> =
+  H extends `${string}"C"${infer T}`
+    ? HasInk<T> extends true ? Body<R, M, Steps> : Outline<R, `C${M}`, `${Steps}.`>
+    : H extends `${string})${infer T}`
+      // The end of a function's head, but for alignas(16) in a structure's.
+      ? T extends `${string}${Letter | Uppercase<Letter>}${string}` ? H extends TypeWords ? DoubtfulType<H, R, M, Steps> : Body<R, M, Steps> : Body<R, M, Steps>
       : H extends `${infer Before}namespace${infer T}`
-        ? T extends `${string}${'(' | '='}${string}` ? Skip<R, '', Where, WithDoubt<H, M>, Steps>
-          // What an unnamed or inline one declares is seen outside of it.
-          : Outline<R, `N${Where}`, Before extends WithInk ? WithFlag<M, 'doubt'> : T extends WithInk ? M : WithFlag<M, 'doubt'>, `${Steps}.`>
-        : H extends `${string}${'(' | '=' | ':' | '<' | '['}${string}` ? Skip<R, '', Where, WithDoubt<H, M>, Steps>
-          : H extends `${string}${'struct' | 'union' | 'enum' | 'class'}${string}` ? Structure<H, R, Where, M, Steps>
-            : Skip<R, '', Where, M, Steps>;
+        // What an unnamed or inline one declares is seen outside of it.
+        ? Outline<R, HasInk<Before> extends true ? `N${M}${Entry}!doubt` : HasInk<T> extends true ? `N${M}` : `N${M}${Entry}!doubt`, `${Steps}.`>
+        : H extends `${string}=${string}` ? Skip<R, '', M, Steps>
+          : H extends TypeWords
+            ? WhereIn<M> extends InNamespace ? Skip<R, '', M, Steps>
+              : H extends `${infer Before}struct${infer Tag}` ? Structure<H, Before, Tag, R, M, Steps> : DoubtfulType<H, R, M, Steps>
+            : Body<R, M, Steps>;
 
-type WithFlag<M extends AnyMemory, F> = Memory<M['kernels'], M['types'], M['doubtful'], M['flags'] | F>;
-type WithDoubt<H extends string, M extends AnyMemory> = Memory<M['kernels'], M['types'], `${M['doubtful']} ${H}`, M['flags']>;
-type WithType<E extends string, M extends AnyMemory> = Memory<M['kernels'], `${M['types']}${Entry}${E}`, M['doubtful'], M['flags']>;
+type TypeWords = `${string}${'struct' | 'union' | 'enum' | 'class'}${string}`;
 
-type Structure<H extends string, R extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  Where extends Conditional ? Skip<R, '', Where, DoubtStructure<H, M>, Steps>
-    : Where extends InNamespace ? Skip<R, '', Where, M, Steps>
-      : R extends `${infer Body}}${infer After}`
-        ? Body extends WithMark | `${string}{${string}` ? Skip<R, '', Where, DoubtStructure<H, M>, Steps>
-          : H extends `${infer Before}struct${infer Tag}`
-            ? Before extends WithInk
-              ? Before extends `${infer B}typedef${infer C}`
-                ? `${B}${C}` extends WithInk ? Skip<R, '', Where, DoubtStructure<H, M>, Steps>
-                  : After extends `${infer Alias};${infer R2}` ? Outline<R2, Where, TypedefStructure<Trim<Alias>, Trim<Tag>, Body, M>, `${Steps}.`> : Unread
-                : Skip<R, '', Where, DoubtStructure<H, M>, Steps>
-              : Outline<After, Where, NamedStructure<Trim<Tag>, Body, M>, `${Steps}.`>
-            : Skip<R, '', Where, DoubtStructure<H, M>, Steps>
-        : Unread;
+type Structure<H extends string, Before extends string, Tag extends string, R extends string, M extends Notes, Steps extends string> =
+  R extends `${infer Body}}${infer After}`
+    ? Body extends WithMark | `${string}{${string}` ? DoubtfulType<H, R, M, Steps>
+      : WhereIn<M> extends Conditional ? DoubtfulType<H, R, M, Steps>
+        : Before extends WithInk
+          ? Before extends `${infer B}typedef${infer C}`
+            ? HasInk<`${B}${C}`> extends true ? DoubtfulType<H, R, M, Steps>
+              : After extends `${infer Alias};${infer R2}` ? Outline<R2, `${M}${StructureNote<Trim<Alias>, Body>}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`> : Unread
+            : DoubtfulType<H, R, M, Steps>
+          : Outline<After, `${M}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`>
+    : Unread;
 
-type NamedStructure<Name extends string, Body extends string, M extends AnyMemory> =
-  Name extends NotWord ? WithDoubt<Name, M> : WithType<`${Name}{${Body}}`, M>;
+type StructureNote<Name extends string, Body extends string> = Name extends '' ? '' : Name extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}{${Body}}`;
 
-type TypedefStructure<Name extends string, Tag extends string, Body extends string, M extends AnyMemory> =
-  `_${Name}${Tag}` extends NotWord ? WithDoubt<`${Name} ${Tag}`, M>
-    : Name extends '' ? WithDoubt<Tag, M>
-      : WithType<Tag extends '' | Name ? `${Name}{${Body}}` : `${Name}{${Body}}${Entry}${Tag}{${Body}}`, M>;
+/** A type that is not read: its name is noted. */
+type DoubtfulType<H extends string, R extends string, M extends Notes, Steps extends string> =
+  H extends `${string}typedef${string}` ? Skip<R, '', `${M}${Entry}!doubt`, Steps>
+    : H extends `${string}${'<' | '"'}${string}` ? Skip<R, '', `${M}${Entry}!doubt`, Steps>
+      : Skip<R, '', `${M}${DoubtNote<LastWord<OneLine<H extends `${infer Name}:${string}` ? Name : H>>>}`, Steps>;
 
-/** A structure that is not read; of a typedef nobody knows the name. */
-type DoubtStructure<H extends string, M extends AnyMemory> =
-  H extends `${string}typedef${string}` ? WithFlag<M, 'doubt'> : WithDoubt<H, M>;
+type DoubtNote<Name extends string> = Name extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}?`;
 
+type LastWord<S extends string> = S extends `${string} ${infer R}` ? LastWord<R> : S;
+
+type NotName = `${string}${' ' | '\n' | '\t' | ')' | '"'}${string}`;
 /** No single name. */
-type NotWord = '' | `${string}${Blank | '*' | ',' | '[' | '(' | '<' | ':' | '&' | '"'}${string}`;
+type NotWord = '' | `${string}${Blank | '*' | ',' | '[' | '(' | ')' | '<' | ':' | '&' | '"'}${string}`;
 
-/** A typedef or using, as an entry. */
-type Aliased<X extends string, Where extends string, M extends AnyMemory> =
-  Where extends InNamespace ? M
-    : X extends `${infer Before}using${infer D}`
-      ? Before extends WithInk ? WithDoubt<X, M>
-        : OneLine<D> extends infer L extends string
-          ? L extends `namespace ${string}` ? WithFlag<M, 'doubt'>
-            : Where extends Conditional ? WithDoubt<X, M>
-              : L extends `${infer Name}=${infer T}` ? AliasEntry<Trim<Name>, Trim<T>, X, M> : WithDoubt<X, M>
+/** A typedef or using, noted. */
+type Aliased<X extends string, M extends Notes> =
+  WhereIn<M> extends infer Where
+    ? Where extends InNamespace ? M
+      : X extends `${infer Before}using${infer D}`
+        ? OneLine<D> extends infer L extends string
+          ? L extends `namespace ${string}` ? `${M}${Entry}!doubt`
+            : L extends `${infer Name}=${infer T}` ? `${M}${AliasNote<Trim<Name>, HasInk<Before> extends true ? '?' : Trim<T>, Where>}`
+              : L extends `${string}::${infer Name}` ? `${M}${DoubtNote<LastName<Name>>}` : M
           : never
-      : X extends `${infer Before}typedef${infer D}`
-        ? Before extends WithInk ? WithDoubt<X, M>
-          : Where extends Conditional ? WithDoubt<X, M> : TypedefEntry<OneLine<D>, '', X, M>
-        : never;
+        : X extends `${infer Before}typedef${infer D}`
+          ? `${M}${TypedefNote<OneLine<D>, '', HasInk<Before> extends true ? '#' : Where>}`
+          : never
+    : never;
 
-type AliasEntry<Name extends string, T extends string, L extends string, M extends AnyMemory> =
-  Name extends NotWord ? WithDoubt<L, M>
-    : T extends Name | `struct ${Name}` ? M
-      : T extends `${string}${'(' | '[' | ',' | '<' | '&' | '='}${string}` ? WithDoubt<L, M> : WithType<`${Name}=${T};`, M>;
+type LastName<S extends string> = S extends `${string}::${infer R}` ? LastName<R> : S;
 
-type TypedefEntry<D extends string, T extends string, L extends string, M extends AnyMemory> =
-  D extends `${string}${',' | '(' | '[' | '<'}${string}` ? WithDoubt<L, M>
-    : D extends `${infer A}*${infer R}` ? TypedefEntry<R, `${T}${A}*`, L, M>
-      : D extends `${infer A} ${infer R}` ? TypedefEntry<R, `${T}${A} `, L, M>
-        : AliasEntry<D, Trim<T>, L, M>;
+type AliasNote<Name extends string, T extends string, Where> =
+  Name extends NotWord ? `${Entry}!doubt`
+    : T extends Name | `struct ${Name}` ? ''
+      : Where extends Conditional ? `${Entry}${Name}?`
+        : T extends `${string}${'(' | '[' | ',' | '<' | '&' | '=' | '?'}${string}` ? `${Entry}${Name}?` : `${Entry}${Name}=${T};`;
 
-/** Past a body. `Open` are the braces and directives that were opened in it, the innermost first. */
-type Skip<S extends string, Open extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  Steps extends Full ? Paused<'skip', S, [Open, Where], M>
+type TypedefNote<D extends string, T extends string, Where> =
+  D extends `${string}${',' | '(' | '[' | '<'}${string}` ? `${Entry}!doubt`
+    : D extends `${infer A}*${infer R}` ? TypedefNote<Trim<R>, `${T}${A}*`, Where>
+      : D extends `${infer A} ${infer R}` ? TypedefNote<R, `${T}${A} `, Where>
+        : AliasNote<D, Trim<T>, Where>;
+
+/** Past a body, brace by brace. `Open` are the braces and directives that were opened in it, the innermost first. */
+type Skip<S extends string, Open extends string, M extends Notes, Steps extends string> =
+  Steps extends Full ? Paused<'skip', S, Open, M>
     : S extends `${infer X}}${infer R}`
-      ? X extends WithMark ? SkipMark<S, Open, Where, M, Steps>
+      ? X extends WithMark ? SkipMark<S, Open, M, Steps>
         : X extends `${string}{${infer Y}`
-          ? Y extends `${string}{${infer Z}` ? Skip<R, Opened<Z, `{${Open}`>, Where, M, `${Steps}.`> : Skip<R, Open, Where, M, `${Steps}.`>
-          : Open extends `{${infer O}` ? Skip<R, O, Where, M, `${Steps}.`>
-            : Open extends '' ? Outline<R, Where, M, `${Steps}.`> : Unread
+          ? Y extends `${string}{${infer Z}` ? Skip<R, Opened<Z, `{${Open}`>, M, `${Steps}.`> : Skip<R, Open, M, `${Steps}.`>
+          : Open extends `{${infer O}` ? Skip<R, O, M, `${Steps}.`>
+            : Open extends '' ? Outline<R, M, `${Steps}.`> : Unread
       : Unread;
 
 /** One more for each brace. */
 type Opened<Z extends string, Open extends string> = Z extends `${string}{${infer R}` ? Opened<R, `{${Open}`> : Open;
 
 /** The first of braces and marks. */
-type SkipMark<S extends string, Open extends string, Where extends string, M extends AnyMemory, Steps extends string> =
-  FirstMark<S> extends [infer A extends string, infer Mark, infer R extends string]
+type SkipMark<S extends string, Open extends string, M extends Notes, Steps extends string> =
+  FirstMark<S> extends [infer A extends string, infer What, infer R extends string]
     ? Level<A, Open, ''> extends infer O extends string
-      ? Mark extends If ? Skip<R, `#${O}`, Where, M, `${Steps}.`>
-        : O extends `#${infer Q}` ? Skip<R, Mark extends Else ? O : Q, Where, M, `${Steps}.`> : Unread
+      ? What extends If ? Skip<R, `#${O}`, M, `${Steps}.`>
+        : O extends `#${infer Q}` ? Skip<R, What extends Else ? O : Q, M, `${Steps}.`> : Unread
       : Unread
     : Unread;
 
@@ -340,43 +392,65 @@ type Level<A extends string, Open extends string, Steps extends string> =
       : A extends `${string}{${infer Y}` ? Opened<Y, `{${Open}`> : Open;
 
 type RunOutline<P, Pauses extends string> =
-  P extends Paused<'outline', infer S extends string, infer Where extends string, infer M extends AnyMemory>
-    ? Pauses extends Longest ? Unread : RunOutline<Outline<S, Where, M, ''>, `${Pauses}.`>
-    : P extends Paused<'skip', infer S extends string, [infer Open extends string, infer Where extends string], infer M extends AnyMemory>
-      ? Pauses extends Longest ? Unread : RunOutline<Skip<S, Open, Where, M, ''>, `${Pauses}.`>
+  P extends Paused<'outline', infer S extends string, infer M extends string>
+    ? Pauses extends Longest ? Unread : RunOutline<Outline<S, M, ''>, `${Pauses}.`>
+    : P extends Paused<'skip', infer S extends string, infer Open extends string, infer M extends string>
+      ? Pauses extends Longest ? Unread : RunOutline<Skip<S, Open, M, ''>, `${Pauses}.`>
       : P;
 
 // A kernel's head --------------------------------------------------------------------------------------------------
 
-/** A kernel: its name, and its parameter list where that can be taken at its word. */
-export type KernelEntry = [name: string, list: string | undefined];
+/** What `__global__` stands in, noted where it is a kernel with a name of its own. */
+type Kernel<Before extends string, Sig extends string, M extends Notes> =
+  Before extends `${string}extern${string}"C"${string}` ? KernelNote<Sig, M>
+    : `${Before}${Sig}` extends `${string}template${string}` ? M
+      : WhereIn<M> extends InC ? KernelNote<Sig, M>
+        // It has a mangled name, or a macro is extern "C".
+        : `${M}${Entry}!open`;
 
-type WithKernel<Before extends string, Sig extends string, Where extends string, M extends AnyMemory> =
-  `${Before}${Sig}` extends WithMark ? WithFlag<M, 'open'>
-    : KernelOf<Sig, Where> extends infer K
-      ? K extends KernelEntry ? Memory<M['kernels'] | K, M['types'], M['doubtful'], M['flags']> : WithFlag<M, 'open'>
-      : never;
+type KernelNote<Sig extends string, M extends Notes> =
+  Sig extends ` void ${infer Name}(${infer List})${infer T}`
+    ? T extends WithInk
+      ? Sig extends ` void __${infer _}__(${infer Args})${infer G}(${infer L})${infer U}`
+        ? `${Args}${U}` extends `${string}${'(' | ')' | '"'}${string}` ? `${M}${KernelOf<Sig, WhereIn<M>>}` : NoteOf<Trim<G>, L, M>
+        : `${M}${KernelOf<Sig, WhereIn<M>>}`
+      : NoteOf<Name, List, M>
+    : `${M}${KernelOf<Sig, WhereIn<M>>}`;
+
+type NoteOf<Name extends string, List extends string, M extends Notes> =
+  Name extends NotWord ? `${M}${Entry}!open`
+    : List extends `${string}(${string}` ? `${M}${Entry}(${Name}${End}`
+      : M extends Entered | '' ? `${M}${Entry}(${Name}(${List}${End}` : `${M}${EntryIn<Name, List, WhereIn<M>>}`;
+
+/** Outside of all blocks. */
+type Entered = `${Entry}${string}`;
+
+type EntryIn<Name extends string, List extends string, Where> =
+  Where extends Conditional | InNamespace ? `${Entry}(${Name}${End}` : `${Entry}(${Name}(${List}${End}`;
 
 /** From behind `__global__`: what attributes take in parentheses is passed over. */
-type KernelOf<Sig extends string, Where extends string> =
+type KernelOf<Sig extends string, Where> =
   Sig extends `${infer A}(${infer B}`
     ? ` ${OneLine<A>}` extends `${infer W} __${infer _}__`
-      ? B extends `${infer Args})${infer B2}` ? Args extends `${string}(${string}` ? Unread : KernelOf<`${W} ${B2}`, Where> : Unread
+      ? B extends `${infer Args})${infer B2}` ? Args extends `${string}(${string}` ? `${Entry}!open` : KernelOf<`${W} ${B2}`, Where> : `${Entry}!open`
       : OneLine<A> extends `void ${infer Name}`
-        ? Name extends NotWord ? Unread
+        ? Name extends NotWord ? `${Entry}!open`
           : B extends `${infer List})${infer T}`
-            ? [Name, List extends `${string}(${string}` ? undefined : T extends WithInk ? undefined : Where extends Conditional | InNamespace ? undefined : List]
-            : Unread
-        : Unread
-    : Unread;
+            ? List extends `${string}(${string}` ? `${Entry}(${Name}${End}` : HasInk<T> extends true ? `${Entry}(${Name}${End}` : EntryIn<Name, List, Where>
+            : `${Entry}!open`
+        : `${Entry}!open`
+    : `${Entry}!open`;
 
 // Blanks -----------------------------------------------------------------------------------------------------------
 
 type Blank = ' ' | '\n' | '\t' | '\r';
 type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm' | 'n' | 'o' | 'p' | 'q' | 'r' | 's' | 't' | 'u' | 'v' | 'w' | 'x' | 'y' | 'z';
 /** More than blanks. A look for each character, since a text may have more blanks than a type can call itself. */
-type WithInk =
-  `${string}${Letter | Uppercase<Letter> | '_' | '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9' | '"' | '(' | ')' | '[' | ']' | '<' | '>' | ',' | ':' | '=' | '*' | '&' | '~' | '@' | '+' | '-' | '.'}${string}`;
+type Ink =
+  Letter | Uppercase<Letter> | '_' | '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9' | '"' | '(' | ')' | '[' | ']' | '<' | '>' | ',' | ':' | '=' | '*' | '&' | '~' | '@' | '+' | '-' | '.';
+type WithInk = `${string}${Ink}${string}`;
+/** Whether there is more than blanks. */
+type HasInk<S extends string> = S extends '' | ' ' | '  ' | '\n' | ' \n' | '\n ' | '\n\n' | '\n\n\n' | '\n\n\n\n' | '\n\n\n\n\n' | '\n  ' | '\n\n  ' | '\n    ' ? false : S extends WithInk ? true : false;
 
 /** Without blanks at the ends, but for those of a text that has hundreds. */
 export type Trim<S extends string, Steps extends string = ''> =
@@ -384,7 +458,18 @@ export type Trim<S extends string, Steps extends string = ''> =
     : S extends `${Blank}${infer R}` ? Trim<R, `${Steps}.`> : S extends `${infer R}${Blank}` ? Trim<R, `${Steps}.`> : S;
 
 /** One blank where there were any, none at the ends. A text of too many stays as it is. */
-export type OneLine<S extends string> = S extends `${string}${'\n' | '\t' | '\r' | '  '}${string}` ? Trim<Single<S, ''>> : Trim<S>;
+export type OneLine<S extends string> =
+  S extends Blanks
+    // A line of its own, behind what is left of a comment.
+    ? S extends `${infer A}\n    ${infer R}`
+      ? HasInk<A> extends true ? Trim<Single<S, ''>>
+        : R extends ` ${string}` ? Trim<Single<S, ''>>
+          : R extends Blanks ? R extends `${infer Q}\n` ? Q extends Blanks ? Trim<Single<S, ''>> : Q : Trim<Single<S, ''>>
+            : R
+      : Trim<Single<S, ''>>
+    : S extends ` ${infer R}` ? R : S;
+
+type Blanks = `${string}${'\n' | '\t' | '\r' | '  '}${string}` | `${string} `;
 
 type Single<S extends string, Steps extends string> =
   Steps extends Full ? S
@@ -396,14 +481,14 @@ type Single<S extends string, Steps extends string> =
 
 // All of it --------------------------------------------------------------------------------------------------------
 
-/** What a source's text says. */
+/** The notes on a text. */
 export type OutlineOf<S extends string> =
   S extends Reserved ? Unread
     : (S extends `${string}\\\n${string}` ? Spliced<S, '', ''> : S) extends infer T
       ? T extends string ? AfterBare<RunBare<Bare<`${T}\n`, '', ''>, ''>> : Unread
       : never;
 
-type AfterBare<T> = T extends string ? AfterDirectives<RunDirectives<Directives<`${T}\n`, '', never, ''>, ''>> : Unread;
+type AfterBare<T> = T extends string ? AfterDirectives<RunDirectives<Directives<`${T}\n`, '', '', ''>, ''>> : Unread;
 
 type AfterDirectives<D> =
-  D extends { readonly text: infer T extends string; readonly flags: infer F } ? RunOutline<Outline<T, '', Memory<never, '', '', F>, ''>, ''> : Unread;
+  D extends { readonly text: infer T extends string; readonly notes: infer M extends string } ? RunOutline<Outline<T, M, ''>, ''> : Unread;

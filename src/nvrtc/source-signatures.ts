@@ -1,0 +1,406 @@
+/**
+ * Signatures of the kernels of CUDA C++, read from its text at run time: what `outline-types.ts` and `parameter-types.ts`
+ * do in the type checker, on tokens. It says the same of a parameter or more: dtypes, pointers with what they are for,
+ * structures; `'unknown'` of what it does not understand, and no parameters at all of a list that it does not.
+ */
+import { sourceTokens } from './source-tokens.js';
+import type { SourceToken } from './source-tokens.js';
+import { KEYWORD_TYPES, LIBRARY_TYPES, VECTOR_TYPES } from './type-names.js';
+
+/** A structure by value. */
+export interface SourceStructure {
+  readonly fields: Readonly<Record<string, SourceType>>;
+  /** Its alignment, bytes, where that is more than its fields': a vector's. */
+  readonly align?: number;
+}
+
+/** `'f32'`, `'input f32'` and `'inout f32'` for pointers (`any` for those to other types, `void` among them), a structure, in it `[element, length]`, or `'unknown'`. */
+export type SourceType = string | SourceStructure | readonly [SourceType, number];
+
+export interface SourceParameter {
+  /** Empty where it has none. */
+  readonly name: string;
+  readonly type: SourceType;
+  /** Whether the pointer is `__restrict__`. */
+  readonly isRestrict: boolean;
+}
+
+export interface SourceSignature {
+  readonly name: string;
+  /** Undefined where they are not understood. */
+  readonly parameters: readonly SourceParameter[] | undefined;
+}
+
+export interface SourceSignatures {
+  readonly kernels: readonly SourceSignature[];
+  /** Whether there may be kernels that are not seen. */
+  readonly open: boolean;
+}
+
+/** Headers that declare no kernels and no macros that hide one. */
+const KNOWN_HEADERS: ReadonlySet<string> = new Set([
+  'cuda_fp16.h', 'cuda_bf16.h', 'cuda_fp8.h', 'cuda_runtime.h', 'cuda.h', 'cuda_runtime_api.h', 'device_launch_parameters.h', 'vector_types.h',
+  'cooperative_groups.h', 'cooperative_groups/reduce.h', 'cooperative_groups/memcpy_async.h', 'cuda_pipeline.h', 'mma.h', 'math_constants.h',
+  'curand_kernel.h', 'cuda/std/cstdint', 'cuda/std/cstddef', 'cuda/barrier', 'cuda/pipeline', 'cuda/atomic', 'cstdint', 'cstddef', 'stdint.h', 'stddef.h',
+  'stdio.h', 'cstdio', 'math.h', 'cmath', 'assert.h', 'cassert', 'float.h', 'cfloat', 'limits.h', 'climits', 'type_traits',
+]);
+
+/** Words that the reading relies on: a macro of such a name leaves the text unread. */
+const GRAMMAR: ReadonlySet<string> = new Set([
+  'extern', 'struct', 'union', 'class', 'enum', 'typedef', 'using', 'namespace', 'template', 'const', 'volatile', 'void', 'long', 'signed',
+  '__global__', '__restrict__', '__restrict', '__launch_bounds__', '__grid_constant__', 'inline', 'static', 'std', 'public', 'private',
+  ...Object.keys(KEYWORD_TYPES), ...Object.keys(LIBRARY_TYPES),
+]);
+
+const TYPE_WORDS: ReadonlySet<string> = new Set(['struct', 'union', 'class', 'enum']);
+const INTEGER_WORDS: ReadonlySet<string> = new Set(['char', 'short', 'int', 'long', 'signed', 'unsigned', 'float', 'double', 'bool', 'void']);
+const RESTRICT: ReadonlySet<string> = new Set(['__restrict__', '__restrict']);
+
+/** What a name is declared as. */
+type Declared = { readonly alias: readonly SourceToken[] } | { readonly fields: readonly SourceToken[] } | 'unread';
+
+class Unread extends Error {}
+
+/** The kernels of a text. Never throws: a text that is no C++ has none that are known. */
+export function sourceSignatures(source: string): SourceSignatures {
+  try {
+    return new Reader(source).read();
+  } catch (error) {
+    if (error instanceof Unread) return { kernels: [], open: true };
+    throw error;
+  }
+}
+
+class Reader {
+  private readonly tokens: SourceToken[];
+  private readonly types = new Map<string, Declared>();
+  private readonly macros = new Set<string>();
+  private readonly heads: { name: string; list: readonly SourceToken[] | undefined }[] = [];
+  private open = false;
+  /** Whether a name may be declared that was not seen. */
+  private doubt = false;
+  /** Blocks and directives around what is read, the innermost last: `C`, `N` and `#`, `{` in bodies. */
+  private readonly around: string[] = [];
+  private at = 0;
+
+  constructor(source: string) {
+    this.tokens = sourceTokens(source);
+    if (this.tokens.some(({ kind }) => kind === 'other')) throw new Unread();
+  }
+
+  read(): SourceSignatures {
+    let head: SourceToken[] = [];
+    for (; this.at < this.tokens.length; this.at++) {
+      const token = this.tokens[this.at]!;
+      if (token.kind === 'directive') {
+        if (this.directive(token.text) && head.length > 0) {
+          this.open = true;
+          this.doubt = true;
+          head = [];
+        }
+      } else if (isSign(token, ';')) {
+        this.declaration(head);
+        head = [];
+      } else if (isSign(token, '}')) {
+        if (!['C', 'N'].includes(this.around.pop() ?? '')) throw new Unread();
+        head = [];
+      } else if (isSign(token, '{')) {
+        this.block(head);
+        head = [];
+      } else head.push(token);
+    }
+    if (this.around.length > 0) throw new Unread();
+    const kernels = this.heads.filter(({ name }) => !this.macros.has(name));
+    return {
+      kernels: kernels.map(({ name, list }) => ({ name, parameters: list === undefined ? undefined : this.parameters(list) })),
+      open: this.open || kernels.length < this.heads.length,
+    };
+  }
+
+  /** Whether the directive is a conditional one. */
+  private directive(text: string): boolean {
+    const [, name = '', rest = ''] = /^#\s*(\w*)\s*([\s\S]*)$/.exec(text) ?? [];
+    if (name.startsWith('if')) this.around.push('#');
+    else if (name.startsWith('el') || name === 'endif') {
+      if (this.around.at(-1) !== '#') throw new Unread();
+      if (name === 'endif') this.around.pop();
+    } else {
+      if (name === 'define') this.macro(rest);
+      else if (name === 'include' && !KNOWN_HEADERS.has(/^<([^>]*)>/.exec(rest)?.[1] ?? '')) this.open = true;
+      return false;
+    }
+    return true;
+  }
+
+  private macro(text: string): void {
+    const name = /^\w+/.exec(text)?.[0] ?? '';
+    const body = sourceTokens(text.slice(name.length));
+    const depth = body.reduce((sum, token) => sum + Number(isSign(token, '{')) - Number(isSign(token, '}')), 0);
+    if (GRAMMAR.has(name) || depth !== 0) throw new Unread();
+    this.macros.add(name);
+    if (body.some(({ text: word }) => word === '__global__' || word === 'extern')) this.open = true;
+  }
+
+  /** Past the closing brace of a body whose opening brace is the token at hand. Gives what is in it. */
+  private skip(): SourceToken[] {
+    const start = this.at + 1;
+    const depth = this.around.length;
+    this.around.push('{');
+    while (this.around.length > depth) {
+      const token = this.tokens[++this.at];
+      if (token === undefined) throw new Unread();
+      if (token.kind === 'directive') this.directive(token.text);
+      else if (isSign(token, '{')) this.around.push('{');
+      else if (isSign(token, '}') && this.around.pop() !== '{') throw new Unread();
+    }
+    return this.tokens.slice(start, this.at);
+  }
+
+  private block(head: readonly SourceToken[]): void {
+    const words = head.map(({ text }) => text);
+    const [first, second] = words;
+    if (words.includes('__global__')) {
+      this.kernel(head, words);
+      this.skip();
+    } else if (first === 'extern' && second === '"C"' && words.length === 2) this.around.push('C');
+    else if (words.includes('namespace') && !words.includes('(')) {
+      // What an unnamed or inline one declares is seen outside of it.
+      if (first !== 'namespace' || words.length === 1) this.doubt = true;
+      this.around.push('N');
+    } else if (words.some((word) => TYPE_WORDS.has(word)) && words.at(-1) !== ')' && !words.includes('=')) this.structure(head, words);
+    else this.skip();
+  }
+
+  private kernel(head: readonly SourceToken[], words: readonly string[]): void {
+    if (words.includes('template')) return;
+    const isC = this.around.includes('C') || words.some((word, i) => word === 'extern' && words[i + 1] === '"C"');
+    if (!isC) {
+      this.open = true;
+      return;
+    }
+    // Its name is the word in front of the last parenthesis that is not an attribute's.
+    const global = words.indexOf('__global__');
+    const paren = words.findIndex((word, i) => i > global && word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''));
+    const outside = words.slice(global + 1, paren);
+    const attributes = withoutAttributes(outside);
+    if (paren < 0 || attributes.length !== 2 || attributes[0] !== 'void' || words.at(-1) !== ')') {
+      this.open = true;
+      return;
+    }
+    const list = head.slice(paren + 1, -1);
+    const isTyped = !this.around.some((where) => where !== 'C') && !list.some((token) => isSign(token, '('));
+    this.heads.push({ name: attributes[1]!, list: isTyped ? list : undefined });
+  }
+
+  private structure(head: readonly SourceToken[], words: readonly string[]): void {
+    const isTypedef = words[0] === 'typedef';
+    const isRead = words[isTypedef ? 1 : 0] === 'struct' && words.length <= (isTypedef ? 3 : 2) && !this.around.includes('#');
+    const tag = words[isTypedef ? 2 : 1];
+    const inNamespace = this.around.includes('N');
+    const body = this.skip();
+    if (inNamespace) return;
+    const declared: Declared = isRead ? { fields: body } : 'unread';
+    if (isTypedef) {
+      const after = this.tokens.slice(this.at + 1, this.at + 3);
+      if (!isRead || after[0]?.kind !== 'word' || !isSign(after[1], ';')) {
+        this.doubt = true;
+        return;
+      }
+      this.declare(after[0].text, declared);
+      if (tag !== undefined && tag !== after[0].text) this.declare(tag, declared);
+      this.at += 2;
+    } else if (words.includes('<') || words.includes('template')) this.doubt = true;
+    else {
+      const colon = words.indexOf(':');
+      const named = head.slice(0, colon < 0 ? undefined : colon).at(-1);
+      if (named?.kind === 'word') this.declare(named.text, declared);
+      else this.doubt = true;
+    }
+  }
+
+  /** A declaration without a body: aliases are kept. */
+  private declaration(head: readonly SourceToken[]): void {
+    const words = head.map(({ text }) => text);
+    if (this.around.includes('N')) return;
+    const isConditional = this.around.includes('#');
+    if (words[0] === 'using' && words[1] === 'namespace') this.doubt = true;
+    else if (words[0] === 'using' && words[2] === '=') this.alias(words[1]!, head.slice(3), isConditional);
+    else if (words.includes('using')) this.declare(words.at(-1)!, 'unread');
+    else if (words[0] === 'typedef') {
+      if (words.some((word) => ['(', '[', '<', ','].includes(word))) this.doubt = true;
+      else this.alias(words.at(-1)!, head.slice(1, -1), isConditional);
+    }
+  }
+
+  private alias(name: string, type: readonly SourceToken[], isConditional: boolean): void {
+    const words = type.map(({ text }) => text).filter((word) => word !== 'struct');
+    if (words.length === 1 && words[0] === name) return;
+    this.declare(name, isConditional || type.some(({ text }) => /^[([,<&=]$/.test(text)) ? 'unread' : { alias: type });
+  }
+
+  private declare(name: string, declared: Declared): void {
+    this.types.set(name, this.types.has(name) || this.around.includes('#') ? 'unread' : declared);
+  }
+
+  private parameters(list: readonly SourceToken[]): readonly SourceParameter[] | undefined {
+    if (list.some(({ kind, text }) => kind !== 'word' && kind !== 'number' && !/^(?:[*,&[\]]|::)$/.test(text))) return undefined;
+    if (list.length === 0 || (list.length === 1 && list[0]!.text === 'void')) return [];
+    const parameters: SourceParameter[] = [];
+    for (const each of split(list, ',')) {
+      const parameter = this.parameter(each);
+      if (parameter === undefined) return undefined;
+      parameters.push(parameter);
+    }
+    return parameters;
+  }
+
+  /** Undefined for what may be several parameters, or none. */
+  private parameter(tokens: readonly SourceToken[]): SourceParameter | undefined {
+    const words = tokens.map(({ text }) => text);
+    if (words.length === 0 || words.some((word) => this.macros.has(word))) return undefined;
+    const unknown = { name: '', type: 'unknown', isRestrict: false };
+    if (words.some((word) => /^[&[\]]$/.test(word))) return unknown;
+    const star = words.lastIndexOf('*');
+    const [base, tail] = star < 0 ? nameApart(words) : [words.slice(0, star), words.slice(star + 1)];
+    const names = tail.filter((word) => word !== 'const' && word !== 'volatile' && !RESTRICT.has(word));
+    if (names.length > 1) return undefined;
+    const [name = ''] = names;
+    if (star < 0) {
+      const type = base.includes('volatile') ? 'unknown' : this.value(base.filter((word) => word !== '__grid_constant__'));
+      return type === undefined ? undefined : { name, type, isRestrict: false };
+    }
+    const type = this.pointer(base);
+    return type === undefined ? undefined : { name, type, isRestrict: tail.some((word) => RESTRICT.has(word)) };
+  }
+
+  /** A pointer to what the words name. */
+  private pointer(words: readonly string[], depth = 0): SourceType | undefined {
+    if (words.includes('*')) return 'unknown';
+    const access = words.includes('const') ? 'input' : 'inout';
+    const plain = words.filter((word) => word !== 'const' && word !== 'volatile');
+    if (plain.length === 1 && plain[0] === 'void') return `${access} any`;
+    const type = this.named(plain, depth, true);
+    if (type === undefined) return undefined;
+    if (typeof type !== 'string' || type === 'unknown') return `${access} any`;
+    return type.includes(' ') ? 'unknown' : `${access} ${type}`;
+  }
+
+  private value(words: readonly string[], depth = 0): SourceType | undefined {
+    const type = this.named(words.filter((word) => word !== 'const'), depth, false);
+    return type === 'char' ? 'i8' : type;
+  }
+
+  /** The type that words without qualifiers name; of a vector, where it is pointed to, its elements. Undefined for what is no type. */
+  private named(words: readonly string[], depth: number, isPointee: boolean): SourceType | undefined {
+    const keyword = canonical(words);
+    if (keyword !== undefined) return keyword;
+    if (words.every((word) => INTEGER_WORDS.has(word))) return 'unknown';
+    const isTag = words[0] === 'struct' || words[0] === 'enum';
+    const name = isTag ? words[1] : words.at(-1);
+    if (name === undefined || words.length === (isTag ? 1 : 0)) return undefined;
+    if (words.length > (isTag ? 2 : 1)) {
+      const path = words.join('');
+      if (words.some((word, i) => i > 0 && word !== '::' && words[i - 1] !== '::')) return undefined;
+      return /^(?:::)?(?:cuda::)?std::\w+$/.test(path) ? own(LIBRARY_TYPES, name) ?? 'unknown' : 'unknown';
+    }
+    if (words[0] === 'enum' || depth > 8 || this.doubt) return 'unknown';
+    const declared = this.types.get(name);
+    if (declared !== undefined) return this.declared(declared, depth + 1, isPointee);
+    const library = own(LIBRARY_TYPES, name);
+    if (library !== undefined) return library;
+    const vector = own(VECTOR_TYPES, name);
+    return vector === undefined ? 'unknown' : isPointee ? vector[0] : vectorStructure(vector[0], vector[1]);
+  }
+
+  private declared(declared: Declared, depth: number, isPointee: boolean): SourceType {
+    if (declared === 'unread') return 'unknown';
+    if ('fields' in declared) return this.structureOf(declared.fields, depth) ?? 'unknown';
+    const words = declared.alias.map(({ text }) => text);
+    if (words.at(-1) === '*') return this.pointer(words.slice(0, -1), depth) ?? 'unknown';
+    if (words.includes('*') || words.includes('const') || words.includes('volatile')) return 'unknown';
+    return this.named(words, depth, isPointee) ?? 'unknown';
+  }
+
+  private structureOf(body: readonly SourceToken[], depth: number): SourceStructure | undefined {
+    if (body.some(({ kind, text }) => kind === 'directive' || (kind !== 'word' && kind !== 'number' && !/^[,;[\]]$/.test(text)))) return undefined;
+    const fields: Record<string, SourceType> = {};
+    for (const declaration of split(body, ';')) {
+      if (declaration.length === 0) continue;
+      const declarators = split(declaration, ',');
+      const start = declarators[0]!;
+      const bracket = start.findIndex((token) => isSign(token, '['));
+      const nameAt = (bracket < 0 ? start.length : bracket) - 1;
+      const words = start.slice(0, Math.max(nameAt, 0)).map(({ text }) => text);
+      const type = words.length === 0 ? undefined : this.value(words, depth);
+      if (type === undefined || words.includes('const') || type === 'unknown' || (typeof type === 'string' && type.includes(' '))) return undefined;
+      for (const declarator of [start.slice(nameAt), ...declarators.slice(1)]) {
+        const name = declarator[0]?.text ?? '';
+        const array = arrayOf(declarator.slice(1).map(({ text }) => text), type);
+        if (declarator[0]?.kind !== 'word' || array === undefined || this.macros.has(name)) return undefined;
+        fields[name] = array;
+      }
+    }
+    return Object.keys(fields).length === 0 ? undefined : { fields };
+  }
+}
+
+function isSign(token: SourceToken | undefined, sign: string): boolean {
+  return token?.kind === 'sign' && token.text === sign;
+}
+
+function own<T extends object>(table: T, name: string): T[keyof T] | undefined {
+  return Object.hasOwn(table, name) ? table[name as keyof T] : undefined;
+}
+
+function split(tokens: readonly SourceToken[], sign: string): SourceToken[][] {
+  const parts: SourceToken[][] = [[]];
+  for (const token of tokens) {
+    if (isSign(token, sign)) parts.push([]);
+    else parts.at(-1)!.push(token);
+  }
+  return parts;
+}
+
+/** The words of a parameter by value without its name. */
+function nameApart(words: readonly string[]): [string[], string[]] {
+  const last = words.at(-1)!;
+  const isUnnamed = words.length === 1 || INTEGER_WORDS.has(last) || last === 'const' || last === 'volatile' || words.at(-2) === '::' || (words.length === 2 && ['struct', 'enum', 'const'].includes(words[0]!));
+  return isUnnamed ? [[...words], []] : [words.slice(0, -1), [last]];
+}
+
+/** Keywords in any order, as the type that they name together. */
+function canonical(words: readonly string[]): string | undefined {
+  const joined = words.join(' ');
+  const known = own(KEYWORD_TYPES, joined);
+  if (known !== undefined || words.length < 2) return known;
+  const order = ['unsigned', 'signed', 'char', 'short', 'long', 'int'];
+  return own(KEYWORD_TYPES, [...words].sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(' '));
+}
+
+/** What stands between `__global__` and the parameters, without attributes and what they take. */
+function withoutAttributes(words: readonly string[]): string[] {
+  const left: string[] = [];
+  let depth = 0;
+  for (const word of words) {
+    if (word === '(') depth++;
+    else if (word === ')') depth--;
+    else if (depth === 0 && !/^__\w+__$/.test(word)) left.push(word);
+  }
+  return left;
+}
+
+function vectorStructure(dtype: string, lanes: number): SourceStructure {
+  const bytes = BYTES[dtype]!;
+  return { fields: Object.fromEntries(['x', 'y', 'z', 'w'].slice(0, lanes).map((name) => [name, dtype])), align: lanes === 3 ? bytes : Math.min(16, bytes * lanes) };
+}
+
+const BYTES: Readonly<Record<string, number>> = { i8: 1, u8: 1, i16: 2, u16: 2, f16: 2, bf16: 2, i32: 4, u32: 4, f32: 4, i64: 8, u64: 8, f64: 8 };
+
+/** `[3][4]` behind a name. */
+function arrayOf(words: readonly string[], type: SourceType): SourceType | undefined {
+  if (words.length === 0) return type;
+  const [open, size = '', close, ...rest] = words;
+  if (open !== '[' || close !== ']' || !/^[1-9]\d*$/.test(size)) return undefined;
+  const inner = arrayOf(rest, type);
+  return inner === undefined ? undefined : [inner, Number(size)];
+}
