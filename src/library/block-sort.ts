@@ -136,7 +136,7 @@ export function addBlockSort(work: Work, x: AnyTensor, { rows, count, from, sort
       uses: { PADDED, PICKED, WORDS, POSITIONS, key: keyOf(x.dtype, descending), last: LAST_KEY[type], keys: KEYS[type] }, block: BLOCK,
     };
   });
-  const none = (dtype: DType): AnyTensor => work.temporary(dtype, [1]) as unknown as AnyTensor;
+  const none = (dtype: DType): AnyTensor => work.temporary(dtype, [1]);
   work.add(launch(
     { out: out === undefined ? none(word) : words(out), positions: positions ?? none(i32), x: words(x), from: from ?? none(i32), parts: rows * chunks, chunks, part, keep, count, sorted },
     { grid: Math.ceil((rows * chunks) / (LONGEST_SHORT_ROW / PADDED)), ...(wide ? { index: 'i64' } : {}) },

@@ -165,8 +165,8 @@ export function addRadixSort(work: Work, x: AnyTensor, rows: number, count: numb
   const index = wide ? { index: 'i64' as const } : {};
   const whole = wide ? i64 : i32;
   const name = `${dtype.name}${descending ? '_descending' : ''}`;
-  const none = (of: DType): AnyTensor => work.temporary(of, [1]) as unknown as AnyTensor;
-  const space = (of: DType): AnyTensor => work.temporary(of, [x.size]) as unknown as AnyTensor;
+  const none = (of: DType): AnyTensor => work.temporary(of, [1]);
+  const space = (of: DType): AnyTensor => work.temporary(of, [x.size]);
   const counted = work.temporary(u32, [rows * 256 * tiles]) as unknown as AnyTensor;
   const before = work.temporary(u32, [rows * 256 * tiles]) as unknown as AnyTensor;
   // The last pass writes the results: those before it take turns. Of positions alone its elements are not needed.

@@ -138,7 +138,7 @@ function addTopK(work: Work, x: AnyTensor, k: number, descending: boolean, value
   let sorted = count;
   let from: AnyTensor | undefined;
   if (count > PART && k > MOST_SELECTED) {
-    from = work.temporary(i32, [rows, count]) as unknown as AnyTensor;
+    from = work.temporary(i32, [rows, count]);
     addRadixSort(work, x, rows, count, descending, undefined, from);
     const first = work.temporary(i32, [rows, k]) as unknown as AnyTensor;
     work.add(first.copyFrom(from.slice(null, [0, k] as never)));
