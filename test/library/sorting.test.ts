@@ -105,7 +105,7 @@ onDevice('Sorting', (host) => {
     expect(await plain(sorted)).toEqual((valuesOf(u8, 8001) as number[]).filter((_, i) => i % 2 === 1).sort((a, b) => a - b));
   }, 120_000);
 
-  test.each([[1, 1], [100, 10], [2048, 2048], [2049, 1], [30_000, 5], [30_000, 256], [5000, 257], [5000, 4000], [5000, 5000], [600_000, 3]])('the first of %i: %i', async (size, k) => {
+  test.each([[1, 1], [100, 10], [2048, 2048], [2049, 1], [30_000, 5], [30_000, 256], [5000, 257], [5000, 4000], [5000, 5000], [70_000, 3]])('the first of %i: %i', async (size, k) => {
     for (const largest of [true, false]) {
       const values = valuesOf(f32, size) as number[];
       using x = await device.tensor(f32, values);
