@@ -3,6 +3,7 @@
  * `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';
+import type * as Library from 'async-cuda/library';
 import type * as Ops from 'async-cuda/ops';
 import type * as Root from 'async-cuda';
 
@@ -13,6 +14,7 @@ async function built(name: string): Promise<unknown> {
 }
 
 export const core = await built('core') as typeof Core;
+export const library = await built('library') as typeof Library;
 export const ops = await built('ops') as typeof Ops;
 export const root = await built('index') as typeof Root;
 

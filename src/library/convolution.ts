@@ -370,7 +370,7 @@ function addConvolution(work: Work, x: AnyTensor, weights: AnyTensor, bias: AnyT
   const args = {
     out, x, bias: bias === undefined ? work.temporary(of, [1]) : work.dense(bias),
     // A tile takes neighbouring results of one channel.
-    weights: few ? weights : work.dense(weights.permute([2, 3, 1, 0] as never) as unknown as AnyTensor),
+    weights: few ? weights : work.dense(weights.permute([2, 3, 1, 0] as never)),
     channels, results, height: x.shape[2], width: x.shape[3], rows, columns, outHeight, outWidth, pixels, down, across, top, left, dilationDown, dilationAcross, tiles, parts, allParts: parts * groups,
   };
   work.add(launch(args, { grid: few ? Math.ceil((tiles * parts * groups) / BLOCK) : tiles * parts * groups, ...(wide ? { index: 'i64' } : {}) }));
@@ -411,7 +411,7 @@ export function convolution2d<D extends ConvolutionName>(x: OrOp<Tensor<D>>, wei
     const outWidth = extentOf('columns', width, settings.left, settings.right, columns, settings.dilationAcross, settings.across);
     return (work) => {
       const out = work.result(given.dtype, last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth]) as unknown as AnyTensor;
-      if (out.size > 0) addConvolution(work, images, factors, bias, last ? out.permute([0, 3, 1, 2] as never) as unknown as AnyTensor : out, settings);
+      if (out.size > 0) addConvolution(work, images, factors, bias, last ? out.permute([0, 3, 1, 2] as never) : out, settings);
       return out as unknown as Tensor<D, [number, number, number, number]>;
     };
   });

@@ -34,4 +34,4 @@ export { convolution2d } from './convolution.js';
 export type { Convolution2dOptions, ConvolutionName, ImageLayout } from './convolution.js';
 export type { FloatName, IntegerName, NumberName } from './element-types.js';
 export { randomIntegers, randomNormal, randomUniform } from './random.js';
-export type { AnyDevice, RandomIntegersOptions, RandomNormalOptions, RandomUniformOptions } from './random.js';
+export type { RandomIntegersOptions, RandomNormalOptions, RandomUniformOptions } from './random.js';

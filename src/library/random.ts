@@ -2,12 +2,13 @@
  * Random numbers by Philox4x32-10, the generator of `device.rand` and `device.randn`: four words of each counter. Element i is made
  * of word i mod 4 of counter ⌊i/4⌋ with the seed as key, whatever the shape and the device.
  */
-import { DTYPES, Device, u32 } from '../core/index.js';
+import { DTYPES, u32 } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../core/arguments.js';
 import { output } from '../launch/index.js';
 import type { KernelParam, Usable } from '../launch/index.js';
-import type { DeviceOp } from '../ops/index.js';
+import type { AnyDevice, DeviceOp } from '../ops/index.js';
+import { coreOf } from '../ops/scheduling.js';
 import { checkShape, showShape } from '../tensor/shape.js';
 import type { AnyTensor, Dims, RandOptions, RandnOptions, RealName, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
@@ -18,9 +19,6 @@ import { making } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 
 const BLOCK = 256;
-
-/** What a device is given as: the one that users hold, or its eager face. */
-export type AnyDevice = Device | { readonly core: Device };
 
 interface RandomGpu extends Gpu {
   /** Whether counters are beyond 32 bits. */
@@ -153,7 +151,7 @@ const DISTRIBUTIONS = {
 function random<D extends DTypeName, S extends Shape>(
   name: string, given: AnyDevice, dtype: DType<D>, shape: S, seed: unknown, distribution: Distribution, first: number | bigint, second: number | bigint,
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  const device = deviceOf(name, given);
+  const device = coreOf(given);
   checkShape('shape', shape);
   if (typeof seed !== 'bigint' && !Number.isSafeInteger(seed)) throw invalid('options.seed', 'a whole number', seed);
   const key = BigInt.asUintN(64, BigInt(seed as number));
@@ -170,12 +168,6 @@ function random<D extends DTypeName, S extends Shape>(
     }
     return out as unknown as Tensor<D, Dims<S>>;
   });
-}
-
-function deviceOf(name: string, given: unknown): Device {
-  const device = typeof given === 'object' && given !== null && 'core' in given ? given.core : given;
-  if (device instanceof Device) return device;
-  throw invalid('device', `a Device, for ${name}(…)`, given, 'Open one: await Device.open().');
 }
 
 const REALS: readonly string[] = ['f16', 'bf16', 'f32', 'f64'];

@@ -51,7 +51,7 @@ onDevice('Random numbers', (host) => {
   }, 60_000);
 
   test.each(REALS)('normal ones are close to those of device.randn: $name', async (dtype) => {
-    const size = 20_001;
+    const size = 4001;
     for (const [mean, deviation] of [[0, 1], [10, 0.5]] as const) {
       const options = { seed: 42, mean, deviation };
       const [given, other] = await Promise.all([of(randomNormal(device, dtype, [size], options)), of(device.randn(dtype, [size], options))]) as [number[], number[]];
@@ -66,7 +66,7 @@ onDevice('Random numbers', (host) => {
   }, 60_000);
 
   test('normal ones are what Box and Muller say, and spread as normal ones do', async () => {
-    const size = 40_000;
+    const size = 10_000;
     const words = philox(7n, size).map(Number);
     const expected = range(size).map((i) => {
       const [u, v] = [words[i - (i % 2)]!, words[i - (i % 2) + 1]!];
@@ -113,7 +113,7 @@ onDevice('Random numbers', (host) => {
       expect(error).toBeInstanceOf(CudaArgumentError);
       return error.message;
     };
-    expect(await message(() => randomUniform({} as never, f32, [3]))).toContain('device: expected a Device, for randomUniform(…)');
+    expect(await message(() => randomUniform({} as never, f32, [3]))).toContain('device: expected a Device');
     expect(await message(() => randomUniform(device, i32 as never, [3]))).toContain('randomIntegers(…)');
     expect(await message(() => randomNormal(device, f8e4m3 as never, [3]))).toContain('Convert them');
     expect(await message(() => randomUniform(device, f32, [-1]))).toContain('shape');
