@@ -10,6 +10,7 @@ import { cpuWorkers } from './cpu-device/workers.js';
 import { imageResizes } from './images/resize.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
 import { matrixProduct } from './kernels/matrix-product.js';
+import { sorting } from './kernels/sorting.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
@@ -47,6 +48,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...besideNvcc,
   ...imageResizes,
   matrixProduct,
+  sorting,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

@@ -26,14 +26,25 @@ export async function compileC(name: string): Promise<string[]> {
 /** The path of the machine code that nvcc makes of `peers/cuda/NAME.cu`. @throws PeerAbsent without nvcc */
 export async function compileCuda(name: string, [major, minor]: readonly [number, number]): Promise<string> {
   const output = join(scratchFolder(), `${name}.cubin`);
+  await nvcc(name, output, [`-arch=sm_${major}${minor}`, '-cubin']);
+  return output;
+}
+
+/** The command of the program that nvcc makes of `peers/cuda/NAME.cu`, for the GPUs of this machine. @throws PeerAbsent without nvcc */
+export async function compileCudaProgram(name: string): Promise<string[]> {
+  const program = join(scratchFolder(), name);
+  await nvcc(name, program, ['-arch=native', '-std=c++17']);
+  return [program];
+}
+
+async function nvcc(name: string, output: string, options: readonly string[]): Promise<void> {
   const source = fileURLToPath(new URL(`cuda/${name}.cu`, import.meta.url));
-  const nvcc = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined).map((folder) => join(folder, 'bin/nvcc')).find(existsSync);
+  const found = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter((folder) => folder !== undefined).map((folder) => join(folder, 'bin/nvcc')).find(existsSync);
   try {
-    await run(nvcc ?? 'nvcc', ['-O3', `-arch=sm_${major}${minor}`, '-cubin', '-o', output, source]);
+    await run(found ?? 'nvcc', ['-O3', ...options, '-o', output, source]);
   } catch (error) {
     throw new PeerAbsent(error instanceof Error ? error.message.split('\n').slice(0, 3).join(' ') : String(error));
   }
-  return output;
 }
 
 async function compile(name: string, options: readonly string[], libraries: readonly string[]): Promise<string[]> {

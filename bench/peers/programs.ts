@@ -1,7 +1,7 @@
 /** The peer programs: what there is, how each is started, and those that run. */
 import { fileURLToPath } from 'node:url';
 
-import { compileC, compileForThisMachine } from './compile.js';
+import { compileC, compileCudaProgram, compileForThisMachine } from './compile.js';
 import { PeerAbsent, Program } from './program.js';
 
 export const KERNELS = fileURLToPath(new URL('../kernels/', import.meta.url));
@@ -14,6 +14,7 @@ const COMMANDS = {
   copies: () => compileC('copies'),
   products: () => compileC('products'),
   cuBLAS: () => compileC('cublas'),
+  CUB: () => compileCudaProgram('sorts'),
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],

@@ -32,4 +32,8 @@ export { gather, scatter, scatterAdd } from './indexing.js';
 export type { AtomicName, IndexingOptions } from './indexing.js';
 export { histogram } from './histogram.js';
 export type { HistogramOptions } from './histogram.js';
+export { convolution2d } from './convolution.js';
+export type { Convolution2dOptions, ConvolutionName, ImageLayout } from './convolution.js';
 export type { FloatName, IntegerName, NumberName } from './element-types.js';
+export { randomIntegers, randomNormal, randomUniform } from './random.js';
+export type { RandomIntegersOptions, RandomNormalOptions, RandomUniformOptions } from './random.js';

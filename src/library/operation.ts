@@ -3,11 +3,12 @@
  * where operations give them; then it queues its kernels in order on the run's stream, and closes behind them what was only
  * needed in between.
  */
-import type { DType, DTypeName } from '../core/index.js';
+import type { DType, DTypeName, Device } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
-import { Applied, Collected } from '../ops/collect.js';
+import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Later, after } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor, Shape } from '../tensor/index.js';
@@ -85,16 +86,23 @@ export type Plan<T> = (work: Work) => T;
 export function operation<T>(name: string, inputs: readonly unknown[], plan: (values: readonly unknown[]) => Plan<T>): DeviceOp<T> {
   const given = inputs.some((input) => input instanceof DeviceOp) ? undefined : { values: inputs, plan: plan(inputs) };
   const device = inputs.find((input) => input instanceof Tensor)?.device;
-  return new DeviceOp(new Applied<T>(new Collected(inputs.map((input) => nodeOf(input)), name), device, `${name}(…)`, (run, values) => {
-    const work = new Work(run);
-    try {
-      const result = (given?.plan ?? plan(values))(work);
-      return after(work.queue(name), result);
-    } catch (error) {
-      work.abandon();
-      throw error;
-    }
-  }));
+  return new DeviceOp(new Applied<T>(new Collected(inputs.map((input) => nodeOf(input)), name), device, `${name}(…)`, (run, values) => queued(name, run, given?.plan ?? plan(values))));
+}
+
+/** An operation without operands, on a device. */
+export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp<T> {
+  return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, plan)));
+}
+
+function queued<T>(name: string, run: Run, plan: Plan<T>): Submitted<T> {
+  const work = new Work(run);
+  try {
+    const result = plan(work);
+    return after(work.queue(name), result);
+  } catch (error) {
+    work.abandon();
+    throw error;
+  }
 }
 
 /** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */

@@ -30,9 +30,9 @@ onDevice('Tuning of kernels without indices', (host) => {
   const records = async (): Promise<string[]> => (await readdir(folder)).filter((name) => name.endsWith('.tuning'));
 
   test('of tiles: the choice is recorded, and its results are looked at before it is used again', async () => {
-    using a = await device.ones(f32, [40, 24]);
-    using b = await device.full(f32, [24, 20], 2);
-    using c = await device.zeros(f32, [40, 20]);
+    using a = await device.ones(f32, [400, 24]);
+    using b = await device.full(f32, [24, 200], 2);
+    using c = await device.zeros(f32, [400, 200]);
     const candidates = [{}, { tile: { m: 32, n: 32, k: { walk: 8 } } }, { uses: { SCALE: 3 } }] as const;
     const tuning = await product.tune({ c, a, b }, { candidates, rounds: 1 });
     expect(tuning.candidates.map(({ milliseconds }) => milliseconds !== undefined)).toEqual([true, true, false]);

@@ -110,7 +110,8 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(await message(() => cumsum(x, { axis: 0 }))).toContain('Sum up x.transpose(axis, -1).');
   });
 
-  test('cumulative sums across groups of blocks, and groups of those', async () => {
+  // Millions of elements, of the same kernels in either mode.
+  test.runIf(host.mode === 'worker')('cumulative sums across groups of blocks, and groups of those', async () => {
     const size = 2 * 1024 * 4096 + 4097;
     using ones = await device.ones(u8, [size]);
     using sums = await cumsum(ones, { exclusive: true });
@@ -130,7 +131,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(Buffer.compare(Buffer.from((await shifted.read()).buffer), Buffer.from(sumsInOrder(values.slice(1)).buffer))).toBe(0);
   });
 
-  test('cumulative sums of many rows that a warp, a block and several blocks have', async () => {
+  test.runIf(host.mode === 'worker')('cumulative sums of many rows that a warp, a block and several blocks have', async () => {
     for (const [rows, count] of [[70_000, 2], [70, 130], [5, 513], [3, 4098], [2, 9000]] as const) {
       const values = numbers(rows * count);
       using x = await device.tensor(i32, values, [rows, count]);

@@ -78,7 +78,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'threshold binary': { dtypes: ['u8', 'u16'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, 100, o)) },
   'threshold toZero': { dtypes: ['u8', 'u16'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, 100, { kind: 'toZero', ...o })) },
   'threshold truncate': { dtypes: ['u8', 'f32'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, x.dtype === f32 ? 0.5 : 100, { kind: 'truncate', ...o })) },
-  'blend over': { dtypes: ['u8', 'u16', 'f32'], channels: [4], most: 2, share: 0.02, make: on(async (x, o) => blend(x, await mirror(x, 'horizontal'), o)) },
+  'blend over, premultiplied': { dtypes: ['u8', 'u16', 'f32'], channels: [4], most: 2, share: 0.02, make: on(async (x, o) => blend(x, await mirror(x, 'horizontal'), { premultiplied: true, ...o })) },
   orderChannels: { dtypes: ['u8', 'u16', 'f16', 'f32'], channels: [3], most: 0, make: on((x, o) => orderChannels(x, [2, 0, 1], o)) },
   addAlpha: { channels: [3], most: 0, make: on((x, o) => addAlpha(x, o)) },
   toPlanar: { dtypes: ['u8', 'u16', 'f16', 'f32'], most: 0, make: on((x, o) => toPlanar(x, o)) },

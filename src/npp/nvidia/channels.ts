@@ -122,9 +122,11 @@ export const nppYuvToRgb: Carrier<YuvConversion> = {
     const frame = yuvFrameOf('yuvToRgb', 'frame', format, image!.tensor);
     const to = imageOfResult(result!);
     const [scale, offset, rv, gu, gv, bu] = fromYuv(matrix, range);
-    const rows = [[scale, 0, rv, offset - 128 * rv], [scale, gu, gv, offset - 128 * (gu + gv)], [scale, bu, 0, offset - 128 * bu]];
+    const rows = [[scale, 0, rv], [scale, gu, gv], [scale, bu, 0]];
     const [red, blue] = ORDERED[rgb]!;
-    const twist = Float32Array.from([rows[red]!, rows[1]!, rows[blue]!].flat());
+    // The last column is added to Y, U and V before the others are applied; of RGB to YUV it is added to the result.
+    const before = [offset / scale, -128, -128];
+    const twist = Float32Array.from([red, 1, blue].flatMap((row, i) => [...rows[row]!, before[i]!]));
     const [name, planes] = FORMATS[format];
     addCalls(work, frame, (npp, { stream }) => {
       for (let i = 0; i < frame.batch; i++) {

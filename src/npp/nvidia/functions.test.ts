@@ -78,9 +78,10 @@ if (folders.length === 0) describe.skip('SKIPPED: NPP is not installed: pip inst
 
 describe.each(folders)('NPP in %s', (folder) => {
   const path = (file: NppFile): string => join(folder, readdirSync(folder).filter((name) => name.startsWith(`lib${file}.so`)).sort()[0] ?? `lib${file}.so`);
-  const major = Number(/\.so\.(\d+)/.exec(path('nppc'))?.[1]);
   const koffi = loadKoffi();
-  const core = koffi.load(path('nppc'));
+  const [major] = koffi.decode(koffi.load(path('nppc')).func('const int32_t* nppGetLibVersion()')() as unknown, 'int32_t', 3) as [number, number, number];
+  /** As the file is called, where that has a number. */
+  const named = Number(/\.so\.(\d+)/.exec(path('nppc'))?.[1]);
 
   test.each(FILES.filter((file) => file !== 'nppc'))('every function of %s is there', (file) => {
     const library = koffi.load(path(file));
@@ -96,9 +97,8 @@ describe.each(folders)('NPP in %s', (folder) => {
     expect(Object.keys(NPP_FUNCTIONS[file]).length).toBeGreaterThan(2);
   });
 
-  test('its version is told as it is read', () => {
-    const version = core.func('const int32_t* nppGetLibVersion()')() as unknown;
-    expect((koffi.decode(version, 'int32_t', 3) as number[])[0]).toBe(major);
+  test.skipIf(Number.isNaN(named))('its version is that of its file', () => {
+    expect(major).toBe(named);
   });
 
   const include = [join(folder, '../include'), join(folder, '../../include')].find((each) => existsSync(join(each, 'nppdefs.h')));

@@ -169,18 +169,19 @@ export const nppThreshold: Carrier<Thresholding> = {
   },
 };
 
-/** NppiAlphaOp */
-const OVER = 0;
+/** NPPI_OP_ALPHA_OVER_PREMUL of NppiAlphaOp. */
 const OVER_PREMULTIPLIED = 6;
 
 export const nppBlend: Carrier<Blending> = {
   takes: { u8: [4], u16: [4], f32: [4] },
-  lacks: ({ images: [, back], parameters: { opacity } }) => (back!.channels !== 4 ? 'no image without alpha' : opacity === 1 ? undefined : 'no opacity'),
-  queue(work, { images: [front, back], results: [result], parameters: { premultiplied } }) {
+  // Its plain OVER leaves colours multiplied by alpha: what comes of it is no straight image.
+  lacks: ({ images: [, back], parameters: { opacity, premultiplied } }) =>
+    back!.channels !== 4 ? 'no image without alpha' : !premultiplied ? 'no straight alpha' : opacity === 1 ? undefined : 'no opacity',
+  queue(work, { images: [front, back], results: [result] }) {
     const out = imageOfResult(result!);
     eachImage(work, [front!, back!, out], (npp, stream, i) => {
       npp.call(stream, nppName('AlphaComp', `${elementOf(front!.dtype)}_AC4R`), [
-        pixels(front!, i), stepOf(front!), pixels(back!, i), stepOf(back!), pixels(out, i), stepOf(out), sizeOf(out), premultiplied ? OVER_PREMULTIPLIED : OVER,
+        pixels(front!, i), stepOf(front!), pixels(back!, i), stepOf(back!), pixels(out, i), stepOf(out), sizeOf(out), OVER_PREMULTIPLIED,
       ]);
     });
   },
