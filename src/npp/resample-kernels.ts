@@ -143,15 +143,15 @@ export const across = new KernelFamily('resize_across', ({ lines, x, starts, wei
   for (let line = top; line < end; line++) {
     const row = gpu.PICKED ? starts[width + firstRow + line / tapsY]! + line % tapsY : firstLine + line;
     const at = from + row * inRow;
-    let sum = gpu.f32(0);
+    let sum = (gpu.TAPS > 0 ? kept[0]! : weights[column]!) * gpu.f32(x[at]!);
     if (gpu.TAPS > 0) {
       gpu.unroll(gpu.TAPS);
-      for (let k = 0; k < gpu.TAPS; k++) {
+      for (let k = 1; k < gpu.TAPS; k++) {
         const product = kept[k]! * gpu.f32(x[at + k * gpu.C]!);
         sum += product;
       }
     } else {
-      for (let k = 0; k < tapsX; k++) {
+      for (let k = 1; k < tapsX; k++) {
         const product = weights[k * width + column]! * gpu.f32(x[at + k * gpu.C]!);
         sum += product;
       }
@@ -183,9 +183,9 @@ export const down = new KernelFamily('resize_down', ({ out, lines, starts, weigh
     const line = gpu.PICKED ? r * taps : starts[width + row]! - firstLine;
     const at = (z * count + line) * elements + element;
     const base = tapsX * width + row * taps;
-    let sum = gpu.f32(0);
+    let sum = weights[base]! * lines[at]!;
     if (gpu.TAPS > 0) gpu.unroll(gpu.TAPS);
-    for (let k = 0; k < taps; k++) {
+    for (let k = 1; k < taps; k++) {
       const product = weights[base + k]! * lines[at + k * elements]!;
       sum += product;
     }

@@ -48,8 +48,12 @@ function startOf(filter: ResampleFilter, { extent, from, to, taps }: Axis, index
   return Math.max(Math.min(first, extent - taps), 0);
 }
 
-/** Queues what makes `out` of an image or a batch that shares no memory with it. */
-export function queueResample(work: Work, image: Image, out: Image, filter: ResampleFilter): void {
+/**
+ * Queues what makes `out` of an image or a batch that shares no memory with it.
+ *
+ * @param mostLines elements of the lines between the passes, where one row needs no more
+ */
+export function queueResample(work: Work, image: Image, out: Image, filter: ResampleFilter, mostLines = MOST_LINES): void {
   const x = axisOf(filter, image.width, out.width);
   const y = axisOf(filter, image.height, out.height);
   const { dtype, channels, width } = out;
@@ -64,8 +68,8 @@ export function queueResample(work: Work, image: Image, out: Image, filter: Resa
   const startOfRow = (row: number): number => startOf(filter, y, row);
   const linesOf = (first: number, end: number): number => (picked ? (end - first) * y.taps : startOfRow(end - 1) + y.taps - startOfRow(first));
   const all = linesOf(0, out.height) * elements;
-  const images = Math.max(1, Math.min(image.batch, MOST_IMAGES, Math.floor(MOST_LINES / all)));
-  const height = all <= MOST_LINES ? out.height : heightOfStrip(y, picked, MOST_LINES / elements);
+  const images = Math.max(1, Math.min(image.batch, MOST_IMAGES, Math.floor(mostLines / all)));
+  const height = all <= mostLines ? out.height : heightOfStrip(y, picked, mostLines / elements);
   const most = Math.min(all, (picked ? height * y.taps : Math.ceil(height * y.from / y.to) + y.taps) * elements);
   const lines = work.temporary(f32, [images * most]);
 
