@@ -24,7 +24,7 @@ describe('Resizing', () => {
   const into = async (image: Images, shape: readonly number[], queue: (work: Work, image: Image, out: Image) => void): Promise<Uint8Array> => {
     using out = await device.full(u8, [...shape], 99);
     await operation('resize', [image, out], () => (work) => { queue(work, shown(image), shown(out)); return out; });
-    return out.read();
+    return await out.read();
   };
   const usual = async (image: Images, [width, height]: readonly [number, number], filter: 'linear' | 'cubic' | 'area' | 'lanczos3'): Promise<Uint8Array> => resize(image, { width, height, filter }).use((out) => out.read());
 
