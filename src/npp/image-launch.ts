@@ -7,7 +7,7 @@ import type { Image } from './image.js';
 /** Threads of a block, along a row. */
 export const BLOCK = 128;
 /** Blocks along z that CUDA launches. */
-const MOST_IMAGES = 65535;
+export const MOST_IMAGES = 65535;
 
 /** Rows that one thread does, without a rest. */
 export function rowsOfThread(height: number): number {

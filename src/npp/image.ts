@@ -22,7 +22,7 @@ export const CHANNELS: readonly Channels[] = [1, 3, 4];
 /** Rows and columns of an image: products of two sizes, and of a size and a position, are counted in 32 bits. */
 export const MOST_EXTENT = 2 ** 15;
 /** Elements from which on 32 bits do not count those of a span, with what threads behind its end would count. */
-const WIDE_FROM = 2 ** 31 - 2 ** 17;
+export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 
 /** A tensor of an image or a batch, read and checked. Distances are in elements. */
 export interface Image {

@@ -1,9 +1,10 @@
 /** Images of another size. */
-import { i32, i64 } from '../core/index.js';
+import { i32, i64, u32 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { deviceFunction, input, output, struct } from '../launch/index.js';
 import type { KernelParam, Usable } from '../launch/index.js';
+import type { Gpu } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -13,8 +14,10 @@ import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
 import { checkExtent, checkSameForm, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
+import { queueResample } from './resampling.js';
+import type { ResampleFilter } from './resampling.js';
 import * as kernels from './resize-kernels.js';
-import { RESIZE_FILTERS, STORES, STORES_OF_MEANS, TAPS, WEIGHTS, checkFilter } from './sampling.js';
+import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
 
 /** What {@link resize} takes. */
@@ -64,6 +67,13 @@ export function resize<D extends ImageName>(image: OrOp<Tensor<D>>, options: Res
   }, ([result]) => result) as never;
 }
 
+/** Filters of one launch; the others are done in passes. */
+type PlainFilter = Exclude<ResizeFilter, ResampleFilter>;
+
+function isPlain(filter: ResizeFilter): filter is PlainFilter {
+  return filter === 'nearest' || filter === 'linear';
+}
+
 /** What a kernel is compiled for. */
 interface Made {
   readonly key: string;
@@ -75,37 +85,34 @@ interface Made {
   readonly seen: (image: Image) => unknown;
 }
 
-function madeFor(filter: ResizeFilter, { dtype, channels, height }: Image): Made {
-  const taps = filter === 'cubic' || filter === 'lanczos3';
-  const rows = filter === 'nearest' || filter === 'linear' ? rowsOfThread(height) : 1;
+function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made {
+  const rows = rowsOfThread(height);
   const element = filter === 'nearest' ? wordOf(dtype) : dtype;
-  const inside = {
-    C: channels, ROWS: rows,
-    ...(filter === 'nearest' ? {} : { store: (taps ? STORES : STORES_OF_MEANS)[dtype.name] }),
-    ...(filter === 'area' ? { sums: arrays[channels] } : {}),
-    ...(taps ? { TAPS: TAPS[filter], NORMALISED: filter === 'lanczos3', weight: WEIGHTS[filter], weightsOfColumns: arrays[TAPS[filter] as 4 | 6], weightsOfRows: arrays[TAPS[filter] as 4 | 6] } : {}),
-  };
   return {
     key: `${filter}_${element.name}_${channels}_${rows}`, element, rows,
-    uses: { ROWS: rows, pixels: deviceFunction((taps ? kernels.taps : kernels[filter]) as never, { uses: inside }) },
+    uses: { ROWS: rows, pixels: deviceFunction(kernels[filter] as never, { uses: { C: channels, ROWS: rows, ...(filter === 'nearest' ? {} : { store: STORES_OF_MEANS[dtype.name] }) } }) },
     seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element) : flat,
   };
 }
-
-const arrays = {
-  1: (gpu: kernels.FilterGpu) => gpu.local.f32(1), 3: (gpu: kernels.FilterGpu) => gpu.local.f32(3), 4: (gpu: kernels.FilterGpu) => gpu.local.f32(4), 6: (gpu: kernels.FilterGpu) => gpu.local.f32(6),
-} as const;
 
 /** Of a source, as the kernels take it. */
 function sizesOf(image: Image, out: { readonly width: number; readonly height: number }): Readonly<Record<string, number>> {
   const [fromX, toX] = reduced(image.width, out.width);
   const [fromY, toY] = reduced(image.height, out.height);
-  return { columns: image.width, rows: image.height, inRow: image.rowPitch, fromX, toX, fromY, toY, mostX: covered(fromX, toX), mostY: covered(fromY, toY) };
+  return { columns: image.width, rows: image.height, inRow: image.rowPitch, fromX, toX, fromY, toY };
 }
 
 /** Queues the kernel for one image or a batch of one size. */
 export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter): void {
   const image = separate(work, given, out);
+  if (!isPlain(filter)) {
+    queueResample(work, image, out, filter);
+    return;
+  }
+  if (filter === 'linear' && out.tensor.device.kind === 'cuda' && inWords([image, out])) {
+    queueWords(work, image, out);
+    return;
+  }
   const wide = isWideSpan([image, out]);
   const { key, element, rows, uses, seen } = madeFor(filter, out);
   const launch = kernels.resizes.member(`${key}${wide ? '_wide' : ''}`, () => {
@@ -113,7 +120,7 @@ export function queueResize(work: Work, given: Image, out: Image, filter: Resize
     return {
       signature: {
         out: output(element), x: input(element), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole,
-        fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32,
+        fromX: i32, toX: i32, fromY: i32, toY: i32,
       },
       uses, block: BLOCK,
     };
@@ -124,16 +131,42 @@ export function queueResize(work: Work, given: Image, out: Image, filter: Resize
   });
 }
 
+/** Whether images are u8 with three channels, and all of their rows whole words, four pixels in three. */
+export function inWords(images: readonly Image[]): boolean {
+  return !isWideSpan(images) && images.every(({ tensor, dtype, channels, width, rowPitch, imagePitch }) =>
+    dtype.name === 'u8' && channels === 3 && [width, rowPitch, imagePitch, tensor.buffer.byteOffset + tensor.layout.offset].every((each) => each % 4 === 0));
+}
+
+/** Result pixels from which on a thread has four rows; with fewer of them there would be too few threads. */
+const MANY_PIXELS = 2 ** 21;
+
+/**
+ * Queues {@link kernels.linearWords} for images that are {@link inWords}. For a GPU: the CPU device, which shifts the lanes of a vector
+ * by one number only, takes longer for it.
+ */
+export function queueWords(work: Work, image: Image, out: Image): void {
+  const rows = out.batch * out.width * out.height >= MANY_PIXELS ? rowsOfThread(out.height) : 1;
+  const launch = kernels.linearWords.member(`${rows}`, () => ({
+    signature: { out: output(u32), x: input(u32), groups: i32, outRow: i32, outImage: i32, columns: i32, rows: i32, inRow: i32, inImage: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 },
+    uses: {
+      ROWS: rows, integers: (gpu: Gpu) => gpu.local.i32(4), floats: (gpu: Gpu) => gpu.local.f32(4), words: (gpu: Gpu) => gpu.local.u32(3),
+    },
+    block: BLOCK,
+  }));
+  const groups = out.width / 4;
+  inLaunches([image, out], ([from, to]) => {
+    work.add(launch({
+      ...sizesOf(image, out), out: flat(to!).reinterpret(u32), x: flat(from!).reinterpret(u32), groups, outRow: to!.rowPitch / 4, outImage: to!.imagePitch / 4,
+      inRow: from!.rowPitch / 4, inImage: from!.imagePitch / 4,
+    }, { grid: [Math.ceil(groups / BLOCK), out.height / rows, from!.batch] }));
+  });
+}
+
 /** Both without their greatest common divisor. */
 function reduced(from: number, to: number): readonly [number, number] {
   let [a, b] = [from, to];
   while (b !== 0) [a, b] = [b, a % b];
   return [from / a, to / a];
-}
-
-/** Most pixels of the source, `to` long, that lie under `from`: one more than fit where it may begin within one. */
-function covered(from: number, to: number): number {
-  return to === 1 ? from : Math.floor((from - 2) / to) + 2;
 }
 
 /** What {@link resizeBatch} takes. */
@@ -147,8 +180,7 @@ const batches: ImageOperation<ResizeParameters> = {
   own: {
     queue(work, { images, results, parameters: { filter } }) {
       const outs = results.map(imageOfResult);
-      const together = outs.length === 1 && outs[0]!.batched && filter !== 'cubic' && filter !== 'lanczos3';
-      if (together) queueSeveral(work, images, outs[0]!, filter);
+      if (outs.length === 1 && outs[0]!.batched && isPlain(filter)) queueSeveral(work, images, outs[0]!, filter);
       else images.forEach((image, n) => { queueResize(work, image, outs.length === 1 ? imageAt(outs[0]!, n) : outs[n]!, filter); });
     },
   },
@@ -156,7 +188,7 @@ const batches: ImageOperation<ResizeParameters> = {
 
 /**
  * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does it. To one size (`width` and `height`) they
- * become a batch, a tensor of [images, height, width, channels], in one launch for each eight of them (cubic and lanczos3: for each one);
+ * become a batch, a tensor of [images, height, width, channels], in one launch for each eight of them (cubic, lanczos3 and area: in three or more for each one);
  * with `sizes` a list of tensors.
  *
  * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another number of sizes, and as {@link resize} does
@@ -201,10 +233,10 @@ function imageAt(batch: Image, n: number): Image {
   return batch.batched ? imageOfResult((batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor) : batch;
 }
 
-const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32, mostX: i32, mostY: i32 });
+const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 });
 
 /** Queues kernels that read {@link kernels.SOURCES} images each. */
-function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: ResizeFilter): void {
+function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: PlainFilter): void {
   const images = given.map((image) => separate(work, image, out));
   const { key, element, rows, uses, seen } = madeFor(filter, out);
   if (isWideSpan([...images, out])) {

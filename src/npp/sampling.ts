@@ -41,18 +41,21 @@ export const WEIGHTS: Readonly<Record<Exclude<Filter, 'nearest'>, Usable>> = {
   }),
 };
 
-/** The element for a value that may lie outside of the dtype's range: nearest, ties to even. Floats are rounded once, by being written. */
+/**
+ * The element for a value that may lie outside of the dtype's range: nearest, ties to even. Floats are rounded once, by being written;
+ * integers by being added to 1.5 · 2²³, whose last bits they then are: an addition is quicker than two conversions on either device.
+ */
 export const STORES: Readonly<Record<ImageName, Usable>> = {
-  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.rint(gpu.clamp(value, 0, 255)))),
-  u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.rint(gpu.clamp(value, 0, 65535)))),
+  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.bits(gpu.clamp(value, 0, 255) + 12582912) & 255)),
+  u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.bits(gpu.clamp(value, 0, 65535) + 12582912) & 65535)),
   f16: (value: number): number => value,
   f32: (value: number): number => value,
 };
 
 /** As {@link STORES}, for values that are means of elements. */
 export const STORES_OF_MEANS: Readonly<Record<ImageName, Usable>> = {
-  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.rint(value))),
-  u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.rint(value))),
+  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.bits(value + 12582912) & 255)),
+  u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(gpu.bits(value + 12582912) & 65535)),
   f16: STORES.f16, f32: STORES.f32,
 };
 

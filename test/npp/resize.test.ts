@@ -30,6 +30,31 @@ onDevice('Resize', (host) => {
     }
   });
 
+  test('windows that are long, larger than the image, and far apart', async () => {
+    // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than the filter reaches; rows that are not read.
+    for (const [[h, w], [height, width]] of [[[3, 39], [2, 2]], [[100, 7], [3, 3]], [[2, 3], [5, 7]], [[90, 5], [2, 9]], [[5, 3], [5, 6]]] as const) {
+      for (const filter of ['cubic', 'lanczos3', 'area'] as const) {
+        for (const dtype of DTYPES) {
+          const given = picture(dtype, h, w, 3);
+          using image = await device.tensor(dtype, [...given.values], [h, w, 3]);
+          compare(dtype, await read(resize(image, { width, height, filter })), resized(given, width, height, filter));
+        }
+      }
+    }
+  });
+
+  test('rows that are whole words have the bits of those that are not', async () => {
+    for (const [[h, w], [height, width]] of [[[9, 12], [4, 4]], [[5, 8], [12, 40]], [[1, 4], [2, 8]]] as const) {
+      const given = picture(u8, h, w, 3);
+      using image = await device.tensor(u8, [...given.values], [h, w, 3]);
+      using canvas = await device.zeros(u8, [h, w + 1, 3]);
+      const beside = crop(canvas, { x: 1, y: 0, width: w, height: h });
+      await beside.copyFrom(image);
+      for (const filter of FILTERS) expect(await read(resize(beside, { width, height, filter }))).toEqual(await read(resize(image, { width, height, filter })));
+      compare(u8, await read(resize(image, { width, height })), resized(given, width, height, 'linear'));
+    }
+  });
+
   test('batches and regions, read and written', async () => {
     const pictures = range(3).map((n) => picture(u8, 10, 12, 3, n + 1));
     using images = await device.tensor(u8, pictures.flatMap(({ values }) => values), [3, 10, 12, 3]);
