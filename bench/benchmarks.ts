@@ -8,6 +8,7 @@ import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
+import { firstLaunch } from './kernels/first-launch.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
@@ -43,6 +44,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   products,
   operationStalls,
   ...besideNvcc,
+  firstLaunch,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,
