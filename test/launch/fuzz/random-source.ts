@@ -401,7 +401,7 @@ class Writer {
       const [a, b] = [of(type), random.chance(35) ? random.pick(LITERALS) : of(random.pick(BELOW[type]))];
       return random.chance(50) ? `(${a} ${operator} ${b})` : `(${b} ${operator} ${a})`;
     };
-    const functions = Object.entries(this.functions).filter(([, { gives }]) => gives === type);
+    const functions = this.scope.inFunction ? [] : Object.entries(this.functions).filter(([, { gives }]) => gives === type);
     const fused = (): string => `(${of(type)} * ${of(type)} ${random.pick(['+', '-'])} ${of(type)})`;
     return [
       () => mixed('+'), () => mixed('-'), () => mixed('*'), fused,
