@@ -11,6 +11,7 @@ import { imageResizes } from './images/resize.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
 import { matrixProduct } from './kernels/matrix-product.js';
 import { sorting } from './kernels/sorting.js';
+import { firstLaunch } from './kernels/first-launch.js';
 import { chainCosts } from './ops/chain-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
@@ -49,6 +50,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...imageResizes,
   matrixProduct,
   sorting,
+  firstLaunch,
   ...cpuLaunchAwait,
   firstResult,
   ...cpuCopies,

@@ -300,6 +300,14 @@ function copying(bytes: number): Peer {
   };
 }
 
+/** Kernels of which Triton's peer has its own version, by their name in the CUDA C++ file. */
+const IN_TRITON: ReadonlySet<string> = new Set(['saxpy', 'elementwise', 'reduce', 'softmax', 'layer_norm', 'rms_norm']);
+
+/** The same problem as Triton's tutorials solve it: at least as fast. */
+function inTriton(entry: string): Peer {
+  return { name: 'Triton', bar: '<= 1', program: 'Triton', request: ({ count }) => `kernel ${entry} ${count(SAMPLES)} ${LAUNCHES}` };
+}
+
 export const besideNvcc: readonly Benchmark[] = PAIRS.map((pair) => ({
   area: 'kernels',
   name: `${pair.name}, in TypeScript`,
@@ -309,6 +317,7 @@ export const besideNvcc: readonly Benchmark[] = PAIRS.map((pair) => ({
   peers: [
     { name: 'nvcc -O3', bar: '<= 1.031', start: (setup) => byNvcc(setup, pair) },
     ...(pair.bytes === undefined ? [] : [copying(pair.bytes)]),
+    ...(IN_TRITON.has(pair.entry) ? [inTriton(pair.entry)] : []),
   ],
   start: (setup) => inTypeScript(setup, pair),
 }));

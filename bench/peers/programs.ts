@@ -18,6 +18,7 @@ const COMMANDS = {
   'cuda.core': () => [PYTHON, here('python/with_cuda_core.py')],
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
+  Triton: () => [PYTHON, here('python/with_triton.py')],
   kernels: () => compileForThisMachine('kernels'),
   'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;

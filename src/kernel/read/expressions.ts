@@ -193,13 +193,18 @@ function logicalValue(pass: Pass, node: LogicalExpression): Value {
   return either(pass, node, truth(once), and ? [emitRight, () => once] : [() => once, emitRight]);
 }
 
+function isComplement(node: AnyNode): node is UnaryExpression {
+  return node.type === 'UnaryExpression' && node.operator === '~';
+}
+
 function unaryValue(pass: Pass, node: UnaryExpression): Value {
   switch (node.operator) {
     case '-': case '+': case '!':
       return operateUnary(pass, node, node.operator, readNumber(pass, node.argument), node.argument);
     case '~': {
       const { argument } = node;
-      if (argument.type === 'UnaryExpression' && argument.operator === '~') {
+      // Of more than two in a row, the two innermost make the integer.
+      if (isComplement(argument) && !isComplement(argument.argument)) {
         const operand = readNumber(pass, argument.argument);
         if (isFloat(settled(operand.level)) && operand.content.is !== 'literal') return typed(convert(concrete(operand), 'i32'));
         return operateUnary(pass, node, '~', operateUnary(pass, argument, '~', operand, argument.argument), argument);

@@ -25,7 +25,7 @@ describe('operators', () => {
     ['y_i32', 's_i32 >> 2', 'shr.i32(s_i32, 2:u32)'], ['y_u32', 's_i32 >>> 2', 'shr.u32(u32(s_i32), 2:u32)'], ['y_u32', 's_i32 >>> 0', 'u32(s_i32)'], ['y_u32', 's_u32 >> 1', 'shr.u32(s_u32, 1:u32)'],
     ['y_i32', '1 << s_i32', 'shl.i32(1, u32(s_i32))'], ['y_u64', 's_i64 >>> 3', 'shr.u64(u64(s_i64), 3:u32)'],
     // JavaScript's ways to write a cast.
-    ['y_i32', 's_f32 | 0', 'i32(s_f32)'], ['y_i32', '~~s_f32', 'i32(s_f32)'], ['y_u32', 's_f32 >>> 0', 'u32(s_f32)'], ['y_i32', '~s_i32', 'not(s_i32)'], ['y_i32', '~5', '-6'],
+    ['y_i32', 's_f32 | 0', 'i32(s_f32)'], ['y_i32', '~~s_f32', 'i32(s_f32)'], ['y_i32', '~~~s_f32', 'not(i32(s_f32))'], ['y_i32', '~(~(~~s_f32))', 'not(not(i32(s_f32)))'], ['y_u32', 's_f32 >>> 0', 'u32(s_f32)'], ['y_i32', '~s_i32', 'not(s_i32)'], ['y_i32', '~5', '-6'],
     // Bits.
     ['y_i32', 's_i32 ^ 0xffffffff', 'xor.i32(s_i32, -1)'], ['y_u32', 's_u32 & 0xff00ff00', 'and.u32(s_u32, 4278255360:u32)'], ['y_i32', 's_bool | s_bool', 'or.i32(i32(s_bool), i32(s_bool))'],
     // Comparisons are by value.

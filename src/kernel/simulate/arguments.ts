@@ -1,6 +1,6 @@
 /** What the caller gives to a simulated kernel, made into memories and scalars. */
 import type { KernelTree, StorageType, StructType, TreeParam } from '../tree.js';
-import { narrowBits, narrowed, wideValues, isNarrow } from './narrow-formats.js';
+import { hostBits, hostValue, isNarrow, wideValues } from './narrow-formats.js';
 import { READ_AS, STORAGE_BYTES, StructMemory, memoryOf } from './memory.js';
 import type { Memory, Value } from './memory.js';
 
@@ -65,7 +65,7 @@ function scalarOf(name: string, storage: StorageType, value: unknown): Value {
   }
   if (type === 'f32' || type === 'f64') {
     if (typeof value !== 'number') throw new TypeError(`simulate: '${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
-    if (isNarrow(storage)) return narrowed(storage, Math.fround(value));
+    if (isNarrow(storage)) return hostValue(storage, Math.fround(value));
     return type === 'f32' ? Math.fround(value) : value;
   }
   const bits = STORAGE_BYTES[storage] * 8;
@@ -120,7 +120,7 @@ function memoryFor({ name, element }: TreeParam & { kind: 'tensor' }, data: Host
   const { storage } = element;
   if (isNarrow(storage) && data instanceof Float32Array) {
     const words = STORAGE_BYTES[storage] === 1 ? new Uint8Array(data.length) : new Uint16Array(data.length);
-    data.forEach((number, index) => { words[index] = narrowBits(storage, number); });
+    data.forEach((number, index) => { words[index] = hostBits(storage, number); });
     if (access !== 'input') after.push(() => { words.forEach((word, index) => { data[index] = wideValues(storage)[word]!; }); });
     bytes = new Uint8Array(words.buffer);
   }

@@ -310,6 +310,20 @@ test('local arrays are of the thread, zeros at first and where they are cleared'
   expect([...args.out]).toEqual([0, 1, 2, 3, 0, 0, 0, 0]);
 });
 
+test.each<[StorageType, ValueType, number | bigint | boolean]>([
+  ['i8', 'i32', 1], ['u64', 'u64', 1n], ['i64', 'i64', 1n], ['f16', 'f32', 1], ['f64', 'f64', 1], ['bool', 'bool', true],
+])('a local array of %s is cleared', (storage, type, value) => {
+  const t = new TreeBuilder('clears');
+  const out = t.tensor('out', 'bool', 'output');
+  const own = t.array('own', 'local', storage, 1);
+  const one = t.constant(type, value);
+  const isOne = t.compare('eq', t.load(own, t.i32(0)), one);
+  const tree = t.tree(t.store(own, t.i32(0), one), t.store(out, t.i32(0), isOne), t.clear(own), t.store(out, t.i32(1), isOne));
+  const args = { out: new Uint8Array(2) };
+  simulateKernel(tree, { grid: 1, block: 1, args });
+  expect([...args.out]).toEqual([1, 0]);
+});
+
 test('print writes C\'s formats, in whole lines to the console', () => {
   const t = new TreeBuilder('prints');
   const tree = t.tree(t.print('%d: %.2f\n', t.threadX, t.constant('f64', 1.005)));

@@ -155,7 +155,7 @@ class Integers extends Memory<number | bigint> {
   }
   protected get(index: number): number | bigint { return this.view[index]!; }
   protected set(index: number, value: number | bigint): void { this.view[index] = value; }
-  clear(): void { this.view.fill(0 as never); }
+  clear(): void { new Uint8Array(this.view.buffer, this.view.byteOffset, this.view.byteLength).fill(0); }
 }
 
 class Booleans extends Memory<boolean> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { narrowBits, narrowed, wideValues } from './narrow-formats.js';
+import { hostValue, narrowBits, narrowed, wideValues } from './narrow-formats.js';
 import type { NarrowStorage } from './narrow-formats.js';
 
 const FORMATS: readonly NarrowStorage[] = ['f16', 'bf16', 'f8e4m3', 'f8e5m2'];
@@ -37,4 +37,11 @@ test('infinities and NaN are read where the format has them', () => {
   expect([wideValues('f16')[0x7c00], wideValues('f16')[0x7c01], wideValues('bf16')[0xff80]]).toEqual([Infinity, NaN, -Infinity]);
   expect([wideValues('f8e4m3')[0x7f], wideValues('f8e4m3')[0x78], wideValues('f8e5m2')[0x7c], wideValues('f8e5m2')[0x7d]]).toEqual([NaN, 256, Infinity, NaN]);
   expect(narrowed('f16', 0.1)).toBe(0.0999755859375);
+});
+
+test('what the host writes beyond the largest number of an f8 stays to be seen, as in a tensor on a device', () => {
+  const seen = (storage: NarrowStorage, values: readonly number[]): number[] => values.map(value => hostValue(storage, value));
+  expect(seen('f8e4m3', [448, 464, 464.0001, -464, -465, Infinity, NaN])).toEqual([448, 448, NaN, -448, NaN, NaN, NaN]);
+  expect(seen('f8e5m2', [57344, 61439, 61440, -61440, -Infinity, NaN])).toEqual([57344, 57344, Infinity, -Infinity, -Infinity, NaN]);
+  expect(seen('f16', [65519, 65520, -Infinity])).toEqual([65504, Infinity, -Infinity]);
 });

@@ -71,9 +71,29 @@ export function wideValues(storage: NarrowStorage): Float32Array {
   return table;
 }
 
-/** What is read after `value` was written. */
+/**
+ * Bits of `value`, an f32, as the host writes it to a device: as a kernel does, but that what is too large for an f8 stays to be
+ * seen. It becomes infinity in f8e5m2 and NaN in f8e4m3, which has no infinity.
+ */
+export function hostBits(storage: NarrowStorage, value: number): number {
+  const { largest, overflow, infinity, nan } = FORMATS[storage];
+  const bits = narrowBits(storage, value);
+  // The only one of the largest codes that is rounded from a number half a step or more above it.
+  const magnitude = Math.abs(value);
+  const most = wideValues(storage)[largest]!;
+  const halfStep = (most - wideValues(storage)[largest - 1]!) / 2;
+  const isBeyond = overflow === largest && (infinity === undefined ? magnitude > most + halfStep : magnitude >= most + halfStep);
+  return isBeyond ? (bits - largest) | (infinity ?? nan) : bits;
+}
+
+/** What is read after a kernel has written `value`. */
 export function narrowed(storage: NarrowStorage, value: number): number {
   return wideValues(storage)[narrowBits(storage, value)]!;
+}
+
+/** What is read after the host has written `value`. */
+export function hostValue(storage: NarrowStorage, value: number): number {
+  return wideValues(storage)[hostBits(storage, value)]!;
 }
 
 export function isNarrow(storage: string): storage is NarrowStorage {
