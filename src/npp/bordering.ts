@@ -16,6 +16,7 @@ import type { EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { MOST_EXTENT, checkExtent, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
+import { letterboxPlacement } from './letterbox-placement.js';
 import { borders, paints } from './move-kernels.js';
 import { queueResize } from './resizing.js';
 import { RESIZE_FILTERS, checkColor, checkFilter } from './sampling.js';
@@ -172,8 +173,8 @@ function queuePaint(work: Work, out: Image, color: readonly number[]): void {
 
 /**
  * The image, or each of a batch, as large as it fits into a frame with its aspect kept, in the middle, and a colour around it. It gives the frame
- * with where the image lies in it, so that boxes can be taken back to the image: x = (frame's x - region.x) / scaleX. The size is rounded to
- * whole pixels and has at least one; of what is left over the smaller half is left and above.
+ * with where the image lies in it, at {@link letterboxPlacement}, so that boxes can be taken back to the image:
+ * x = (frame's x - region.x) / scaleX.
  *
  * @throws CudaArgumentError as {@link resize} and {@link copyBorder} do
  */
@@ -187,9 +188,8 @@ export function letterbox<D extends ImageName>(image: OrOp<Tensor<D>>, options: 
     const { width = like?.width, height = like?.height } = options;
     checkExtent('options.width', width);
     checkExtent('options.height', height);
-    const scale = Math.min(width / read.width, height / read.height);
-    const [inner, high] = [Math.min(width, Math.max(1, Math.round(read.width * scale))), Math.min(height, Math.max(1, Math.round(read.height * scale)))];
-    const region = { x: Math.floor((width - inner) / 2), y: Math.floor((height - high) / 2), width: inner, height: high };
+    const { left, top, width: inner, height: high } = letterboxPlacement(read, { width, height });
+    const region = { x: left, y: top, width: inner, height: high };
     return { images: [read], results: [resultFor('letterbox', read, { width, height }, out)], parameters: { region, filter, color: checkColor('options.color', color, read.dtype.name, read.channels) } };
   }, ([result], { images, parameters: { region } }): Letterboxed => ({
     image: result as unknown as Tensor<ImageName, number[]>, region, scaleX: region.width / images[0]!.width, scaleY: region.height / images[0]!.height,
