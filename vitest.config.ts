@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -18,6 +19,8 @@ export default defineConfig({
     pool: 'forks',
     // One GPU has one memory: a test that fills it would fail those beside it.
     fileParallelism: !(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu').startsWith('cuda'),
+    // Vitest leaves one core to itself, and has little to do: half of a machine with two.
+    maxWorkers: availableParallelism(),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 10_000,

@@ -5,7 +5,7 @@ import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
 import { emitKernel } from '../../../src/kernel/emit/emit.js';
 import type { StorageType } from '../../../src/kernel/tree.js';
 import type { HostArguments } from '../../../src/kernel/simulate/arguments.js';
-import { narrowBits } from '../../../src/kernel/simulate/narrow-formats.js';
+import { hostBits } from '../../../src/kernel/simulate/narrow-formats.js';
 import type { NarrowStorage } from '../../../src/kernel/simulate/narrow-formats.js';
 import { simulateKernel } from '../../../src/kernel/simulate/simulate.js';
 import { BLOCKS, LENGTH, READ_AS, Random, THREADS, randomValue } from './random-kernel.test-support.js';
@@ -22,7 +22,7 @@ const isNarrow = (storage: StorageType): storage is NarrowStorage => storage.sta
 
 function randomElement(random: Random, storage: StorageType): number | bigint {
   const value = randomValue(random, READ_AS[storage]);
-  if (isNarrow(storage)) return narrowBits(storage, value as number);
+  if (isNarrow(storage)) return hostBits(storage, value as number);
   return typeof value === 'boolean' ? Number(value) : value;
 }
 
@@ -77,7 +77,7 @@ export function difference({ tree, inputs, outputs, scalars }: RandomKernel, see
       if (param.kind === 'length') return tree.indexType === 'i64' ? { i64: LENGTH } : { i32: LENGTH };
       const { storage, value } = values.get(name)!;
       const words = new ARRAYS[storage](1);
-      words[0] = isNarrow(storage) ? narrowBits(storage, value as number) : typeof value === 'boolean' ? Number(value) : value;
+      words[0] = isNarrow(storage) ? hostBits(storage, value as number) : typeof value === 'boolean' ? Number(value) : value;
       return { bytes: bytesOf(words) };
     });
     const outcome = grid.run(emitted.entry, passed, { grid: [BLOCKS], block: [THREADS], fuel: 10_000, maxCalls: 500 });
