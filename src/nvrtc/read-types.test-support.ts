@@ -35,14 +35,14 @@ host.getSourceFile = (name, ...rest) => {
   if (!files.has(name)) files.set(name, getSourceFile(name, ...rest));
   return files.get(name);
 };
-let last: ts.Program | undefined;
 
 /** Reads each text by its type. */
 export function readByTypes(texts: readonly string[]): Reading {
   probe = `import type { DescriptionsOf } from './description-types.js';\n${texts.map((text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`).join('')}`;
-  last = ts.createProgram([FILE], OPTIONS, host, last);
-  const file = last.getSourceFile(FILE)!;
-  const checker = last.getTypeChecker();
+  // Not made from the program before it, which would keep that one's types.
+  const program = ts.createProgram([FILE], OPTIONS, host);
+  const file = program.getSourceFile(FILE)!;
+  const checker = program.getTypeChecker();
   const read = file.statements.filter(ts.isVariableStatement).map(({ declarationList }): ReadByTypes => {
     const type = checker.getTypeAtLocation(declarationList.declarations[0]!.name);
     return {
@@ -50,8 +50,8 @@ export function readByTypes(texts: readonly string[]): Reading {
       open: checker.getIndexInfosOfType(type).length > 0,
     };
   });
-  const errors = last.getSemanticDiagnostics(file).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n').slice(0, 400));
-  return { read, errors, instantiations: last.getInstantiationCount() };
+  const errors = program.getSemanticDiagnostics(file).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n').slice(0, 400));
+  return { read, errors, instantiations: program.getInstantiationCount() };
 }
 
 /** A type of literals, tuples and objects as the value that it is the type of. */

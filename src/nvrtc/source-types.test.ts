@@ -1,26 +1,11 @@
 /** The type checker's reading of CUDA C++, the one at run time, and what was meant: all three agree. */
 import { readFileSync, readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { typeCosts } from '../../test/type-budget.js';
-import { longSource, manyComments } from './long-source.test-support.js';
-import { literal, readByTypes } from './read-types.test-support.js';
-import { sourceSignatures } from './source-signatures.js';
-import type { SourceType } from './source-signatures.js';
-
-interface Read { readonly kernels: Readonly<Record<string, readonly unknown[] | undefined>>; readonly open: boolean }
-
-function plain(type: SourceType): unknown {
-  if (typeof type === 'string') return type;
-  return 'fields' in type ? { fields: Object.fromEntries(Object.entries(type.fields).map(([name, field]) => [name, plain(field)])) } : [plain(type[0]), type[1]];
-}
-
-function readAtRunTime(text: string): Read {
-  const { kernels, open } = sourceSignatures(text);
-  return { kernels: Object.fromEntries(kernels.map(({ name, parameters }) => [name, parameters?.map(({ type }) => plain(type))])), open };
-}
+import { readAtRunTime } from './read-at-run-time.test-support.js';
+import type { Read } from './read-at-run-time.test-support.js';
+import { readByTypes } from './read-types.test-support.js';
 
 const k = (list: string): string => `extern "C" __global__ void k(${list}) {}`;
 const one = (...types: unknown[]): Read => ({ kernels: { k: types }, open: false });
@@ -125,40 +110,3 @@ test('what is generated and printed in any layout is read by both', () => {
   expect(errors).toEqual([]);
   texts.forEach((text, i) => { expect({ text, ...read[i] }).toEqual({ text, ...meant[i] }); });
 }, 120_000);
-
-// What it costs ------------------------------------------------------------------------------------------------------
-
-const costs = typeCosts(fileURLToPath(new URL('./', import.meta.url)), "import type { DescriptionsOf } from './description-types.js';\ntype Forced<T> = { [K in keyof T]: T[K] };", { types: [], lib: ['lib.es2022.d.ts'] });
-const nothing = costs("export declare const read: Forced<DescriptionsOf<''>>; export const all: keyof typeof read = null as never; export type Each = (typeof read)[typeof all];");
-
-test.each([
-  ['5,000 lines', longSource(5000).text, longSource(5000).kernels],
-  ['3,000 comments', manyComments(3000), 1],
-])('%s cost at most 20,000 instantiations per 1,000 lines', (_, text, kernels) => {
-  const lines = text.split('\n').length - 1;
-  const { count, errors } = costs(`export declare const read: Forced<DescriptionsOf<${literal(text)}>>; export const all: keyof typeof read = null as never; export type Each = (typeof read)[typeof all];`);
-  expect(errors).toEqual([]);
-  expect(count - nothing.count).toBeLessThan(20 * lines);
-  expect(count - nothing.count).toBeGreaterThan(lines);
-  const { read } = readByTypes([text]);
-  expect(Object.keys(read[0]!.kernels)).toHaveLength(kernels);
-  expect(read[0]).toEqual(readAtRunTime(text));
-}, 120_000);
-
-test.each([
-  ['a table of 20,000 rows', `__constant__ int t[][2] = {${'{1, 2}, '.repeat(20_000)}};`],
-  ['20,000 empty lines', '\n'.repeat(20_000)],
-  ['3,000 macros', Array.from({ length: 3000 }, (_, i) => `#define M${i} ${i}\n`).join('')],
-  ['2,000 aliases', Array.from({ length: 2000 }, (_, i) => `typedef float T${i};\n`).join('')],
-  ['1,200 blocks in one body', `__device__ void f() {\n#if 1\n${'if (1) { g(); }\n'.repeat(1200)}#endif\n}`],
-  ['a body of 5,000 strings', `__device__ void f() {\n${'  printf("\\"%d\\"", 1); // }\n'.repeat(5000)}}\n`],
-])('%s are no error, and hide no kernel', (_, before) => {
-  const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
-  expect(errors).toEqual([]);
-  expect(read[0]!.open ? read[0]!.kernels['k'] ?? 'any' : read[0]!.kernels['k']).toEqual(read[0]!.open && read[0]!.kernels['k'] === undefined ? 'any' : ['inout f32', 'i32']);
-}, 120_000);
-
-test('a text that is no literal leaves every name', () => {
-  const { errors } = costs("const a: DescriptionsOf<string>['anything'] = undefined; const b: DescriptionsOf<`extern ${number}`>['anything'] = undefined; const c: DescriptionsOf<never>['anything'] = undefined; export { a, b, c };");
-  expect(errors).toEqual([]);
-});
