@@ -125,7 +125,7 @@ export class NativeLibrary {
   static async open(device: Device, declaration: LibraryDeclaration): Promise<NativeLibrary> {
     device.check();
     if (device.kind === 'cpu' && declaration.anyDevice !== true) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `${declaration.name} works on NVIDIA GPUs only, and ${device.name} is a CPU device.`);
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `${declaration.name} works on NVIDIA GPUs only, and ${device.name} is a CPU device. Open one: Device.open('cuda').`);
     }
     const library = new NativeLibrary(device, declaration);
     const { runtime } = device;
