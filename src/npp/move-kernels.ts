@@ -1,6 +1,7 @@
 /** Kernels that put pixels elsewhere as they are: into a border, mirrored, turned by quarters, and colours. */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Output } from '../library/kernel-family.js';
+import type { ImageArgs } from './image-args.js';
 
 export interface MoveGpu extends Gpu {
   readonly C: number;
@@ -10,16 +11,7 @@ export interface MoveGpu extends Gpu {
   color(value: number): number;
 }
 
-export interface BorderArgs {
-  readonly out: Output;
-  readonly x: Input;
-  readonly width: number;
-  readonly outRow: number;
-  readonly outImage: number;
-  readonly columns: number;
-  readonly rows: number;
-  readonly inRow: number;
-  readonly inImage: number;
+export interface BorderArgs extends ImageArgs {
   readonly left: number;
   readonly top: number;
   readonly f0: number;

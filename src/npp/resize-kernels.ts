@@ -6,20 +6,10 @@
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
+import type { ImageArgs } from './image-args.js';
 
 /** Where the source lies and how its size stands to that of the result. */
-export interface ResizeArgs {
-  readonly out: Output;
-  readonly x: Input;
-  /** Columns of the result. */
-  readonly width: number;
-  readonly outRow: number;
-  readonly outImage: number;
-  /** Sizes of the source. */
-  readonly columns: number;
-  readonly rows: number;
-  readonly inRow: number;
-  readonly inImage: number;
+export interface ResizeArgs extends ImageArgs {
   /** Sizes of source and result without their common divisor. */
   readonly fromX: number;
   readonly toX: number;

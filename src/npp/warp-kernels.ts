@@ -4,18 +4,10 @@
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
+import type { ImageArgs } from './image-args.js';
 
 /** One image of each, of blockIdx.z. */
-export interface WarpArgs {
-  readonly out: Output;
-  readonly x: Input;
-  readonly width: number;
-  readonly outRow: number;
-  readonly outImage: number;
-  readonly columns: number;
-  readonly rows: number;
-  readonly inRow: number;
-  readonly inImage: number;
+export interface WarpArgs extends ImageArgs {
   /** Colour outside of the source. */
   readonly f0: number;
   readonly f1: number;

@@ -1,0 +1,16 @@
+/** What kernels take that make an image of another one. */
+import type { Input, Output } from '../library/kernel-family.js';
+
+export interface ImageArgs {
+  readonly out: Output;
+  readonly x: Input;
+  /** Columns of the result. */
+  readonly width: number;
+  readonly outRow: number;
+  readonly outImage: number;
+  /** Sizes of the source. */
+  readonly columns: number;
+  readonly rows: number;
+  readonly inRow: number;
+  readonly inImage: number;
+}
