@@ -60,6 +60,10 @@ const sgemmInMemory: Peer = { name: 'C, sums in memory', program: 'kernels', req
 
 const runningSum: Peer = { name: 'C, a running sum', program: 'kernels', request: ({ count }) => `running-sum ${count(SAMPLES)} 1` };
 
+/** What the order costs in which a kernel's blocks go through memory: each to its end, and side by side as the device runs them. */
+const blockByBlock: Peer = { name: 'C, block by block', program: 'kernels', request: ({ count }) => `reduce-in-order ${count(SAMPLES)} 1 1` };
+const sideBySide: Peer = { name: 'C, 32 blocks by turns', program: 'kernels', request: ({ count }) => `reduce-in-order ${count(SAMPLES)} 1 32` };
+
 const M = 1 << 20;
 
 const ROWS: readonly Row[] = [
@@ -111,7 +115,7 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'reduction of 16 M floats with shuffles', measurement: 'reduce', against: '<= 2', file: 'k03_reduce', kernel: 'reduce_sum',
+    name: 'reduction of 16 M floats with shuffles', measurement: 'reduce', against: '<= 2', others: [blockByBlock, sideBySide], file: 'k03_reduce', kernel: 'reduce_sum',
     prepare(device, kernel) {
       const n = 16 * M;
       const x = floats(device, n, index => index & 1);

@@ -43,6 +43,27 @@ export const CTX = {
 /** In `CTX.cluster`: the kernel or its launch says how large clusters are. */
 export const EXPLICIT_CLUSTER = 1 << 24;
 
+/**
+ * Several blocks in one slot, which take turns: clusters, and blocks that run side by side (`LaneCode.sideBySide`). They lie at equal
+ * distances (`CTX.clusterStride`) behind a head. It begins with a context block, of which the place in the grid of such slots,
+ * the end of memory and the clock are used. Behind that, at these offsets: first what is zero when the blocks begin.
+ */
+export const TEAM = {
+  zeroed: 128,
+  zeroedBytes: 32,
+  /** The blocks that have ended, one bit each. */
+  ended: 128,
+  /** Address of the block that has met a fault. */
+  faulty: 132,
+  /** Bytes from the head to the first block, and of each block's scratch. */
+  first: 160,
+  scratchBytes: 164,
+  /** How many there are, for those that run side by side. */
+  blocks: 168,
+  bytes: 256,
+  most: 32,
+} as const;
+
 /** What a call of a kernel returns. `waiting`: for other blocks of its cluster; it goes on once these have come as far. */
 export const STATUS = { done: 0, yielded: 1, stuck: 2, fault: 3, waiting: 4 } as const;
 

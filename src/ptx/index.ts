@@ -1,7 +1,7 @@
 // PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the contract for running
 // what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
 
-export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS } from './context.js';
+export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { relocate } from './analysis/data-layout.js';

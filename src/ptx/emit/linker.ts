@@ -17,7 +17,7 @@ export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signa
 };
 
 const GLOBALS: Readonly<Record<string, WasmType>> = {
-  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32', dynamicStart: 'i32', paramBytes: 'i32',
+  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32', dynamicStart: 'i32', paramBytes: 'i32', quiet: 'i32',
 };
 
 export class Linker {

@@ -8,12 +8,13 @@ import type { Register } from '../analysis/program.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
 import { BLOCK_LOOP, schedulerText } from '../runtime/scheduler.js';
-import { LaneKernelEmitter } from './lane-kernel.js';
+import { BURST, LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
 import type { LanePlan } from './plan.js';
 import { vectorPressure } from './vector-pressure.js';
 import { LANE_RULES } from './rules.js';
+import { sideBySideText } from './side-by-side.js';
 
 /** What WebAssembly engines take in one function, with room to spare: v128 locals cost more than others. */
 const LARGEST_FUNCTION = 2_000_000;
@@ -26,6 +27,11 @@ export interface LaneCode {
   exportName: string;
   /** As of the kernel itself: it may run on where that one cannot. */
   runsOn: boolean;
+  /**
+   * The exported function that runs several blocks in one slot side by side, of a kernel for which that is faster: (head: i32, fuel: i32)
+   * => i32 status, see `TEAM`.
+   */
+  sideBySide: string | undefined;
   /** Threads that run at once. */
   width: number;
   /** bytes of scratch for one resident block, zeroed by the caller before the first run */
@@ -88,5 +94,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   } else {
     linker.addText(BLOCK_LOOP, { body }, name);
   }
-  return { wasm: linker.finish(), exportName: name, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };
+  const sideBySide = emitter.strides ? `${name} side by side` : undefined;
+  if (sideBySide !== undefined) linker.addText(sideBySideText(emitter.width, BURST), { body }, sideBySide);
+  return { wasm: linker.finish(), exportName: name, sideBySide, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };
 }
