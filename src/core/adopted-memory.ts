@@ -41,6 +41,10 @@ export class AdoptedMemory extends Allocation {
     return this.alias?.identity ?? this;
   }
 
+  override get isAdopted(): boolean {
+    return true;
+  }
+
   override get isReadOnly(): boolean {
     return this.readOnly;
   }

@@ -17,7 +17,7 @@ import { elementsOf, encoderFor, readTarget } from './host-codec.js';
 import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
-import { leaks } from './memory.js';
+import { bytesBetween, leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
 import { Pending } from './pending.js';
@@ -208,7 +208,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     const from = memoryFor(source.memory, this.device.shared);
     if (from === undefined) return copyThroughHost(stream, this, source);
     if (from instanceof ForeignMemory) from.checkSource(stream, 'source');
-    if (source.memory === this.memory && this.length > 0 && Math.abs(source.byteOffset - this.byteOffset) < this.byteLength) {
+    const between = bytesBetween(this.memory, source.memory);
+    if (between !== undefined && Math.abs(between + source.byteOffset - this.byteOffset) < this.byteLength) {
       throw new CudaArgumentError('source', 'source: overlaps this buffer. Copy through a third one.');
     }
     const root = stream.nextRoot();

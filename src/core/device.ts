@@ -8,6 +8,7 @@ import type { CheckMemory, CheckOptions, CheckReport } from '../runtime/check-re
 import { ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, CudaOutOfMemoryError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
+import type { KnownOfModule } from '../runtime/load-module.js';
 import { dropRanges, wantRanges } from '../runtime/ranges.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -32,7 +33,7 @@ import { MemoryLedger } from './memory-ledger.js';
 import { Module } from './module.js';
 import { NodeMemory } from './node-memory.js';
 import { checkText, shareImage } from './module-image.js';
-import { checkModuleOptions } from './module-options.js';
+import { checkModuleOptions, jitOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
 import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
@@ -523,7 +524,25 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Machine code with the PTX that it was made of, which says what its kernels take. @internal */
   async loadMachineCode(cubin: Uint8Array, ptx: string): Promise<Module> {
     this.check();
-    return this.load(cubin, {}, ptx);
+    return this.load(cubin, {}, { made: await shareImage(ptx, this.staging.turns) });
+  }
+
+  /** PTX whose kernels are known and will be declared: nobody reads it for their parameters. @internal */
+  async loadKnown(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Promise<Module> {
+    this.check();
+    return this.load(ptx, options, { kernels });
+  }
+
+  /** {@link loadKnown}, on a thread that blocks until it is done. @internal */
+  loadKnownNow(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Module {
+    this.check();
+    const loaded = this.runtime.callBlocking('loadModule', ptx, jitOptions(options), this.properties.sharedMemoryPerBlockOptin, { kernels });
+    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
+  }
+
+  /** A module is about to be loaded: the thread that does it starts meanwhile, if it has not. @internal */
+  expectModule(): void {
+    if (!this.isUnusable) this.runtime.expectCall();
   }
 
   /** The machine code that the driver's compiler makes of PTX. cuLinkComplete @internal */
@@ -551,16 +570,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     await this.ending;
   }
 
-  private async load(image: string | Uint8Array, options: ModuleOptions, ptx?: string): Promise<Module> {
-    const jit = {
-      ...(options.maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: options.maxRegisters }),
-      ...(options.optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: options.optimizationLevel }),
-      ...(options.debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: options.debug }),
-      ...(options.lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: options.lineInfo }),
-    };
+  private async load(image: string | Uint8Array, options: ModuleOptions, known?: KnownOfModule): Promise<Module> {
     const shared = await shareImage(image, this.staging.turns);
-    const made = ptx === undefined ? undefined : await shareImage(ptx, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jit, this.properties.sharedMemoryPerBlockOptin, made);
+    const loaded = await this.runtime.call('loadModule', shared, jitOptions(options), this.properties.sharedMemoryPerBlockOptin, known);
     return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
   }
 

@@ -51,6 +51,8 @@ export type {
   ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace, MemoryUse,
   PointersType, ReturnedType, ScalarArgument, ScalarType, StructType,
 } from './native-library.js';
+export { NativeSteps } from './native-steps.js';
+export type { LibraryStep, StepArgument, StepsDeclaration } from './native-steps.js';
 export { graphCondition, graphIf, graphSwitch, graphWhile } from './conditional.js';
 export type { ConditionName, ConditionSource, GraphBody } from './conditional.js';
 export { prepareConditions } from './condition-setter.js';
@@ -61,7 +63,7 @@ export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
-  CudaLibraryError, CudaOutOfMemoryError, CudaScheduleError,
+  CudaLibraryError, CudaOutOfMemoryError, CudaQueueFullError, CudaScheduleError,
 } from '../runtime/errors.js';
 export type { CudaErrorCode, SourcePlace } from '../runtime/errors.js';
 export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';

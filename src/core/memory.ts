@@ -60,6 +60,11 @@ export class Allocation extends Resource {
     return false;
   }
 
+  /** Whether it was taken over, so that the same bytes may have another name here. */
+  get isAdopted(): boolean {
+    return false;
+  }
+
   /** Whether something other than its buffers keeps it. */
   get isKept(): boolean {
     return false;
@@ -137,6 +142,20 @@ export class Allocation extends Resource {
 /** The capture that a stream is part of, or kept out of. */
 function scopeOf({ capturing }: Stream): CaptureScope | undefined {
   return capturing?.outside === true ? capturing.scope : capturing;
+}
+
+/**
+ * Bytes from where `a` begins to where `b` does, of one memory or of one that has two names here; undefined where they have no
+ * bytes in common.
+ */
+export function bytesBetween(a: Allocation, b: Allocation): number | undefined {
+  if (a === b) return 0;
+  if (!(a.isAdopted || b.isAdopted) || a.device.runtime !== b.device.runtime) return undefined;
+  const { values } = a.device.runtime.shared;
+  const [from, to] = [values[a.handle]!, values[b.handle]!];
+  // Of what is not there yet nobody has the address.
+  if (from === 0 || to === 0) return undefined;
+  return from < to + b.bytes && to < from + a.bytes ? to - from : undefined;
 }
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */

@@ -1,6 +1,7 @@
 /**
  * How a module is loaded.
  */
+import type { ProcedureArguments } from '../runtime/procedures.js';
 import { checkBoolean, checkInteger, checkOptions } from './arguments.js';
 
 /** What {@link Device.loadModule} takes; all but `prints` is for PTX. Default: the JIT's own. */
@@ -27,4 +28,14 @@ export function checkModuleOptions(options: ModuleOptions): void {
   if (maxRegisters !== undefined) checkInteger('options.maxRegisters', maxRegisters, 1, 1024, 'registers');
   if (optimizationLevel !== undefined) checkInteger('options.optimizationLevel', optimizationLevel, 0, 4);
   for (const name of ['debug', 'lineInfo', 'prints'] as const) checkBoolean(`options.${name}`, options[name]);
+}
+
+/** As the driver takes them. */
+export function jitOptions({ maxRegisters, optimizationLevel, debug, lineInfo }: ModuleOptions): ProcedureArguments<'loadModule'>[1] {
+  return {
+    ...(maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: maxRegisters }),
+    ...(optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: optimizationLevel }),
+    ...(debug === undefined ? {} : { CU_JIT_GENERATE_DEBUG_INFO: debug }),
+    ...(lineInfo === undefined ? {} : { CU_JIT_GENERATE_LINE_INFO: lineInfo }),
+  };
 }

@@ -4,7 +4,7 @@
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
+import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
 import type { ArgumentLayout, ArgumentType, LibraryFunction, LibraryRow, LibraryStatuses, ReturnedType, ScalarType } from '../runtime/library-call.js';
@@ -73,10 +73,10 @@ export type ScalarArgument = number | bigint | LibraryMemory | MemoryPlace | nul
 export type LibraryArgument = ScalarArgument | readonly ScalarArgument[] | ArrayBufferView;
 
 /** The most that a call may queue: more would come near to what a stream takes before the driver blocks. */
-const MOST_LAUNCHES = 64;
+export const MOST_LAUNCHES = 64;
 const DEFAULT_LAUNCHES = 2;
-const TWO32 = 4294967296;
-const ACCESSES: Readonly<Partial<Record<ScalarType, number>>> = { in: ACCESS_READ, out: ACCESS_WRITE, inout: ACCESS_READ | ACCESS_WRITE };
+/** What a call does with memory of the device, by the type of its argument; other types are no memory. */
+export const ACCESSES: Readonly<Record<'in' | 'out' | 'inout', number> & Partial<Record<ScalarType, number>>> = { in: ACCESS_READ, out: ACCESS_WRITE, inout: ACCESS_READ | ACCESS_WRITE };
 
 interface Known {
   readonly func: LibraryFunction;
@@ -244,7 +244,7 @@ export class NativeLibrary {
     });
     uses.forEach(({ buffer, access }, i) => {
       const word = layout.words + 2 * i;
-      references.push({ resource: this.place(words, word, `uses[${i}] of ${func.name}`, buffer), access: ACCESSES[access]!, word });
+      references.push({ resource: this.place(words, word, `uses[${i}] of ${func.name}`, buffer), access: ACCESSES[access], word });
     });
     return { words, references };
   }
@@ -259,13 +259,12 @@ export class NativeLibrary {
       throw invalid(argument, `memory of ${this.device.name}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
     }
     const offset = buffer.byteOffset + byteOffset;
-    words[word] = offset | 0;
-    words[word + 1] = Math.floor(offset / TWO32);
+    putInt64(words, word, offset);
     return memory;
   }
 }
 
-function isMemory(value: unknown): value is LibraryMemory {
+export function isMemory(value: unknown): value is LibraryMemory {
   return value instanceof DeviceBuffer || value instanceof DeviceBuffer2D || value instanceof ManagedBuffer;
 }
 

@@ -7,6 +7,8 @@ import type { Runtime } from '../runtime/runtime.js';
 import { Pending } from './pending.js';
 import type { Stream } from './stream.js';
 
+const DONE = Promise.resolve();
+
 export class Operation extends HeldOperation {
   private readonly runtime: Runtime;
 
@@ -34,6 +36,13 @@ export class Operation extends HeldOperation {
   /** Its end on a stream that it queued on, as far as it goes by now, and its failure. */
   pending(stream: Stream): Pending {
     return new Pending(stream, this.root, stream.mark);
+  }
+
+  /** What {@link pending} is where that ends within a few microseconds; undefined where it does not. */
+  endsSoon(stream: Stream): Promise<void> | undefined {
+    if (!stream.passesSoon(stream.mark)) return undefined;
+    const failure = this.runtime.failureOf(this.root);
+    return failure === undefined ? DONE : Promise.reject(failure);
   }
 
   /** Blocks this thread until it is over on a stream that it queued on. */

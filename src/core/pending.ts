@@ -62,6 +62,17 @@ export class Pending<T = void> implements PromiseLike<T> {
         wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
     } else if (this.root === 0 && this.mark !== 0) this.stream.lookFor(this.mark);
+    return this.chain(wait, onFulfilled, onRejected);
+  }
+
+  /** As {@link then}, where its end has been looked for already. @internal */
+  thenUnlooked<A, B>(onFulfilled: (value: T) => A | PromiseLike<A>, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+    const wait = this.wanted;
+    this.claim(wait);
+    return this.chain(wait, onFulfilled, onRejected);
+  }
+
+  private chain<A, B>(wait: Wait<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
     wait.promise ??= this.settle(wait);
     if (typeof onRejected === 'function') return wait.promise.then(onFulfilled, onRejected);
     const chained: Promise<A | B> = wait.promise.then(onFulfilled, (error: unknown) => {

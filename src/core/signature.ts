@@ -108,6 +108,11 @@ export function layoutFromDriver(params: readonly { offset: number; size: number
   }));
 }
 
+/** The layout with pointers that are only read through at these places. */
+export function layoutReading(layout: readonly ParamLayout[], reads: readonly number[]): ParamLayout[] {
+  return layout.map((param) => (param.kind === 'pointer' && reads.includes(param.index) ? { ...param, access: ACCESS_READ } : param));
+}
+
 const ACCESSES: Readonly<Record<Access, number>> = { input: ACCESS_READ, output: ACCESS_WRITE, inout: BOTH };
 
 function isPointer(declaration: ParamDeclaration): declaration is PointerParam {

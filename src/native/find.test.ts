@@ -7,7 +7,7 @@ import { findLibrary } from './find.js';
 import type { FindResult, Machine } from './find.js';
 import { KNOWN_LIBRARIES, LIBCUDA, fileNames } from './libraries.js';
 
-const { nvrtc, nvinfer, cudnn } = KNOWN_LIBRARIES;
+const { nvrtc, nvinfer, cudnn, onnxruntime } = KNOWN_LIBRARIES;
 
 let root: string;
 beforeEach(() => {
@@ -78,6 +78,23 @@ describe('a library is found', () => {
     expect(findLibrary(nvrtc, machine({ PYTHONPATH: join(root, 'target') }))).toEqual({ path: target });
   });
 
+  test('ONNX Runtime in a wheel, by its whole version, the newest first', () => {
+    const wheel = 'venv/lib/python3.12/site-packages/onnxruntime/capi';
+    file(`${wheel}/libonnxruntime.so.1.9.0`);
+    const newest = file(`${wheel}/libonnxruntime.so.1.23.2`);
+    file(`${wheel}/libonnxruntime_providers_cuda.so`);
+    expect(findLibrary(onnxruntime, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({ path: newest });
+    expect(findLibrary(onnxruntime, machine({ ASYNC_CUDA_ONNXRUNTIME: join(root, wheel) }))).toEqual({ path: newest });
+  });
+
+  test('ONNX Runtime in an npm package, before wheels', () => {
+    file('venv/lib/python3.12/site-packages/onnxruntime/capi/libonnxruntime.so.1.23.2');
+    file('app/node_modules/onnxruntime-node/package.json', '{}');
+    const expected = file('app/node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1');
+    const found = findLibrary(onnxruntime, { ...machine({ VIRTUAL_ENV: join(root, 'venv') }), modules: [join(root, 'elsewhere/'), join(root, 'app/')] });
+    expect(found).toEqual({ path: expected });
+  });
+
   test('in folders of ld.so.conf and what it includes', () => {
     file('etc/ld.so.conf', '# the loader\ninclude /etc/ld.so.conf.d/*.conf\n/opt/first # why\n');
     file('etc/ld.so.conf.d/cudnn.conf', '/opt/second\n');
@@ -142,7 +159,7 @@ describe('the known libraries', () => {
   test.each(Object.entries(KNOWN_LIBRARIES))('%s has a name for each platform', (_, row) => {
     expect(fileNames(row, 'linux')[0]).toBe(`lib${row.base}.so.${row.versions[0]}`);
     expect(fileNames(row, 'win32').every((name) => name.endsWith('.dll'))).toBe(true);
-    expect(row.environment.every((name) => /^ASYNC_CUDA_[A-Z]+$/.test(name))).toBe(true);
+    expect(row.environment.every((name) => /^ASYNC_CUDA_[A-Z]+(?:_[A-Z]+)*$/.test(name))).toBe(true);
   });
 
   test('on Windows (names only, untested there): the toolkit and the system folder', () => {

@@ -7,6 +7,7 @@
  * then toolkits and wheels at their usual places.
  */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 
@@ -21,6 +22,8 @@ export interface Machine {
   readonly home: string;
   /** Prefix of all absolute folders that this file names itself; empty but in tests. */
   readonly root: string;
+  /** Where npm packages are resolved from, as paths or URLs. */
+  readonly modules?: readonly string[];
 }
 
 export interface Tried {
@@ -32,7 +35,14 @@ export interface Tried {
 export type FindResult = { readonly path: string } | { readonly tried: readonly Tried[] };
 
 export function thisMachine(): Machine {
-  return { platform: process.platform, arch: process.arch, env: process.env, home: homedir(), root: '' };
+  return { platform: process.platform, arch: process.arch, env: process.env, home: homedir(), root: '', modules: moduleBases() };
+}
+
+/** Where npm packages are resolved from: the working directory, the program, this file. In a Worker made from text only the first is known. */
+function moduleBases(): string[] {
+  const here: string | undefined = import.meta.url;
+  const program = process.argv[1];
+  return [`${process.cwd()}/`, ...(program !== undefined && isAbsolute(program) ? [program] : []), ...(here === undefined ? [] : [here])];
 }
 
 /** Finds a library on disk. The file found was not loaded: it may still be for another processor, or broken. */
@@ -53,7 +63,7 @@ export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[
   const override = row.environment.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
   if (override !== undefined) {
     // What the user names is obeyed, or fails: nothing else is tried in its place.
-    if (isFolder(override)) for (const name of names) yield join(override, name);
+    if (isFolder(override)) yield* filesIn(override, names, row);
     else yield override;
     return;
   }
@@ -65,11 +75,31 @@ export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[
       tried.push({ path: join(folder, names[0] ?? ''), reason: 'no such folder' });
       continue;
     }
-    for (const name of names) yield join(folder, name);
+    yield* filesIn(folder, names, row);
+  }
+}
+
+/** What the library may be called in a folder, the most specific first; by its whole version it is called only where it is. */
+function* filesIn(folder: string, names: readonly string[], row: LibraryRow): Generator<string> {
+  for (const name of names) yield join(folder, name);
+  if (row.wholeVersion === true) yield* matching(folder, new RegExp(`^lib${row.base}\\.so\\.\\d+\\.\\d`));
+}
+
+/** The folder of the npm package that has the library. */
+function* packageFolders(row: LibraryRow, { modules = [], platform, arch }: Machine): Generator<string> {
+  if (row.npm === undefined) return;
+  for (const base of modules) {
+    try {
+      const manifest = createRequire(base).resolve(`${row.npm.name}/package.json`);
+      yield join(dirname(manifest), row.npm.folder.replace('{platform}', platform).replace('{arch}', arch));
+    } catch {
+      // Not installed there.
+    }
   }
 }
 
 function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string> {
+  yield* packageFolders(row, machine);
   if (machine.platform === 'win32') {
     yield* windowsFolders(row, machine);
     return;

@@ -22,6 +22,10 @@ export interface LibraryRow {
   readonly wheels?: readonly string[];
   /** Folders under a Python site-packages besides `nvidia/<package>/lib`. */
   readonly wheelFolders?: readonly string[];
+  /** Whether its file may be called by its whole version too: `libonnxruntime.so.1.23.2`. */
+  readonly wholeVersion?: boolean;
+  /** The npm package that has it, and the folder in it; its `{platform}` and `{arch}` are Node's. */
+  readonly npm?: { readonly name: string; readonly folder: string };
 }
 
 function toolkit(name: string, base: string, versions: readonly string[], windows: readonly string[], wheel?: string): LibraryRow {
@@ -66,12 +70,31 @@ export const KNOWN_LIBRARIES = {
   },
   nccl: { name: 'NCCL', base: 'nccl', versions: ['2'], windows: [], from: 'package', environment: [variable('nccl')], wheels: ['nvidia-nccl-cu13', 'nvidia-nccl-cu12'] },
   nvinfer: {
-    name: 'TensorRT', base: 'nvinfer', versions: ['10', '8'], windows: ['nvinfer_10.dll', 'nvinfer.dll'], from: 'package',
-    environment: [variable('nvinfer')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
+    name: 'TensorRT', base: 'nvinfer', versions: ['11', '10', '8'], windows: ['nvinfer_11.dll', 'nvinfer_10.dll', 'nvinfer.dll'], from: 'package',
+    environment: ['ASYNC_CUDA_TENSORRT', variable('nvinfer')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
   },
   nvonnxparser: {
-    name: 'TensorRT ONNX parser', base: 'nvonnxparser', versions: ['10', '8'], windows: ['nvonnxparser_10.dll', 'nvonnxparser.dll'],
+    name: 'TensorRT ONNX parser', base: 'nvonnxparser', versions: ['11', '10', '8'], windows: ['nvonnxparser_11.dll', 'nvonnxparser_10.dll', 'nvonnxparser.dll'],
     from: 'package', environment: [variable('nvonnxparser')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
+  },
+  nvinferLean: {
+    name: 'TensorRT lean runtime', base: 'nvinfer_lean', versions: ['11', '10', '8'], windows: ['nvinfer_lean_11.dll', 'nvinfer_lean_10.dll', 'nvinfer_lean.dll'], from: 'package',
+    environment: ['ASYNC_CUDA_TENSORRT_LEAN'], wheels: ['tensorrt-lean-cu13', 'tensorrt-lean-cu12'], wheelFolders: ['tensorrt_lean_libs'],
+  },
+  tensorrtRtx: {
+    name: 'TensorRT for RTX', base: 'tensorrt_rtx', versions: ['1'], windows: ['tensorrt_rtx_1.dll', 'tensorrt_rtx.dll'], from: 'package',
+    environment: ['ASYNC_CUDA_TENSORRT_RTX'], wheels: ['tensorrt-rtx-cu13', 'tensorrt-rtx-cu12'], wheelFolders: ['tensorrt_rtx_libs'],
+  },
+  tensorrtRtxParser: {
+    name: 'TensorRT for RTX ONNX parser', base: 'tensorrt_onnxparser_rtx', versions: ['1'], windows: ['tensorrt_onnxparser_rtx_1.dll', 'tensorrt_onnxparser_rtx.dll'], from: 'package',
+    environment: ['ASYNC_CUDA_TENSORRT_RTX_PARSER'], wheels: ['tensorrt-rtx-cu13', 'tensorrt-rtx-cu12'], wheelFolders: ['tensorrt_rtx_libs'],
+  },
+  curand: toolkit('cuRAND', 'curand', ['10'], ['curand64_10.dll'], 'nvidia-curand'),
+  cufft: toolkit('cuFFT', 'cufft', ['12', '11', '10'], ['cufft64_12.dll', 'cufft64_11.dll', 'cufft64_10.dll'], 'nvidia-cufft'),
+  onnxruntime: {
+    name: 'ONNX Runtime', base: 'onnxruntime', versions: ['1'], windows: ['onnxruntime.dll'], from: 'package', environment: [variable('onnxruntime')],
+    wheels: ['onnxruntime', 'onnxruntime-gpu'], wheelFolders: ['onnxruntime/capi'], wholeVersion: true,
+    npm: { name: 'onnxruntime-node', folder: 'bin/napi-v6/{platform}/{arch}' },
   },
 } as const satisfies Record<string, LibraryRow>;
 
@@ -88,6 +111,7 @@ export function howToGet(row: LibraryRow): string {
   if (row.from === 'driver') {
     return `Install the NVIDIA driver; in a container, start it with the NVIDIA container toolkit (docker run --gpus all). ${elsewhere} Without a GPU, use the CPU device.`;
   }
+  if (row.npm !== undefined) return `Install it with \`npm install ${row.npm.name}\`, or with \`pip install ${(row.wheels ?? []).join('` or `pip install ')}\` in the active Python environment. ${elsewhere}`;
   const [newest, ...older] = row.wheels ?? [];
   const wheel = newest === undefined ? '' : `with \`pip install ${newest}\`${older.length === 0 ? '' : ` (for older CUDA: ${older.join(', ')})`} in the active Python environment`;
   const package_ = row.from === 'toolkit' ? 'with the CUDA toolkit' : 'with its package from NVIDIA';

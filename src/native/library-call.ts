@@ -25,11 +25,18 @@ export interface PointersType {
   readonly count: number;
 }
 
+/** The same number or address at every call, which takes no words. */
+export interface ConstantType {
+  readonly constant: number;
+}
+
 /**
  * An argument. `in`, `out` and `inout` are addresses of device memory, by what the function does with it; `object` is a
  * handle that the library gave out; `stream` is the stream that the call is queued on, and is filled in there.
  */
 export type ArgumentType = ScalarType | StructType | HostType | PointersType;
+/** What a step of several calls takes. */
+export type StepArgument = ArgumentType | ConstantType;
 
 /** One number of an argument, and the first of its words. */
 export interface ArgumentLeaf {
@@ -55,10 +62,10 @@ export function wordsOfScalar(type: ScalarType): number {
   return WIDE.has(type) ? 2 : 1;
 }
 
-/** The numbers of an argument, from word `start` on; none for bytes of the host. */
-export function leavesOf(type: ArgumentType, start: number): ArgumentLeaf[] {
+/** The numbers of an argument, from word `start` on; none for bytes of the host and constants. */
+export function leavesOf(type: StepArgument, start: number): ArgumentLeaf[] {
   if (typeof type === 'string') return [{ type, word: start }];
-  if ('host' in type) return [];
+  if ('host' in type || 'constant' in type) return [];
   if ('pointers' in type) return Array.from({ length: type.count }, (_, i) => ({ type: type.pointers, word: start + 2 * i }));
   let word = start;
   return Object.values(type.struct).map((field) => {
@@ -69,12 +76,12 @@ export function leavesOf(type: ArgumentType, start: number): ArgumentLeaf[] {
 }
 
 /** Words of an argument. */
-export function wordsOf(type: ArgumentType): number {
+export function wordsOf(type: StepArgument): number {
   if (typeof type !== 'string' && 'host' in type) return Math.ceil(type.host / 4);
   return leavesOf(type, 0).reduce((sum, leaf) => sum + wordsOfScalar(leaf.type), 0);
 }
 
-export function layoutOf(types: readonly ArgumentType[]): ArgumentLayout {
+export function layoutOf(types: readonly StepArgument[]): ArgumentLayout {
   const starts: number[] = [];
   const streams: number[] = [];
   let words = 0;
@@ -112,9 +119,26 @@ export interface LibraryFunction {
   readonly returns: ReturnedType;
   /** Of its code in this process. */
   readonly address: number;
-  readonly args: readonly ArgumentType[];
+  readonly args: readonly StepArgument[];
   /** Kernels, copies and fills that a call may queue at most. */
   readonly launches: number;
+  /** Where it is several calls, one after the other; the arguments are all of theirs. */
+  readonly steps?: readonly LibraryStep[];
+  /** What the library says meanwhile is written to: memory of a `SaidText`. */
+  readonly said?: SharedArrayBuffer;
+}
+
+/** One of the calls that a command consists of. */
+export interface LibraryStep {
+  readonly name: string;
+  readonly address: number;
+  readonly args: readonly StepArgument[];
+  /** Whether false is a failure. */
+  readonly returns: 'true' | 'nothing';
+  /** Whether it is left out where its arguments are those of the last time. */
+  readonly kept?: boolean;
+  /** Whether all kept steps behind it have to be made anew once it is made. */
+  readonly forgets?: boolean;
 }
 
 /** A function of a library that returned a status that is a failure. */
@@ -127,10 +151,11 @@ export class LibraryCallError extends Error {
   readonly statusName: string;
   readonly means: LibraryStatus['means'];
 
-  constructor({ name: library, statuses }: LibraryStatuses, call: string, status: number) {
+  constructor({ name: library, statuses }: LibraryStatuses, call: string, status: number, said?: string) {
     const row = statuses[status];
     const statusName = row?.name ?? `status ${status}`;
-    super(`${call} of ${library} returned ${statusName}${row === undefined ? '' : ` (${status})`}${row?.text === undefined ? '' : `: ${row.text}`}`);
+    const text = said ?? row?.text;
+    super(`${call} of ${library} returned ${statusName}${row === undefined || said !== undefined ? '' : ` (${status})`}${text === undefined || text === '' ? '' : `: ${text}`}`);
     this.library = library;
     this.call = call;
     this.status = status;

@@ -2,13 +2,14 @@
  * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C passes them. It also
  * loads the libraries and tells where their functions are, on whichever thread may wait for that.
  */
-import type { ArgumentType, LibraryFunction, LibraryStatuses, ScalarType } from './library-call.js';
-import { checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
+import type { LibraryFunction, LibraryStatuses, LibraryStep, ScalarType, StepArgument } from './library-call.js';
+import { LibraryCallError, checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
 import { firstLine, loadKoffi } from './koffi.js';
 import type { Koffi, KoffiLibrary } from './koffi.js';
 import type { LibraryRow } from './libraries.js';
 import { NativeMemory } from './native-memory.js';
 import { openLibrary } from './open-library.js';
+import { SaidText } from './said-text.js';
 
 type Value = number | bigint | Record<string, number | bigint>;
 type Read = (memory: Int32Array, at: number) => Value;
@@ -21,6 +22,23 @@ interface Call {
   /** Words of the host's bytes: where they stand among the arguments, and where they are put. */
   readonly hosts: readonly { readonly word: number; readonly words: number; readonly at: number }[];
   readonly hostBytes: number;
+}
+
+/** A call that is one of several. */
+interface PreparedStep {
+  readonly step: LibraryStep;
+  readonly call: Call;
+  /** Its words among those of all. */
+  readonly first: number;
+  readonly words: number;
+  /** Those of the last time, where it is kept. */
+  readonly last: Int32Array;
+  known: boolean;
+}
+
+interface Program {
+  readonly steps: readonly PreparedStep[];
+  readonly said: SaidText | undefined;
 }
 
 const C_TYPES: Readonly<Record<ScalarType, string>> = {
@@ -66,10 +84,13 @@ export function findFunctions(koffiPath: string | undefined, row: LibraryRow, fi
 export class LibraryCaller {
   private readonly koffi: Koffi;
   private readonly calls = new WeakMap<LibraryFunction, Call>();
+  private readonly programs = new WeakMap<LibraryFunction, Program>();
   private hosts: NativeMemory | undefined;
 
   constructor(koffiPath: string | undefined) {
     this.koffi = loadKoffi(koffiPath);
+    // The process itself: a thread that has loaded no library has no memory for calls, and koffi 3.3.4 crashes at the first.
+    this.koffi.load(null);
   }
 
   /** A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws LibraryCallError */
@@ -80,6 +101,56 @@ export class LibraryCaller {
     return { words, value: Uint8Array.from(this.koffi.decode(BigInt(value), 'uint8_t', func.returns.host) as number[]) };
   }
 
+  /** A call in stream order. @throws LibraryCallError */
+  run(statuses: LibraryStatuses, func: LibraryFunction, memory: Int32Array, at: number): void {
+    if (func.steps === undefined) checkStatus(statuses, func.name, this.call(func, memory, at));
+    else this.runSteps(statuses, func, func.steps, memory, at);
+  }
+
+  private runSteps(statuses: LibraryStatuses, func: LibraryFunction, steps: readonly LibraryStep[], memory: Int32Array, at: number): void {
+    let program = this.programs.get(func);
+    if (program === undefined) {
+      program = this.prepareSteps(steps, func.said);
+      this.programs.set(func, program);
+    }
+    const { said } = program;
+    said?.open();
+    let forgotten = false;
+    try {
+      for (const prepared of program.steps) {
+        const { step, call, first, words, last } = prepared;
+        if (forgotten) prepared.known = false;
+        if (prepared.known && same(last, memory, at + first, words)) continue;
+        const given = this.make(call, memory, at + first);
+        prepared.known = false;
+        if (step.returns === 'true' && given !== true) {
+          // Which of the others still hold is not known.
+          for (const each of program.steps) each.known = false;
+          throw new LibraryCallError(statuses, step.name, 0, said?.text ?? '');
+        }
+        if (step.forgets === true) forgotten = true;
+        if (step.kept !== true) continue;
+        for (let i = 0; i < words; i++) last[i] = memory[at + first + i]!;
+        prepared.known = true;
+      }
+    } finally {
+      said?.close();
+    }
+  }
+
+  private prepareSteps(steps: readonly LibraryStep[], said: SharedArrayBuffer | undefined): Program {
+    let first = 0;
+    return {
+      said: said === undefined ? undefined : new SaidText(said),
+      steps: steps.map((step) => {
+        const { words } = layoutOf(step.args);
+        const prepared = { step, call: this.prepare(step, step.returns === 'true' ? 'bool' : 'void'), first, words, last: new Int32Array(words), known: false };
+        first += words;
+        return prepared;
+      }),
+    };
+  }
+
   /**
    * Calls a function with the arguments that stand in `memory` from word `at` on; returns its status, or what else it gives.
    * What it writes into the host's bytes is put back there.
@@ -87,9 +158,13 @@ export class LibraryCaller {
   call(func: LibraryFunction, memory: Int32Array, at: number): number {
     let call = this.calls.get(func);
     if (call === undefined) {
-      call = this.prepare(func);
+      call = this.prepare(func, func.returns === 'status' ? 'int' : 'uint64_t');
       this.calls.set(func, call);
     }
+    return Number(this.make(call, memory, at));
+  }
+
+  private make(call: Call, memory: Int32Array, at: number): number | bigint | boolean | undefined {
     const { hosts } = call;
     if (hosts.length !== 0) {
       if (this.hosts === undefined || this.hosts.bytes.length < call.hostBytes) this.hosts = new NativeMemory(this.koffi, Math.max(256, call.hostBytes));
@@ -97,12 +172,12 @@ export class LibraryCaller {
       for (const host of hosts) for (let i = 0; i < host.words; i++) i32[(host.at >> 2) + i] = memory[at + host.word + i]!;
     }
     const values = call.reads.map((read) => read(memory, at));
-    const given = Number(this.koffi.call(call.address, call.prototype, ...values) as number | bigint);
+    const given = this.koffi.call(call.address, call.prototype, ...values) as number | bigint | boolean | undefined;
     for (const host of hosts) for (let i = 0; i < host.words; i++) memory[at + host.word + i] = this.hosts!.i32[(host.at >> 2) + i]!;
     return given;
   }
 
-  private prepare({ address, args, returns }: LibraryFunction): Call {
+  private prepare({ address, args }: Pick<LibraryFunction, 'address' | 'args'>, returned: string): Call {
     const { starts } = layoutOf(args);
     const hosts: Call['hosts'][number][] = [];
     let hostBytes = 0;
@@ -112,19 +187,25 @@ export class LibraryCaller {
       types.push(this.typeOf(type));
       if (typeof type === 'string') return readerOf(type, word);
       if ('struct' in type) return structReader(type.struct, word);
+      if ('constant' in type) return () => type.constant;
       const host = { word, words: wordsOf(type), at: hostBytes };
       hosts.push(host);
       hostBytes += Math.ceil((host.words * 4) / ALIGNMENT) * ALIGNMENT;
       return () => this.hosts!.address + host.at;
     });
-    return { address: BigInt(address), prototype: this.koffi.proto(returns === 'status' ? 'int' : 'uint64_t', types), reads, hosts, hostBytes };
+    return { address: BigInt(address), prototype: this.koffi.proto(returned, types), reads, hosts, hostBytes };
   }
 
-  private typeOf(type: ArgumentType): Type {
+  private typeOf(type: StepArgument): Type {
     if (typeof type === 'string') return C_TYPES[type];
     if (!('struct' in type)) return 'uintptr_t';
     return this.koffi.struct(Object.fromEntries(Object.entries(type.struct).map(([name, field]) => [name, C_TYPES[field]])));
   }
+}
+
+function same(last: Int32Array, memory: Int32Array, at: number, words: number): boolean {
+  for (let i = 0; i < words; i++) if (last[i] !== memory[at + i]) return false;
+  return true;
 }
 
 function structReader(fields: Readonly<Record<string, ScalarType>>, word: number): Read {

@@ -17,24 +17,28 @@ export type DescriptionsOf<Source extends string> = IsText<Source> extends true 
 type Described<M> =
   M extends Notes
     ? KernelsIn<M, never, ''> extends infer K
-      ? M extends `${string}${Entry}!open${string}` ? Listed<K, M> & AnyKernels : true extends IsRenamed<K, M> ? Listed<K, M> & AnyKernels : Listed<K, M>
+      // Each name is looked up among the macros only where there are some.
+      ? M extends `${string}${Entry}#${string}` ? Unhidden<K, M> extends infer U ? [K] extends [U] ? Whole<K, M> : Listed<U, M> & AnyKernels : never : Whole<K, M>
       : never
     : AnyKernels;
 
-/** The kernels that are noted, as `[name, list]`. A type can call itself 1000 times: of more, those behind are any. */
+type Whole<K, M extends Notes> = M extends `${string}${Entry}!open${string}` ? Listed<K, M> & AnyKernels : More extends K ? Listed<K, M> & AnyKernels : Listed<K, M>;
+
+/** Kernels behind the last one that is read. */
+interface More { readonly more: true }
+
+/** The kernels that are noted, as `name(list`, or `name` alone. A type can call itself 1000 times: of more, those behind are any. */
 type KernelsIn<M extends Notes, K, Steps extends string> =
   M extends `${string}${Entry}(${infer E}${End}${infer R}`
-    ? Steps extends MostKernels ? K | string : KernelsIn<R, K | KernelIn<E>, `${Steps}.`>
+    ? Steps extends MostKernels ? K | More : KernelsIn<R, K | E, `${Steps}.`>
     : K;
 
 type MostKernels = `${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}`;
 type Ninety = '..........................................................................................';
 
-/** Whether a kernel's name is a macro, so that it has another. */
-type IsRenamed<K, M extends Notes> = K extends readonly [infer N extends string, unknown] ? (M extends Macro<N> ? true : never) : true;
+type NameOf<E> = E extends `${infer N}(${string}` ? N : E;
 
-type KernelIn<E extends string> = E extends `${infer Name}(${infer List}` ? [Name, List] : [E, undefined];
+/** Without those whose name is a macro, so that they have another. */
+type Unhidden<K, M extends Notes> = K extends string ? M extends Macro<NameOf<K>> ? never : K : K;
 
-type Listed<K, M extends Notes> = {
-  readonly [E in K as E extends readonly [infer N extends string, unknown] ? (M extends Macro<N> ? never : N) : never]: E extends readonly [string, infer L] ? (L extends string ? ParametersOf<L, M> : undefined) : never;
-};
+type Listed<K, M extends Notes> = { readonly [E in K as E extends string ? NameOf<E> : never]: E extends `${string}(${infer L}` ? ParametersOf<L, M> : undefined };

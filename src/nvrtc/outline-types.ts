@@ -51,7 +51,7 @@ type If = `${Sign}i`;
 type Else = `${Sign}e`;
 type Endif = `${Sign}n`;
 type WithMark = `${string}${Sign}${string}`;
-type Reserved = WithMark | `${string}${Entry | End}${string}`;
+type Reserved = WithMark | `${string}${Entry | End | Next}${string}`;
 
 // Phase 0: lines that end with a backslash -------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ type Spliced<S extends string, Out extends string, Steps extends string> =
 // Phase 1: comments and literals -----------------------------------------------------------------------------------
 
 type Quote = `${string}"${string}` | `${string}'${string}`;
-type NotCode = Quote | `${string}/*${string}`;
+type NotCode = `${string}"${string}` | `${string}'${string}` | `${string}/*${string}`;
 
 /** The text without comments, strings as `""` but for "C", characters as 0. Raw newlines in literals are taken. */
 type Bare<S extends string, Out extends string, Steps extends string> =
@@ -205,9 +205,11 @@ type Conditional = `${string}#${string}`;
 type InC = `${string}C${string}`;
 type InNamespace = `${string}N${string}`;
 
-type Noteworthy = WithMark | `${string}${';' | '}' | '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | '"C"'}${string}`;
+interface Noteworthy { readonly 0: WithMark | `${string}${';' | '}' | '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | '"C"'}${string}` }
 /** What a function's body does not have; it may end earlier than where it seems to. */
-type NotInBody = `${string}${'__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | 'typedef' | 'using' | '"C"'}${string}`;
+type WordsNotInBody = '__global__' | 'struct' | 'union' | 'enum' | 'class' | 'namespace' | 'typedef' | 'using' | '"C"';
+interface NotInBody { readonly 0: `${string}${WordsNotInBody}${string}` }
+type MarkOrBracket = WithMark | `${string}(${string}`;
 
 /**
  * From one declaration to the next. A function's body ends at a line that begins with a brace; where it does
@@ -215,24 +217,46 @@ type NotInBody = `${string}${'__global__' | 'struct' | 'union' | 'enum' | 'class
  */
 type Outline<S extends string, M extends Notes, Steps extends string> =
   Steps extends Full ? Paused<'outline', S, M>
-    : S extends `${infer H}{${infer R}`
-      ? H extends Noteworthy
-        ? H extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L})${infer T}`
-          ? HasInk<B> extends true ? Declaration<S, H, R, M, Steps>
-            : HasInk<T> extends true ? Attributed<S, H, R, M, Steps>
-              : Name extends NotName ? Declaration<S, H, R, M, Steps>
-                : L extends WithMark | `${string}(${string}` ? Declaration<S, H, R, M, Steps>
-                  : M extends Entered | '' ? Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : Declaration<S, H, R, M, Steps>
-          : Declaration<S, H, R, M, Steps>
-        : Body<R, M, Steps>
-      : S extends Noteworthy ? Declaration<S, S, '', M, Steps> : Finished<M>;
+    // A kernel as most are written, in one look and one check.
+    : S extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L}) {\n${infer X}\n}${infer R}`
+      ? B extends UsualBlanks
+        ? [`${Name}${Next}${L}${Next}${X}`] extends NotUsual ? OutlineByHead<S, M, Steps>
+          : M extends Entered | '' ? Outline<R, `${M}${Entry}(${Name}(${L}${End}`, `${Steps}.`> : OutlineByHead<S, M, Steps>
+        : OutlineByHead<S, M, Steps>
+      : OutlineByHead<S, M, Steps>;
+
+/** Between pieces of a text that are looked at together. */
+type Next = '\u0006';
+/** A name, a list and a body of which one has what needs a closer look. */
+interface NotUsual {
+  readonly 0:
+    | `${string}${' ' | '\n' | '\t' | ')' | '"'}${string}${Next}${string}${Next}${string}`
+    | `${string}${Next}${string}${'(' | ')' | '{' | '}' | ';' | Sign}${string}${Next}${string}`
+    // An empty body, whose end would be taken for its beginning.
+    | `${string}${Next}${string}${Next}}${string}`
+    | `${string}${Next}${string}${Next}${string}${WordsNotInBody}${string}`;
+}
+
+/** As {@link Outline}, from what stands in front of the first brace. */
+type OutlineByHead<S extends string, M extends Notes, Steps extends string> =
+  S extends `${infer H}{${infer R}`
+    ? [H] extends Noteworthy
+      ? H extends `${infer B}extern "C" __global__ void ${infer Name}(${infer L})${infer T}`
+        ? HasInk<B> extends true ? Declaration<S, H, R, M, Steps>
+          : HasInk<T> extends true ? Attributed<S, H, R, M, Steps>
+            : Name extends NotName ? Declaration<S, H, R, M, Steps>
+              : L extends MarkOrBracket ? Declaration<S, H, R, M, Steps>
+                : M extends Entered | '' ? Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : Declaration<S, H, R, M, Steps>
+        : Declaration<S, H, R, M, Steps>
+      : Body<R, M, Steps>
+    : [S] extends Noteworthy ? Declaration<S, S, '', M, Steps> : Finished<M>;
 
 /** A kernel with launch bounds. */
 type Attributed<S extends string, H extends string, R extends string, M extends Notes, Steps extends string> =
   H extends `${infer B}extern "C" __global__ void __${infer _}__(${infer Args})${infer G}(${infer L})${infer T}`
     ? HasInk<B> extends true ? Declaration<S, H, R, M, Steps>
     : HasInk<T> extends true ? Declaration<S, H, R, M, Steps>
-      : `${Args}${L}` extends WithMark | `${string}(${string}` ? Declaration<S, H, R, M, Steps>
+      : `${Args}${L}` extends MarkOrBracket ? Declaration<S, H, R, M, Steps>
         : M extends Entered | '' ? (G extends `${' ' | '\n'}${infer N}` ? N : G) extends infer Name extends string ? Name extends NotName ? Declaration<S, H, R, M, Steps> : Body<R, `${M}${Entry}(${Name}(${L}${End}`, Steps> : never
           : Declaration<S, H, R, M, Steps>
     : Declaration<S, H, R, M, Steps>;
@@ -243,7 +267,7 @@ type Body<R extends string, M extends Notes, Steps extends string> =
     // In one line with its head: brace by brace.
     ? L extends `${string}}${string}` ? Skip<R, '', M, Steps>
       : R extends `${infer B}\n}${infer R2}`
-        ? B extends NotInBody ? Skip<R, '', M, Steps> : Outline<R2, M, `${Steps}.`>
+        ? [B] extends NotInBody ? Skip<R, '', M, Steps> : Outline<R2, M, `${Steps}.`>
         : Skip<R, '', M, Steps>
     : Skip<R, '', M, Steps>;
 
@@ -308,7 +332,7 @@ type Structure<H extends string, Before extends string, Tag extends string, R ex
   R extends `${infer Body}}${infer After}`
     ? Body extends WithMark | `${string}{${string}` ? DoubtfulType<H, R, M, Steps>
       : WhereIn<M> extends Conditional ? DoubtfulType<H, R, M, Steps>
-        : Before extends WithInk
+        : [Before] extends WithInk
           ? Before extends `${infer B}typedef${infer C}`
             ? HasInk<`${B}${C}`> extends true ? DoubtfulType<H, R, M, Steps>
               : After extends `${infer Alias};${infer R2}` ? Outline<R2, `${M}${StructureNote<Trim<Alias>, Body>}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`> : Unread
@@ -316,7 +340,7 @@ type Structure<H extends string, Before extends string, Tag extends string, R ex
           : Outline<After, `${M}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`>
     : Unread;
 
-type StructureNote<Name extends string, Body extends string> = Name extends '' ? '' : Name extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}{${Body}}`;
+type StructureNote<Name extends string, Body extends string> = Name extends '' ? '' : [Name] extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}{${Body}}`;
 
 /** A type that is not read: its name is noted. */
 type DoubtfulType<H extends string, R extends string, M extends Notes, Steps extends string> =
@@ -324,13 +348,13 @@ type DoubtfulType<H extends string, R extends string, M extends Notes, Steps ext
     : H extends `${string}${'<' | '"'}${string}` ? Skip<R, '', `${M}${Entry}!doubt`, Steps>
       : Skip<R, '', `${M}${DoubtNote<LastWord<OneLine<H extends `${infer Name}:${string}` ? Name : H>>>}`, Steps>;
 
-type DoubtNote<Name extends string> = Name extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}?`;
+type DoubtNote<Name extends string> = [Name] extends NotWord ? `${Entry}!doubt` : `${Entry}${Name}?`;
 
 type LastWord<S extends string> = S extends `${string} ${infer R}` ? LastWord<R> : S;
 
 type NotName = `${string}${' ' | '\n' | '\t' | ')' | '"'}${string}`;
 /** No single name. */
-type NotWord = '' | `${string}${Blank | '*' | ',' | '[' | '(' | ')' | '<' | ':' | '&' | '"'}${string}`;
+interface NotWord { readonly 0: '' | `${string}${Blank | '*' | ',' | '[' | '(' | ')' | '<' | ':' | '&' | '"'}${string}` }
 
 /** A typedef or using, noted. */
 type Aliased<X extends string, M extends Notes> =
@@ -350,7 +374,7 @@ type Aliased<X extends string, M extends Notes> =
 type LastName<S extends string> = S extends `${string}::${infer R}` ? LastName<R> : S;
 
 type AliasNote<Name extends string, T extends string, Where> =
-  Name extends NotWord ? `${Entry}!doubt`
+  [Name] extends NotWord ? `${Entry}!doubt`
     : T extends Name | `struct ${Name}` ? ''
       : Where extends Conditional ? `${Entry}${Name}?`
         : T extends `${string}${'(' | '[' | ',' | '<' | '&' | '=' | '?'}${string}` ? `${Entry}${Name}?` : `${Entry}${Name}=${T};`;
@@ -410,7 +434,7 @@ type Kernel<Before extends string, Sig extends string, M extends Notes> =
 
 type KernelNote<Sig extends string, M extends Notes> =
   Sig extends ` void ${infer Name}(${infer List})${infer T}`
-    ? T extends WithInk
+    ? [T] extends WithInk
       ? Sig extends ` void __${infer _}__(${infer Args})${infer G}(${infer L})${infer U}`
         ? `${Args}${U}` extends `${string}${'(' | ')' | '"'}${string}` ? `${M}${KernelOf<Sig, WhereIn<M>>}` : NoteOf<Trim<G>, L, M>
         : `${M}${KernelOf<Sig, WhereIn<M>>}`
@@ -418,7 +442,7 @@ type KernelNote<Sig extends string, M extends Notes> =
     : `${M}${KernelOf<Sig, WhereIn<M>>}`;
 
 type NoteOf<Name extends string, List extends string, M extends Notes> =
-  Name extends NotWord ? `${M}${Entry}!open`
+  [Name] extends NotWord ? `${M}${Entry}!open`
     : List extends `${string}(${string}` ? `${M}${Entry}(${Name}${End}`
       : M extends Entered | '' ? `${M}${Entry}(${Name}(${List}${End}` : `${M}${EntryIn<Name, List, WhereIn<M>>}`;
 
@@ -434,7 +458,7 @@ type KernelOf<Sig extends string, Where> =
     ? ` ${OneLine<A>}` extends `${infer W} __${infer _}__`
       ? B extends `${infer Args})${infer B2}` ? Args extends `${string}(${string}` ? `${Entry}!open` : KernelOf<`${W} ${B2}`, Where> : `${Entry}!open`
       : OneLine<A> extends `void ${infer Name}`
-        ? Name extends NotWord ? `${Entry}!open`
+        ? [Name] extends NotWord ? `${Entry}!open`
           : B extends `${infer List})${infer T}`
             ? List extends `${string}(${string}` ? `${Entry}(${Name}${End}` : HasInk<T> extends true ? `${Entry}(${Name}${End}` : EntryIn<Name, List, Where>
             : `${Entry}!open`
@@ -448,9 +472,11 @@ type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 
 /** More than blanks. A look for each character, since a text may have more blanks than a type can call itself. */
 type Ink =
   Letter | Uppercase<Letter> | '_' | '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9' | '"' | '(' | ')' | '[' | ']' | '<' | '>' | ',' | ':' | '=' | '*' | '&' | '~' | '@' | '+' | '-' | '.';
-type WithInk = `${string}${Ink}${string}`;
+interface WithInk { readonly 0: `${string}${Ink}${string}` }
+/** Those that come up all the time. */
+type UsualBlanks = '' | ' ' | '  ' | '\n' | ' \n' | '\n ' | '\n\n' | '\n\n\n' | '\n\n\n\n' | '\n\n\n\n\n' | '\n  ' | '\n\n  ' | '\n    ';
 /** Whether there is more than blanks. */
-type HasInk<S extends string> = S extends '' | ' ' | '  ' | '\n' | ' \n' | '\n ' | '\n\n' | '\n\n\n' | '\n\n\n\n' | '\n\n\n\n\n' | '\n  ' | '\n\n  ' | '\n    ' ? false : S extends WithInk ? true : false;
+type HasInk<S extends string> = S extends UsualBlanks ? false : [S] extends WithInk ? true : false;
 
 /** Without blanks at the ends, but for those of a text that has hundreds. */
 export type Trim<S extends string, Steps extends string = ''> =

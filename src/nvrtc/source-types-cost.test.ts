@@ -10,8 +10,20 @@ import { literal, readByTypes } from './read-types.test-support.js';
 const costs = typeCosts(fileURLToPath(new URL('./', import.meta.url)), "import type { DescriptionsOf } from './description-types.js';\ntype Forced<T> = { [K in keyof T]: T[K] };", { types: [], lib: ['lib.es2022.d.ts'] });
 const nothing = costs("export declare const read: Forced<DescriptionsOf<''>>; export const all: keyof typeof read = null as never; export type Each = (typeof read)[typeof all];");
 
+/** Nothing but kernels, of eight lines each. */
+const kernelsAlone = Array.from({ length: 125 }, (_, i) => `extern "C" __global__ void scale${i}(float* y, const float* x, float a${i}, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    y[i] = a${i} * x[i] + y[i];
+  }
+}
+
+// The next one.
+`).join('');
+
 test.each([
   ['5,000 lines', longSource(5000).text, longSource(5000).kernels],
+  ['1,000 lines of kernels', kernelsAlone, 125],
   ['3,000 comments', manyComments(3000), 1],
 ])('%s cost at most 20,000 instantiations per 1,000 lines', (_, text, kernels) => {
   const lines = text.split('\n').length - 1;

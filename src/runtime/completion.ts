@@ -357,8 +357,14 @@ export class Completion {
    */
   block(slot: CompletionSlot, seq: number, stream: number): void {
     this.tellAwaited(slot, seq, stream);
+    this.blockUntil(() => this.passed(slot, seq));
+    this.readMessages();
+  }
+
+  /** The thread stands still until `test` holds. @throws what everything in flight rejects with, where the device is lost meanwhile */
+  blockUntil(test: () => boolean): void {
     const start = performance.now();
-    for (let turns = 0; !this.passed(slot, seq); turns++) {
+    for (let turns = 0; !test(); turns++) {
       if (this.host.turn !== undefined) {
         this.host.turn();
         continue;
@@ -371,7 +377,6 @@ export class Completion {
       // The end of something short is looked for; past that the processor is better left to others.
       if (flushed && performance.now() - start > HOT_MS) Atomics.wait(NOTHING, 0, 0, BLOCKED_PAUSE_MS);
     }
-    this.readMessages();
   }
 
   /** Tells the runtime thread which fence is waited for: it looks after those that are overdue. */

@@ -25,6 +25,8 @@ export type CudaErrorCode =
   | 'ERR_CUDA_SOURCE_DETACHED'
   | 'ERR_CUDA_CAPTURE'
   | 'ERR_CUDA_NESTED'
+  | 'ERR_CUDA_BUSY'
+  | 'ERR_CUDA_QUEUE_FULL'
   | 'ERR_CUDA_UNSUPPORTED'
   | 'ERR_CUDA_FORMAT'
   | 'ERR_CUDA_DRIVER'
@@ -75,6 +77,20 @@ export class CudaDisposedError extends CudaError {
   override name = 'CudaDisposedError';
   constructor(message: string) {
     super('ERR_CUDA_DISPOSED', message);
+  }
+}
+
+/** A queue has as many requests as it may hold: the one that met this was not taken. */
+export class CudaQueueFullError extends CudaError {
+  override name = 'CudaQueueFullError';
+  /** What the queue holds at most. */
+  readonly queueSize: number;
+  /** When there will be room, at the speed seen so far: milliseconds. */
+  readonly retryAfter: number;
+  constructor(message: string, queueSize: number, retryAfter: number) {
+    super('ERR_CUDA_QUEUE_FULL', message);
+    this.queueSize = queueSize;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -146,11 +162,11 @@ export class CudaCompileError extends CudaError {
   }
 }
 
-/** A file is not what its format says, or holds what this library has no type for. */
+/** A file, or a stream of bytes, is not what its format says, or holds what this library has no type for. */
 export class CudaFormatError extends CudaError {
   override name = 'CudaFormatError';
   /** Which format it was read as. */
-  readonly format: 'npy' | 'safetensors';
+  readonly format: 'npy' | 'safetensors' | 'image' | 'frames';
   /** Where in the file, bytes; undefined where it is no one place. */
   readonly offset: number | undefined;
   constructor(format: CudaFormatError['format'], message: string, offset?: number, options: CudaErrorOptions = {}) {

@@ -3,7 +3,7 @@
  * were made known, and a command names one together with its arguments.
  */
 import type { LibraryCaller } from '../native/library-caller.js';
-import { checkStatus, layoutOf } from '../native/library-call.js';
+import { layoutOf } from '../native/library-call.js';
 import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 
 const TWO_32 = 4294967296;
@@ -50,7 +50,7 @@ export class LibraryCalls {
       memory[at + word] = stream | 0;
       memory[at + word + 1] = (stream / TWO_32) | 0;
     }
-    checkStatus(statuses, func.name, this.caller.call(func, memory, at));
+    this.caller.run(statuses, func, memory, at);
   }
 }
 

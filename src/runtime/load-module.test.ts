@@ -74,3 +74,19 @@ test('a module that mentions vprintf prints, whatever it is made of', () => {
   const cubin = Buffer.concat([CUBIN, Buffer.from('\0.symtab\0vprintf\0')]);
   expect(loadModule(driver, new Uint8Array(cubin), {}, 0).prints).toBe(true);
 });
+
+test('where the kernels are known nobody reads the text for their parameters: the driver tells where they lie', () => {
+  const asked: string[] = [];
+  const { driver } = noting({
+    cuLibraryGetKernel: (_: number, name: string) => {
+      asked.push(name);
+      if (name.startsWith('async_cuda_')) throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+      return 2;
+    },
+    cuFuncGetParamInfo: (_: number, index: number) => (index === 0 ? { offset: 0, size: 8 } : undefined),
+  });
+  // What no parser takes: that it is right is the driver's affair.
+  const { kernels } = loadModule(driver, '.version nonsense', {}, 0, { kernels: ['mine'] });
+  expect(asked).toEqual(['async_cuda_is_it_compiled', 'mine']);
+  expect(kernels.map(({ name, signature, params }) => ({ name, signature, params }))).toEqual([{ name: 'mine', signature: undefined, params: [{ offset: 0, size: 8 }] }]);
+});

@@ -62,11 +62,22 @@ function mentionsPrintf(image: string | Uint8Array): boolean {
   return Buffer.from(image.buffer, image.byteOffset, image.byteLength).includes('vprintf');
 }
 
+/** What whoever loads a module knows of it. */
+export interface KnownOfModule {
+  /** The PTX that machine code was made of, which says what its kernels take. */
+  readonly made?: string | Uint8Array;
+  /**
+   * Names of its kernels, whose parameters will be declared: no text is read for them then. On a thread that has just begun
+   * reading takes as long as all the rest.
+   */
+  readonly kernels?: readonly string[];
+}
+
 /**
- * `optin` is the device's shared memory limit for one block, bytes. `made` is the PTX that machine code was made of, which
- * says what its kernels take. `docs/design.md` says why PTX is loaded with cuLibraryLoadData.
+ * `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX is loaded with
+ * cuLibraryLoadData.
  */
-export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, made?: string | Uint8Array): LoadedModule {
+export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, { made, kernels: known }: KnownOfModule = {}): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
   const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
   const own = ptxOf(image);
@@ -74,10 +85,10 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
   const library = driver.cuLibraryLoadData(image, options);
   try {
     if (own !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
-    const signatures = ptx === undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
-    const names = signatures === undefined
+    const signatures = ptx === undefined || known !== undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
+    const names = known ?? (signatures === undefined
       ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
-      : [...signatures.keys()];
+      : [...signatures.keys()]);
     const kernels: LoadedKernel[] = [];
     const failed: FailedKernel[] = [];
     for (const name of names) {

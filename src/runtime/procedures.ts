@@ -6,6 +6,7 @@
 import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUgraphNodeType, CUjitInputType } from '../driver/flags.js';
+import { loadKoffi } from '../native/koffi.js';
 import { LibraryCaller, findFunctions } from '../native/library-caller.js';
 import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 import type { LibraryRow } from '../native/libraries.js';
@@ -230,6 +231,12 @@ export const PROCEDURES = {
    */
   callLibrary: (_driver: Driver, koffiPath: string | undefined, statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array) =>
     new LibraryCaller(koffiPath).ask(statuses, func, words),
+
+  /** Where the memory of a CPU device begins in the process: its own addresses count from there. */
+  memoryBase: (driver: Driver, koffiPath: string | undefined, context: number) => {
+    const { memory } = driver.shareContext(context);
+    return Number(loadKoffi(koffiPath).address(new Uint8Array((memory as WebAssembly.Memory).buffer)));
+  },
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
   /** Milliseconds from one event to each of others; NaN for what was not recorded. */

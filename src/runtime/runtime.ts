@@ -457,6 +457,18 @@ export class Runtime {
     return errorFromFailure(failure, operation, this.failuresById.get(id));
   }
 
+  /** The failure that left the memory of `handle` undefined, as that of an operation which uses it; undefined where it is as it should be. */
+  whyUndefined(handle: number, operation: string): CudaError | undefined {
+    const id = this.shared.failure[handle]!;
+    if (id === 0) return undefined;
+    this.completion.catchUp();
+    this.catchUpWith(id);
+    const failed = this.failedById.get(id);
+    if (failed !== undefined) failed.claimed = true;
+    const failure = { result: 0 as const, resultName: '', call: operation, message: 'its memory was left undefined by an earlier failure' };
+    return errorFromFailure(failure, operation, this.failuresById.get(id) ?? new CudaError('ERR_CUDA_INTERNAL', 'an earlier operation failed'));
+  }
+
   /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
   rememberFailure(id: number, error: CudaError): void {
     this.failuresById.set(id, error);
@@ -676,21 +688,47 @@ export class Runtime {
   call<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Promise<Awaited<ProcedureResult<N>>> {
     if (this.lostError !== undefined) return Promise.reject(this.lostError);
     if (this.local !== undefined) {
-      const { decoder, runProcedure } = this.local;
-      this.makeCurrent(decoder.driver);
-      decoder.drain();
       try {
-        return Promise.resolve(runProcedure(decoder.driver, name, args) as Awaited<ProcedureResult<N>>);
+        return Promise.resolve(this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>);
       } catch (error) {
-        return Promise.reject(errorFromFailure(describeFailure(error, name), undefined));
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- one of the family
+        return Promise.reject(error);
       }
     }
+    return new Promise<unknown>((resolve, reject) => { this.send(name, args, resolve, reject); }) as Promise<Awaited<ProcedureResult<N>>>;
+  }
+
+  /** {@link call}, on a thread that stands still until it is done. */
+  callBlocking<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Awaited<ProcedureResult<N>> {
+    if (this.lostError !== undefined) throw this.lostError;
+    if (this.local !== undefined) return this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>;
+    let outcome: { value: unknown } | { error: unknown } | undefined;
+    const worker = this.send(name, args, (value) => { outcome = { value }; }, (error) => { outcome = { error }; });
+    this.completion.blockUntil(() => {
+      if (outcome === undefined) worker.drain();
+      return outcome !== undefined;
+    });
+    if ('error' in outcome!) throw outcome.error;
+    return outcome!.value as Awaited<ProcedureResult<N>>;
+  }
+
+  private callHere(local: Local, name: ProcedureName, args: readonly unknown[]): unknown {
+    const { decoder, runProcedure } = local;
+    this.makeCurrent(decoder.driver);
+    decoder.drain();
+    try {
+      return runProcedure(decoder.driver, name, args);
+    } catch (error) {
+      throw errorFromFailure(describeFailure(error, name), undefined);
+    }
+  }
+
+  /** Sends a procedure to the worker that runs it; returns that worker. */
+  private send(name: ProcedureName, args: readonly unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void): ThreadWorker {
     const onRing = this.config.provider === 'cpu';
     const worker = onRing ? this.thread! : this.callsWorker();
     const id = ++this.replyId;
-    const result = new Promise<unknown>((resolve, reject) => {
-      this.replies.set(id, { resolve, reject, name, worker });
-    });
+    this.replies.set(id, { resolve, reject, name, worker });
     worker.ref();
     try {
       worker.post({ kind: 'call', id, name, args });
@@ -698,14 +736,20 @@ export class Runtime {
       // What cannot be posted would keep the process alive for ever.
       this.replies.delete(id);
       worker.unref();
-      return Promise.reject(new CudaArgumentError(name, `${name}: an argument cannot be sent to the device's thread: ${String(error)}`, { cause: error }));
+      reject(new CudaArgumentError(name, `${name}: an argument cannot be sent to the device's thread: ${String(error)}`, { cause: error }));
+      return worker;
     }
     if (onRing) {
       this.ring.begin(OP.call, 0, 4, 0, -1, 0);
       this.ring.commit();
       this.wakeNow();
     }
-    return result as Promise<Awaited<ProcedureResult<N>>>;
+    return worker;
+  }
+
+  /** A {@link call} will come soon: the thread that carries it out is started by then. */
+  expectCall(): void {
+    if (this.lostError === undefined && this.local === undefined && this.config.provider !== 'cpu') this.callsWorker();
   }
 
   private callsWorker(): ThreadWorker {

@@ -139,13 +139,13 @@ test.each([
     gate.words[0] = have;
     const own = cu.cuStreamCreateWithPriority(1, 0);
     cu.cuStreamWaitValue32(own, gate.address, value, flags);
-    cu.poll(100);
+    cu.poll(1e6);
     expect([have, cu.cuStreamQuery(own)]).toEqual([have, NOT_READY]);
   }
   for (const have of yes) {
     gate.words[0] = have;
     cu.cuStreamWaitValue32(stream, gate.address, value, flags);
-    cu.poll(100);
+    cu.poll(1e6);
     expect([have, cu.cuStreamQuery(stream)]).toEqual([have, 0]);
   }
 });
@@ -161,11 +161,11 @@ test.each([
     words[1] = have;
     const own = cu.cuStreamCreateWithPriority(1, 0);
     cu.cuStreamWaitValue64(own, gate.address + 8, value, flags);
-    cu.poll(100);
+    cu.poll(1e6);
     expect([have, cu.cuStreamQuery(own)]).toEqual([have, result]);
   }
   cu.cuStreamWriteValue64(stream, gate.address, 2n ** 64n - 3n, 0);
-  cu.poll(100);
+  cu.poll(1e6);
   expect(words[0]).toBe(2n ** 64n - 3n);
   expect(resultOf(() => cu.cuStreamWriteValue64(stream, gate.address + 4, 1n, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuStreamWaitValue64(stream, gate.address, 1n, 4))).toBe('CUDA_ERROR_INVALID_VALUE');

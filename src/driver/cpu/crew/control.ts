@@ -64,14 +64,17 @@ export const JOB = {
   round: 21,
   /** Blocks that one call runs: a divisor of a row's. */
   together: 22,
-  /** 1: what an entry holds are clusters, see `../kernels/cluster.ts`. */
-  inClusters: 23,
+  /** What an entry holds is one of {@link HELD}. */
+  held: 23,
   /** The scratch of a block, for those who look at its state. */
   blockScratch: 24,
   blockScratchBytes: 25,
 } as const;
 
 export const TRAPPED = -1;
+
+/** A block, a cluster (see `../kernels/cluster.ts`), or a team of blocks that the kernel's code runs side by side. */
+export const HELD = { block: 0, cluster: 1, team: 2 } as const;
 
 export const jobAt = (job: number): number => JOBS + job * JOB_WORDS;
 

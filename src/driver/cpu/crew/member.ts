@@ -3,7 +3,7 @@
  * there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
  */
 import { bulkMoves } from '../memory/bulk-moves.js';
-import { WORD, jobAt, JOB } from './control.js';
+import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
 import { Letterbox } from './letterbox.js';
 import { PAUSE, Worksite } from './worksite.js';
@@ -51,7 +51,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
     if ((Atomics.load(words, WORD.open) & (1 << job)) !== 0 && site.hasWork(job)) {
       blocks = 0;
       const run = kernel(words[at + JOB.module]!, words[at + JOB.kernel]!);
-      const outcome = site.work(job, words[at + JOB.inClusters] === 1 ? site.clusterRun(run) : run, stay,
+      const outcome = site.work(job, words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run, stay,
         (message) => new Letterbox(words, start.member).write(message));
       worked = outcome !== PAUSE.idle;
     }

@@ -8,7 +8,7 @@ import type { KernelCode } from '../kernels/kernel-code.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
 import { STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
-import { ENTRY, JOB, TRAPPED, entryAt, jobAt } from './control.js';
+import { ENTRY, HELD, JOB, TRAPPED, entryAt, jobAt } from './control.js';
 import type { Crew } from './crew.js';
 import { PAUSE } from './worksite.js';
 import type { Stay } from './worksite.js';
@@ -23,7 +23,8 @@ export interface GridState {
   readonly started: number;
   readonly finished: number;
   readonly layout: SlotLayout;
-  /** A slot holds a cluster, of blocks of this layout. */
+  /** A slot holds a team of blocks of this layout, which is a cluster or not. */
+  readonly inTeams: boolean;
   readonly inClusters: boolean;
   readonly blockLayout: SlotLayout;
   /** Slots of blocks that have begun. */
@@ -91,7 +92,7 @@ export class SharedGrid implements Stay {
     words[at + JOB.scratch] = layout.scratch;
     words[at + JOB.scratchBytes] = layout.scratchBytes;
     words[at + JOB.shared] = blockLayout.shared;
-    words[at + JOB.inClusters] = state.inClusters ? 1 : 0;
+    words[at + JOB.held] = state.inClusters ? HELD.cluster : state.inTeams ? HELD.team : HELD.block;
     words[at + JOB.blockScratch] = blockLayout.scratch;
     words[at + JOB.blockScratchBytes] = blockLayout.scratchBytes;
     for (const slot of state.begun) {

@@ -6,7 +6,7 @@
 import { CTX, STATUS } from '../../../ptx/index.js';
 import { beginCluster, runClusters } from '../kernels/cluster.js';
 import { forget, noteClock, observe } from '../kernels/stall.js';
-import { ENTRY, JOB, TRAPPED, WORD, entryAt, jobAt, ring } from './control.js';
+import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, ring } from './control.js';
 
 /** Runs one block; see the contract of the PTX compiler. */
 export type RunBlock = (ctx: number, fuel: number) => number;
@@ -174,7 +174,7 @@ export class Worksite {
       const address = words[entryAt(entry) + ENTRY.address]!;
       const place = {
         shared: words[at + JOB.shared]!, scratch: words[at + JOB.blockScratch]!, scratchBytes: words[at + JOB.blockScratchBytes]!,
-        inClusters: words[at + JOB.inClusters] === 1,
+        inTeams: words[at + JOB.held] !== HELD.block,
       };
       observe(words, entryAt(entry) + ENTRY.watch, round, this.viewOf(address), address, place);
     }
@@ -232,7 +232,7 @@ export class Worksite {
     view[ctx + (CTX.further >> 2)] = Math.min(most, total - block) - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
-    if (words[at + JOB.inClusters] === 1) beginCluster(view, address, this.fill);
+    if (words[at + JOB.held] !== HELD.block) beginCluster(view, address, this.fill);
     this.refresh(entry);
     return true;
   }

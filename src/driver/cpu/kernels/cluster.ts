@@ -1,9 +1,10 @@
 /**
  * Clusters of blocks. A cluster lies in one slot, its blocks one behind the other at equal distances after a head, and is run
  * as one block would be: a call gives each of its blocks a turn. So its blocks are resident together, are run by one
- * thread at a time, and whoever runs grids need not know of them.
+ * thread at a time, and whoever runs grids need not know of them. Blocks that run side by side lie and begin in the same way, but
+ * are run by the kernel's own code.
  */
-import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS } from '../../../ptx/index.js';
+import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import type { RunBlock } from '../crew/worksite.js';
 import type { SlotLayout } from './block-slots.js';
 
@@ -22,35 +23,18 @@ export function clusterShape([x, y, z]: readonly [number, number, number]): Clus
 /** What blocks see as `CTX.cluster`. */
 export const clusterWord = ({ x, y, z }: ClusterShape): number => EXPLICIT_CLUSTER | (x - 1) | (y - 1) << 8 | (z - 1) << 16;
 
-/**
- * The head begins with a context block, of which the cluster's place in the grid of clusters, the end of memory and the clock
- * are used. Behind it, at these offsets: first what is zero when the cluster begins.
- */
-export const HEAD = {
-  zeroed: 128,
-  zeroedBytes: 32,
-  /** The blocks that have ended, one bit each. */
-  ended: 128,
-  /** Address of the block that has met a fault. */
-  faulty: 132,
-  /** Bytes from the cluster's address to its first block's, and of each block's scratch. */
-  first: 160,
-  scratchBytes: 164,
-  bytes: 256,
-} as const;
-
 /** Where the seed of an order is put, for blocks and clusters alike. */
-const SEED = HEAD.zeroed + ORDER_SEED;
+const SEED = TEAM.zeroed + ORDER_SEED;
 /** How often the blocks of a cluster have their turns in one call, where all they do is wait for each other. */
 const MOST_ROUNDS = 64;
 
 /** The layout of a slot for a cluster of blocks of the given one. */
 export function layOutCluster(block: SlotLayout, sharedAlign: number, { blocks }: ClusterShape): SlotLayout & { first: number; stride: number } {
-  const align = Math.max(HEAD.bytes, sharedAlign);
+  const align = Math.max(TEAM.bytes, sharedAlign);
   const stride = Math.ceil(block.bytes / align) * align;
   return {
-    bytes: align + stride * blocks, params: CTX.bytes, shared: align, sharedBytes: block.sharedBytes, scratch: HEAD.zeroed,
-    scratchBytes: HEAD.zeroedBytes, first: align, stride,
+    bytes: align + stride * blocks, params: CTX.bytes, shared: align, sharedBytes: block.sharedBytes, scratch: TEAM.zeroed,
+    scratchBytes: TEAM.zeroedBytes, first: align, stride,
   };
 }
 
@@ -62,21 +46,21 @@ export function blocksOf(words: Int32Array, head: number): number {
 /** Addresses of the cluster's blocks, by rank. */
 export function* blockAddresses(words: Int32Array, head: number): Iterable<number> {
   const count = blocksOf(words, head);
-  for (let rank = 0; rank < count; rank++) yield (head >>> 0) + words[(head + HEAD.first) >>> 2]! + rank * words[(head + CTX.clusterStride) >>> 2]!;
+  for (let rank = 0; rank < count; rank++) yield (head >>> 0) + words[(head + TEAM.first) >>> 2]! + rank * words[(head + CTX.clusterStride) >>> 2]!;
 }
 
 /** Whether the block has ended. */
-export const hasEnded = (words: Int32Array, head: number, rank: number): boolean => (words[(head + HEAD.ended) >>> 2]! >>> rank & 1) !== 0;
+export const hasEnded = (words: Int32Array, head: number, rank: number): boolean => (words[(head + TEAM.ended) >>> 2]! >>> rank & 1) !== 0;
 
 /** Address of the block that a fault of the cluster was met by. */
-export const faultyBlock = (words: Int32Array, head: number): number => words[(head + HEAD.faulty) >>> 2]! >>> 0;
+export const faultyBlock = (words: Int32Array, head: number): number => words[(head + TEAM.faulty) >>> 2]! >>> 0;
 
 /** The head says which cluster it is: so do its blocks now, none of which has begun. */
 export function beginCluster(words: Int32Array, head: number, fill: (address: number, byte: number, bytes: number) => void): void {
   const word = words[(head + CTX.cluster) >>> 2]!;
   const sizes = [(word & 255) + 1, (word >>> 8 & 255) + 1, (word >>> 16 & 255) + 1] as const;
   const [cx, cy] = sizes;
-  const scratchBytes = words[(head + HEAD.scratchBytes) >>> 2]!;
+  const scratchBytes = words[(head + TEAM.scratchBytes) >>> 2]!;
   const seed = words[(head + SEED) >>> 2]!;
   let rank = 0;
   for (const address of blockAddresses(words, head)) {
@@ -103,7 +87,7 @@ export function runClusters(run: RunBlock, view: (address: number) => Int32Array
     let words = view(head);
     const blocks = blocksOf(words, head);
     const stride = words[(head + CTX.clusterStride) >>> 2]!;
-    const first = (head >>> 0) + words[(head + HEAD.first) >>> 2]!;
+    const first = (head >>> 0) + words[(head + TEAM.first) >>> 2]!;
     const all = 2 ** blocks - 1;
     // Where a seed decides the order, another block begins each time.
     const begins = nextOrder(words, head) % blocks;
@@ -114,14 +98,14 @@ export function runClusters(run: RunBlock, view: (address: number) => Int32Array
         if (hasEnded(words, head, rank)) continue;
         const address = first + rank * stride;
         take(words, head, address);
-        words[(head + HEAD.faulty) >>> 2] = address;
+        words[(head + TEAM.faulty) >>> 2] = address;
         const status = run(address, fuel);
         words = view(head);
         keepClock(words, address, head);
         if (status === STATUS.done) {
-          words[(head + HEAD.ended) >>> 2]! |= 1 << rank;
+          words[(head + TEAM.ended) >>> 2]! |= 1 << rank;
           ended?.(address);
-          if (words[(head + HEAD.ended) >>> 2] === all) return STATUS.done;
+          if (words[(head + TEAM.ended) >>> 2] === all) return STATUS.done;
         } else if (status === STATUS.yielded) {
           outOfFuel = true;
         } else if (status !== STATUS.waiting) {

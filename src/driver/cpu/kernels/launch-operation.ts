@@ -5,15 +5,16 @@
  * it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as a multiprocessor holds twice over. A
  * cooperative launch starts all its blocks at once. How far a step goes is counted in blocks and fuel, never in time.
  *
- * A grid of clusters is one of blocks to all of this, each of which is a cluster: see `cluster.ts`.
+ * A grid of clusters is one of blocks to all of this, each of which is a cluster: see `cluster.ts`. So is one of teams of
+ * blocks that the kernel's code runs side by side.
  *
  * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
  */
-import { CTX, ORDER_SEED, STATUS } from '../../../ptx/index.js';
+import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
-import { HEAD, beginCluster, blockAddresses, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
+import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { CUresult } from '../../result.js';
@@ -36,6 +37,9 @@ const BLOCKS_PER_STEP = 64;
 /** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
 const MOST_BLOCKS_PER_CALL = 1024;
 export const MAX_RESIDENT = 64;
+/** What the blocks that run side by side may take of a cache, and how many teams of them each thread has to take at least. */
+const TEAM_BYTES = 1 << 19;
+const TEAMS_PER_WORKER = 2;
 
 export class LaunchOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL;
@@ -50,11 +54,15 @@ export class LaunchOperation extends Operation {
   private cooperative = false;
   /** Undefined where nobody asked for clusters. */
   private cluster: ClusterShape | undefined;
-  /** The grid of what takes its turn: blocks, or clusters of several. */
+  /** What a slot holds where it is more than one block: a cluster, or blocks that run side by side. */
+  private team: ClusterShape | undefined;
+  /** The grid of what takes its turn: blocks, or teams of several. */
   private readonly turns = new Int32Array(3);
 
   /** What runs the blocks, and the memory that it needs. */
   private code!: KernelCode;
+  /** The same for blocks one by one. */
+  private apart!: KernelCode;
   private layout!: SlotLayout;
   /** Where in a slot its blocks lie, of which there may be several. */
   private blockLayout!: SlotLayout;
@@ -103,11 +111,6 @@ export class LaunchOperation extends Operation {
     block[2] = bz;
     op.threads = bx * by * bz;
     op.cluster = cluster;
-    const { turns } = op;
-    turns[0] = cluster === undefined ? gx : gx / cluster.x;
-    turns[1] = cluster === undefined ? gy : gy / cluster.y;
-    turns[2] = cluster === undefined ? gz : gz / cluster.z;
-    op.total = turns[0] * turns[1] * turns[2];
     op.dynamicShared = dynamicShared;
     op.cooperative = cooperative;
     const words = func.paramWords;
@@ -154,7 +157,7 @@ export class LaunchOperation extends Operation {
         return STEP.fault;
       }
       if (status === STATUS.done) {
-        if (this.watch !== undefined && !this.inClusters) context.checker!.endBlock(slot.address);
+        if (this.watch !== undefined && !this.inTeams) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
           if (func.hasRun && this.looked !== 0) Crew.ran(context, this.looked - this.begun, this.looked);
@@ -216,7 +219,7 @@ export class LaunchOperation extends Operation {
     if (crew === undefined) return undefined;
     this.shared = SharedGrid.open(crew, {
       func, code: this.code, gridX: turns[0]!, gridY: turns[1]!, total, started: this.started, finished: this.finished, layout: this.layout, blockLayout: this.blockLayout,
-      inClusters: this.inClusters,
+      inTeams: this.inTeams, inClusters: this.inTeams && this.cluster !== undefined,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
         const slot = this.slot(this.layout.bytes);
@@ -268,12 +271,15 @@ export class LaunchOperation extends Operation {
   }
 
   private begin(slice: Slice): boolean {
-    const { func, total } = this;
+    const { func, grid, cluster } = this;
     const { context } = func;
-    const { cluster } = this;
-    this.code = func.codes.choose(total * (cluster?.blocks ?? 1) * this.threads, this.block);
+    this.code = this.apart = func.codes.choose(grid[0]! * grid[1]! * grid[2]! * this.threads, this.block);
     this.layout = this.blockLayout = func.slotLayout(this.code, this.threads, this.dynamicShared);
-    if (cluster !== undefined && cluster.blocks > 1) this.layOutClusters(cluster);
+    this.schedule = context.machine.schedule?.of(context.launches + 1);
+    this.team = cluster === undefined ? this.sideBySide() : cluster.blocks > 1 ? cluster : undefined;
+    if (this.team !== undefined) this.layOutTeams(this.team);
+    this.divide();
+    const { total } = this;
     this.started = this.finished = this.blocksThisStep = 0;
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
@@ -281,7 +287,6 @@ export class LaunchOperation extends Operation {
     this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
-    this.schedule = context.machine.schedule?.of(this.gridId);
     this.order = this.schedule?.order(total);
     this.watch = context.checker?.beginLaunch(this, context.machine.scheduler.current);
     if (this.cooperative) {
@@ -292,7 +297,7 @@ export class LaunchOperation extends Operation {
     }
     const wanted = this.cooperative ? total : 1;
     for (let i = 0; i < wanted; i++) {
-      const slot = this.slot(this.layout.bytes);
+      const slot = this.slot(this.layout.bytes) ?? this.slotForOne();
       if (slot === undefined) return false;
       this.prepareSlot(slot);
       this.prepareBlock(slot, 1);
@@ -303,31 +308,66 @@ export class LaunchOperation extends Operation {
     return true;
   }
 
-  private layOutClusters(cluster: ClusterShape): void {
+  /** Turns are those of blocks, or of teams. */
+  private divide(): void {
+    const { grid, turns, team } = this;
+    turns[0] = grid[0]! / (team?.x ?? 1);
+    turns[1] = grid[1]! / (team?.y ?? 1);
+    turns[2] = grid[2]! / (team?.z ?? 1);
+    this.total = turns[0] * turns[1] * turns[2];
+  }
+
+  /** The blocks that one call runs side by side, if the kernel's code can and it pays. */
+  private sideBySide(): ClusterShape | undefined {
+    const { code, cooperative, schedule, func: { context } } = this;
+    if (code.sideBySide === undefined || cooperative || schedule !== undefined || context.checker !== undefined) return undefined;
+    const [width = 1, height = 1, depth = 1] = this.grid;
+    const { workers = 1 } = context.machine.services.crew ?? {};
+    // Each thread has a few teams to take.
+    const most = Math.min(width, TEAM.most, Math.floor(TEAM_BYTES / this.layout.bytes), workers === 1 ? TEAM.most : Math.floor(width * height * depth / (TEAMS_PER_WORKER * workers)));
+    for (let x = most; x > 1; x--) if (width % x === 0) return clusterShape([x, 1, 1]);
+    return undefined;
+  }
+
+  /** There is no room for blocks side by side: perhaps for one. */
+  private slotForOne(): BlockSlot | undefined {
+    if (this.team === undefined || this.cluster !== undefined) return undefined;
+    this.team = undefined;
+    this.code = this.apart;
+    this.layout = this.blockLayout;
+    this.divide();
+    return this.slot(this.layout.bytes);
+  }
+
+  private layOutTeams(team: ClusterShape): void {
     const { func, code, blockLayout } = this;
     const { context } = func;
-    const layout = layOutCluster(blockLayout, func.kernel.sharedAlign, cluster);
+    const layout = layOutCluster(blockLayout, func.kernel.sharedAlign, team);
     this.layout = layout;
     this.firstBlock = layout.first;
     this.stride = layout.stride;
+    if (this.cluster === undefined) {
+      this.code = { ...code, ...code.sideBySide, runsOn: false };
+      return;
+    }
     const ended = context.checker === undefined ? undefined : (address: number): void => { context.checker!.endBlock(address); };
     this.code = { ...code, runsOn: false, run: runClusters(code.run, () => context.memory.words, ended) };
   }
 
-  /** Whether a slot holds a cluster. */
-  private get inClusters(): boolean {
-    return this.cluster !== undefined && this.cluster.blocks > 1;
+  /** Whether a slot holds several blocks. */
+  private get inTeams(): boolean {
+    return this.team !== undefined;
   }
 
   /** Address of the block in the slot that has met a fault. */
   faultyBlock(slot: BlockSlot): number {
-    return this.inClusters ? faultyBlock(this.func.context.memory.words, slot.address) : slot.address;
+    return this.inTeams ? faultyBlock(this.func.context.memory.words, slot.address) : slot.address;
   }
 
   /** Addresses of the slot's blocks that have not ended. */
   private waitingBlocks({ address }: BlockSlot): number[] {
     const { words } = this.func.context.memory;
-    return this.inClusters ? [...blockAddresses(words, address)].filter((_, rank) => !hasEnded(words, address, rank)) : [address];
+    return this.inTeams ? [...blockAddresses(words, address)].filter((_, rank) => !hasEnded(words, address, rank)) : [address];
   }
 
   private slot(bytes: number): BlockSlot | undefined {
@@ -337,22 +377,24 @@ export class LaunchOperation extends Operation {
 
   /** What is the same for all blocks that will run in the slot. */
   private prepareSlot(slot: BlockSlot): void {
-    const { cluster, stride } = this;
+    const { cluster, team, stride } = this;
     const { address } = slot;
+    const seen = cluster === undefined ? 0 : clusterWord(cluster);
     slot.yields = 0;
-    if (cluster === undefined || cluster.blocks === 1) {
-      this.prepareContext(address, cluster === undefined ? 0 : clusterWord(cluster), 0, 0);
+    if (team === undefined) {
+      this.prepareContext(address, seen, 0, 0);
       return;
     }
     const first = this.firstBlock;
-    for (let rank = 0; rank < cluster.blocks; rank++) this.prepareContext(address + first + rank * stride, clusterWord(cluster), rank, stride);
+    for (let rank = 0; rank < team.blocks; rank++) this.prepareContext(address + first + rank * stride, seen, cluster === undefined ? 0 : rank, cluster === undefined ? 0 : stride);
     const { words } = this.func.context.memory;
     const at = address >>> 2;
-    words[at + (CTX.cluster >> 2)] = clusterWord(cluster);
+    words[at + (CTX.cluster >> 2)] = clusterWord(team);
     words[at + (CTX.clusterStride >> 2)] = stride;
+    words[at + (TEAM.blocks >> 2)] = team.blocks;
     words[at + (CTX.clockLo >> 2)] = words[at + (CTX.clockHi >> 2)] = 0;
-    words[at + (HEAD.first >> 2)] = first;
-    words[at + (HEAD.scratchBytes >> 2)] = this.blockLayout.scratchBytes;
+    words[at + (TEAM.first >> 2)] = first;
+    words[at + (TEAM.scratchBytes >> 2)] = this.blockLayout.scratchBytes;
   }
 
   private prepareContext(address: number, clusterWord: number, rank: number, stride: number): void {
@@ -400,7 +442,7 @@ export class LaunchOperation extends Operation {
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
     if (this.schedule !== undefined) words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
-    if (this.inClusters) beginCluster(words, slot.address, (address, byte, bytes) => { memory.fill(address, byte, bytes); });
+    if (this.inTeams) beginCluster(words, slot.address, (address, byte, bytes) => { memory.fill(address, byte, bytes); });
     if (this.watch !== undefined) for (const address of this.waitingBlocks(slot)) func.context.checker!.beginBlock(this.watch, address, this.blockLayout);
     this.started += count;
     this.nextX += count;
@@ -434,7 +476,7 @@ export class LaunchOperation extends Operation {
   /** The block used up its fuel: whose turn is it now? */
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
-    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, { ...this.blockLayout, inClusters: this.inClusters });
+    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, { ...this.blockLayout, inTeams: this.inTeams });
     if (++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
@@ -496,7 +538,7 @@ export class LaunchOperation extends Operation {
   override release(): void {
     // A spare operation must not keep a context, and with it gigabytes of memory, alive.
     this.func = undefined!;
-    this.code = undefined!;
+    this.code = this.apart = undefined!;
     LaunchOperation.spare.push(this);
   }
 }

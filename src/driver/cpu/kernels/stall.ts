@@ -6,8 +6,8 @@
  * which has not read the clock, is still. Where every block of a grid has been still for the whole limit, and no operation
  * of any stream has ended in that time, nothing but the host could help: see `stallLimit` of the device's options.
  */
-import { CTX, TURN_BYTES } from '../../../ptx/index.js';
-import { HEAD, blockAddresses } from './cluster.js';
+import { CTX, TEAM, TURN_BYTES } from '../../../ptx/index.js';
+import { blockAddresses } from './cluster.js';
 
 /** Milliseconds. A program that waits for the host longer than that has to say so. */
 export const STALL_LIMIT = 10_000;
@@ -23,8 +23,8 @@ export interface StatePlace {
   readonly shared: number;
   readonly scratch: number;
   readonly scratchBytes: number;
-  /** The address is that of a cluster's head. */
-  readonly inClusters: boolean;
+  /** The address is that of a team's head. */
+  readonly inTeams: boolean;
 }
 
 /** A new block is in the slot. */
@@ -42,7 +42,7 @@ export function noteClock(watch: Int32Array, at: number, memory: Int32Array, add
 export function observe(watch: Int32Array, at: number, round: number, memory: Int32Array, address: number, place: StatePlace): void {
   const last = watch[at + WATCH.round]!;
   if (round === 0 || last === round) return;
-  const hash = place.inClusters ? clusterHash(memory, address, place) : stateHash(memory, address, place);
+  const hash = place.inTeams ? clusterHash(memory, address, place) : stateHash(memory, address, place);
   const same = last === round - 1 && hash === watch[at + WATCH.hash] && memory[(address + CTX.clockLo) >>> 2] === watch[at + WATCH.clock];
   watch[at + WATCH.still] = same ? watch[at + WATCH.still]! + 1 : 0;
   watch[at + WATCH.hash] = hash;
@@ -60,7 +60,7 @@ function stateHash(memory: Int32Array, address: number, { shared, scratch, scrat
 }
 
 function clusterHash(memory: Int32Array, head: number, place: StatePlace): number {
-  let hash = memory[(head + HEAD.ended) >>> 2]!;
+  let hash = memory[(head + TEAM.ended) >>> 2]!;
   for (const address of blockAddresses(memory, head)) hash = Math.imul(hash, 31) + stateHash(memory, address, place) | 0;
   return hash;
 }

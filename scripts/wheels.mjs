@@ -1,0 +1,64 @@
+/** Installs wheels from PyPI into a folder of node_modules/.cache, by Node alone: no Python, nothing of NVIDIA's, no GPU. */
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inflateRawSync } from 'node:zlib';
+
+const platforms = { 'linux-x64': 'manylinux.*_x86_64', 'linux-arm64': 'manylinux.*_aarch64' };
+const platform = platforms[`${process.platform}-${process.arch}`];
+
+/** The package's wheel for this machine, as the index names it (PEP 691). */
+async function wheelOf(name, version) {
+  const listed = await fetch(`https://pypi.org/simple/${name}/`, { headers: { accept: 'application/vnd.pypi.simple.v1+json' } });
+  if (!listed.ok) throw new Error(`${name}: PyPI answered ${listed.status}`);
+  const { files } = await listed.json();
+  const pattern = new RegExp(`^${name.replaceAll('-', '_')}-${version.replaceAll('.', '\\.')}-.*${platform}.*\\.whl$`);
+  const file = files.find(({ filename }) => pattern.test(filename));
+  if (file === undefined) throw new Error(`${name}: PyPI has no ${version} for ${process.platform}-${process.arch}`);
+  const answer = await fetch(file.url);
+  if (!answer.ok) throw new Error(`${file.url}: ${answer.status}`);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  if (digest !== file.hashes.sha256) throw new Error(`${file.filename}: its SHA-256 is ${digest}, PyPI's ${file.hashes.sha256}`);
+  return bytes;
+}
+
+/** The files of a wheel, which is a ZIP archive: read by its central directory (APPNOTE 4.3.12). */
+function* filesOf(archive) {
+  const end = archive.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
+  if (end < 0) throw new Error('a wheel without a directory');
+  let at = archive.readUInt32LE(end + 16);
+  for (let i = archive.readUInt16LE(end + 10); i > 0; i--) {
+    const [method, packed, nameLength, extra, comment, head] = [
+      archive.readUInt16LE(at + 10), archive.readUInt32LE(at + 20), archive.readUInt16LE(at + 28), archive.readUInt16LE(at + 30),
+      archive.readUInt16LE(at + 32), archive.readUInt32LE(at + 42),
+    ];
+    const name = archive.toString('utf8', at + 46, at + 46 + nameLength);
+    at += 46 + nameLength + extra + comment;
+    if (name.endsWith('/')) continue;
+    const start = head + 30 + archive.readUInt16LE(head + 26) + archive.readUInt16LE(head + 28);
+    const bytes = archive.subarray(start, start + packed);
+    if (method !== 0 && method !== 8) throw new Error(`${name}: packed by method ${method}`);
+    yield [name, method === 8 ? inflateRawSync(bytes) : bytes];
+  }
+}
+
+/** `packages`: their names on PyPI and versions. What is there already is left as it is. */
+export async function installWheels(cache, packages) {
+  const folder = fileURLToPath(new URL(`../node_modules/.cache/${cache}/`, import.meta.url));
+  const wanted = packages.map((each) => each.join(' ')).join('\n');
+  const stamp = join(folder, 'installed');
+  if (platform === undefined) throw new Error(`PyPI has no ${packages[0][0]} for ${process.platform}-${process.arch}`);
+  if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return;
+  await rm(folder, { recursive: true, force: true });
+  for (const [name, version] of packages) {
+    for (const [path, bytes] of filesOf(await wheelOf(name, version))) {
+      const target = resolve(folder, path);
+      if (!target.startsWith(folder)) throw new Error(`${name}: ${path} leads out of its folder`);
+      await mkdir(dirname(target), { recursive: true });
+      await writeFile(target, bytes);
+    }
+  }
+  await writeFile(stamp, wanted);
+}

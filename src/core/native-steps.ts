@@ -1,0 +1,124 @@
+/**
+ * Several calls of a native library that belong together, as one command of a stream: what an object is told before it runs,
+ * and the run. The functions are known by address, as those of C++ objects are, and take constants among their arguments.
+ * Memory of the device is tracked as a kernel's arguments are.
+ */
+import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
+import { CudaDisposedError } from '../runtime/errors.js';
+import { layoutOf, leavesOf } from '../runtime/library-call.js';
+import type { LibraryStep } from '../runtime/library-call.js';
+import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
+import type { Runtime } from '../runtime/runtime.js';
+import { checkInteger, invalid } from './arguments.js';
+import type { Device } from './device.js';
+import { ACCESSES, MOST_LAUNCHES } from './native-library.js';
+import type { LibraryMemory } from './native-library.js';
+import { Pending } from './pending.js';
+import type { Resource } from './resource.js';
+import type { Stream } from './stream.js';
+
+export type { LibraryStep, StepArgument } from '../runtime/library-call.js';
+
+export interface StepsDeclaration {
+  /** What it does, for errors: 'enqueueV3 of mobilenet'. */
+  readonly name: string;
+  /** The library, with its version. */
+  readonly library: string;
+  readonly steps: readonly LibraryStep[];
+  /** Kernels, copies and fills that it may queue: counted up to 64. */
+  readonly launches: number;
+  /** Memory that what the library says meanwhile is in, and which becomes part of the error. */
+  readonly said?: SharedArrayBuffer;
+}
+
+interface Place {
+  readonly access: number;
+  readonly word: number;
+}
+
+/** The calls, made known to the device's thread once. */
+export class NativeSteps {
+  readonly device: Device;
+  /**
+   * Arguments that are no memory: every step's behind one another, of which a program sets what it wants changed before
+   * {@link call}. It is copied there.
+   */
+  readonly words: Int32Array;
+  /** For each step and each of its arguments the first word in {@link words}. */
+  readonly starts: readonly (readonly number[])[];
+  private readonly runtime: Runtime;
+  private readonly number: number;
+  private readonly title: { toString(): string };
+  private readonly places: readonly Place[];
+  /** Words of the arguments; those of memory that is used without being an argument come behind them. */
+  private readonly length: number;
+
+  constructor(device: Device, { name, library, steps, launches, said }: StepsDeclaration) {
+    checkInteger('launches', launches, 0, Number.MAX_SAFE_INTEGER);
+    const args = steps.flatMap((step) => step.args);
+    const layout = layoutOf(args);
+    this.device = device;
+    this.runtime = device.runtime;
+    this.length = layout.words;
+    this.words = new Int32Array(layout.words + 2);
+    this.places = args.flatMap((type, i) => leavesOf(type, layout.starts[i]!)).flatMap(({ type, word }) => {
+      const access = ACCESSES[type];
+      return access === undefined ? [] : [{ access, word }];
+    });
+    const starts: number[][] = [];
+    let next = 0;
+    for (const step of steps) starts.push(step.args.map(() => layout.starts[next++]!));
+    this.starts = starts;
+    this.title = { toString: () => name };
+    const func = { name, address: 0, args, launches: Math.min(launches, MOST_LAUNCHES), returns: 'status' as const, steps, ...(said === undefined ? {} : { said }) };
+    this.number = this.runtime.addLibrary({ name: library, statuses: { 0: { name: 'false' } } }, [func]);
+    const most = 6 + (this.places.length + 1) * 2 + this.words.length;
+    if (most > MAX_RECORD_WORDS) throw invalid('steps', `calls with at most ${MAX_RECORD_WORDS} words of arguments`, most);
+  }
+
+  /**
+   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses the same memory. Rejects
+   * with a {@link CudaLibraryError} where one of them returns false; those behind it are not made then.
+   *
+   * @param memory one for each argument that is memory of the device, in their order
+   * @param uses what they all use besides, and write to: calls that have it in common are made one after the other, on
+   * whichever streams
+   * @param whole for each of `memory` whether the calls write to all of it, so that an earlier failure is of no matter
+   */
+  call(stream: Stream, memory: readonly LibraryMemory[], uses: LibraryMemory, whole: readonly boolean[] = []): Pending {
+    stream.check();
+    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    const { words, places, length } = this;
+    if (memory.length !== places.length) throw invalid('memory', `${places.length} buffers`, memory.length);
+    const accesses = places.map(({ access }, i) => (whole[i] === true ? access | ACCESS_WHOLE : access));
+    for (let i = 0; i < places.length; i++) this.place(stream, memory[i]!, accesses[i]!, places[i]!.word);
+    // Nothing is in it that a run which failed could have left undefined.
+    const behind = { access: ACCESS_WRITE | ACCESS_WHOLE, word: length };
+    this.place(stream, uses, behind.access, behind.word);
+    const count = places.length + 1;
+    const root = stream.nextRoot();
+    this.runtime.name(root, this.title);
+    let at = stream.begin(OP.libraryCall, 6 + count * 2 + words.length, root);
+    const ring = this.runtime.ring.memory;
+    ring[at++] = this.number;
+    ring[at++] = count | (words.length << 16);
+    for (let i = 0; i < count; i++) {
+      ring[at++] = (memory[i] ?? uses).memory.handle | ((accesses[i] ?? behind.access) << ACCESS_SHIFT);
+      ring[at++] = (places[i] ?? behind).word;
+    }
+    for (let i = 0; i < words.length; i++) ring[at + i] = words[i]!;
+    const mark = stream.commit();
+    for (let i = 0; i < places.length; i++) stream.used(memory[i]!.memory, accesses[i]!, mark);
+    stream.used(uses.memory, behind.access, mark);
+    return new Pending(stream, root, mark);
+  }
+
+  /** Writes the offset of the memory, which the runtime thread adds its address to. */
+  private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
+    const { memory }: { memory: Resource & { device: Device } } = buffer;
+    if (memory.disposed) throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
+    if (memory.device.runtime !== this.runtime) throw invalid('memory', `memory of ${this.device.name}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+    putInt64(this.words, word, buffer.byteOffset);
+    stream.order(memory, access);
+  }
+}
