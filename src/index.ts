@@ -24,7 +24,7 @@ export type {
   TileKernelOptions, TileLoops, TileSize, TileStep, TileWith, TuneOptions, TuneSettings, TunedCandidate, Tuning, WalkedAxis, Usable, Uses, WrittenElements,
 } from './launch/index.js';
 export {
-  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaLibraryError, CudaOutOfMemoryError, CudaScheduleError, DTYPES, PinnedBuffer,
+  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaLibraryError, CudaOutOfMemoryError, CudaQueueFullError, CudaScheduleError, DTYPES, PinnedBuffer,
   Stream, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8,
 } from './core/index.js';
 export type {

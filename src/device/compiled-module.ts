@@ -11,8 +11,7 @@ import type { DeviceOp, GivenAll } from '../ops/index.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
 import type { OpLaunchOptions } from '../tensor/index.js';
-import { Module } from './module.js';
-import type { Kernel } from './module.js';
+import { Kernel, Module } from './module.js';
 import { SourceKernel } from './source-kernel.js';
 
 /** As of `compile`, but for what is made: PTX, and on a GPU machine code too. */
@@ -85,7 +84,9 @@ export class LoadedProgram extends Module {
     this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
     const compiled = this.#compiled.get(kernel.name);
     if (compiled !== undefined) checkSignature(signature, compiled);
-    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(kernel.core, signature.parameters) : kernel;
+    const reads = signature.parameters.flatMap(({ type }, i) => (typeof type === 'string' && type.startsWith('input ') ? [i] : []));
+    const core = reads.length === 0 ? kernel.core : this.core.kernelReading(kernel.name, undefined, reads);
+    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(core, signature.parameters) : new Kernel(core);
   }
 
   /** A property that is made when it is asked for: a kernel that this device cannot run fails then, and alone. */

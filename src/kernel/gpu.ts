@@ -272,6 +272,10 @@ export interface Gpu {
   volatileLoad(target: AtomicTarget, index: number): number;
   /** st.volatile */
   volatileStore(target: AtomicTarget, index: number, value: number): void;
+  /** Reads what is not read again soon: it is the first to leave the caches. Of tensors; elsewhere an ordinary read. ld.global.cs */
+  streamingLoad(target: { readonly length: number; readonly [index: number]: number }, index: number): number;
+  /** Writes what is not read again soon. Of tensors; elsewhere an ordinary write. st.global.cs */
+  streamingStore(target: AtomicTarget, index: number, value: number): void;
 
   /** Puts `turns` turns of the loop that follows in a row. A hint. */
   unroll(turns?: number): void;

@@ -132,8 +132,7 @@ export function checkTogether(kernel: string, parameters: readonly Parameter[], 
     if (entry.kind !== 'tensor' || entry.access === 'input') continue;
     for (let j = 0; j < values.length; j++) {
       const other = values[j];
-      if (j === i || !isTensor(other) || other.tensor.buffer.memory !== tensor.buffer.memory) continue;
-      if (!shareElements(tensor, other.tensor)) continue;
+      if (j === i || !isTensor(other) || !shareElements(tensor, other.tensor)) continue;
       throw new CudaArgumentError(
         `args.${name}`,
         `args.${name} of kernel '${kernel}' is written and overlaps args.${parameters[j]!.name}: ${tensor.toString()} and ${other.tensor.toString()}. Pass tensors that share no elements; copy one with dup() where they have to.`,

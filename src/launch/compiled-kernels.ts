@@ -4,8 +4,10 @@
  * compiled each time, and nothing else comes of it.
  */
 import { kernelEntry, openDiskCache } from '../core/kept.js';
-import { compile } from './compiler.js';
+import { compile, compileNow } from './compiler.js';
 import type { CompileTarget, CompiledKernel, Lines } from './compiler.js';
+import { compilerPart, compilerPartNow } from './compiler-parts.js';
+import type { CompilerParts } from './compiler-parts.js';
 import { LeastRecent } from './least-recent.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
@@ -15,27 +17,75 @@ const ROOM = { entries: 1024, bytes: 64 << 20 };
 /** Of what is made, beside the text itself: two bytes for each of its characters, and those of the key. */
 const bytesOf = (key: string, { ptx }: CompiledKernel): number => 2 * (key.length + ptx.length);
 
-const inMemory = new LeastRecent<Promise<CompiledKernel>>(ROOM);
+interface Kept {
+  readonly done: Promise<CompiledKernel>;
+  /** Once it is there. */
+  compiled: CompiledKernel | undefined;
+}
+
+const inMemory = new LeastRecent<Kept>(ROOM);
+
+type LinesWithKey = Lines & { readonly key: string };
 
 /** Rejects with CudaCompileError where the source is wrong. */
 export async function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
-  const lines = form.lines ? await linesOf(variant) : undefined;
-  const key = `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
-  let compiled = inMemory.get(key);
-  if (compiled === undefined) {
-    const made = fromDiskOrCompiler(key, variant, form, target, lines);
-    compiled = made;
+  // What finds places in files is not needed by programs whose kernels are right.
+  const lines = form.lines ? linesOf(variant, await compilerPart('locateText')) : undefined;
+  const key = keyOf(variant, form, target, lines);
+  let kept = inMemory.get(key);
+  if (kept === undefined) {
+    const made: Kept = { done: fromDiskOrCompiler(key, variant, form, target, lines), compiled: undefined };
+    kept = made;
     inMemory.set(key, made);
     // The error names the place that this kernel was written at: another with the same text has its own.
-    made.then((there) => { inMemory.settle(key, made, bytesOf(key, there)); }, () => { inMemory.delete(key); });
+    made.done.then((compiled) => {
+      made.compiled = compiled;
+      inMemory.settle(key, made, bytesOf(key, compiled));
+    }, () => { inMemory.delete(key); });
   }
+  return kept.done;
+}
+
+/**
+ * {@link compiledKernel} on a thread that blocks; undefined where it is not there, and the compiler cannot be had.
+ *
+ * @throws CudaCompileError where the source is wrong
+ */
+export function compiledKernelNow(variant: Variant, form: CodeForm, target: CompileTarget): CompiledKernel | undefined {
+  const locateText = form.lines ? compilerPartNow('locateText') : undefined;
+  if (form.lines && locateText === undefined) return undefined;
+  const lines = locateText === undefined ? undefined : linesOf(variant, locateText);
+  const key = keyOf(variant, form, target, lines);
+  // What is on its way for somebody else cannot arrive before this thread goes on.
+  const known = inMemory.get(key)?.compiled;
+  if (known !== undefined) return known;
+  const cache = openDiskCache();
+  const entry = kernelEntry('kernel', [key]);
+  const kept = cache?.get(entry);
+  let compiled = kept === undefined ? undefined : parsed(kept);
+  if (compiled === undefined) {
+    try {
+      compiled = compileNow(variant.source(form.index), form, target, lines, variant.definition.lowering);
+    } catch (error) {
+      const compileError = compilerPartNow('compileError');
+      // Compiled again by whoever waits for it, it is told as it should be.
+      if (compileError === undefined) return undefined;
+      throw compileError(error, variant.definition);
+    }
+    if (compiled === undefined) return undefined;
+    // Nobody waits for it.
+    void cache?.write(entry, contentsOf(compiled));
+  }
+  inMemory.set(key, { done: Promise.resolve(compiled), compiled }, bytesOf(key, compiled));
   return compiled;
 }
 
+function keyOf(variant: Variant, form: CodeForm, target: CompileTarget, lines: LinesWithKey | undefined): string {
+  return `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
+}
+
 /** Lines of the user's file, which the code then depends on. */
-async function linesOf({ definition: { text, site } }: Variant): Promise<Lines & { readonly key: string }> {
-  // What finds places in files is not needed by programs whose kernels are right.
-  const { locateText } = await import('./source-location.js');
+function linesOf({ definition: { text, site } }: Variant, locateText: CompilerParts['locateText']): LinesWithKey {
   const own = locateText(text, site);
   const { file, line, column } = own.at(0);
   return {
@@ -57,12 +107,15 @@ async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm,
   try {
     const compiled = await compile(variant.source(form.index), form, target, lines, variant.definition.lowering);
     // Nobody waits for it.
-    void cache?.write(entry, Buffer.from(JSON.stringify(compiled)));
+    void cache?.write(entry, contentsOf(compiled));
     return compiled;
   } catch (error) {
-    const { compileError } = await import('./compile-error.js');
-    throw compileError(error, variant.definition);
+    throw (await compilerPart('compileError'))(error, variant.definition);
   }
+}
+
+function contentsOf(compiled: CompiledKernel): Uint8Array {
+  return Buffer.from(JSON.stringify(compiled));
 }
 
 /** Undefined for what was not written by this. */

@@ -5,6 +5,8 @@
 import type { Lowering } from '../kernel/lowering.js';
 import type { KernelSource } from '../kernel/signature.js';
 import type { AbiParam, Span } from '../kernel/tree.js';
+import { compilerPart, compilerPartNow } from './compiler-parts.js';
+import type { CompilerParts } from './compiler-parts.js';
 import { ALIGNMENT } from './variant.js';
 import type { CodeForm } from './variant.js';
 
@@ -34,10 +36,26 @@ export interface Lines {
   lineOf(text: string, offset: number): { readonly line: number; readonly column: number } | undefined;
 }
 
+/** What compiling takes. */
+type Compiler = Pick<CompilerParts, 'readKernel' | 'emitKernel'> & { readonly lowered: CompilerParts['lowered'] | undefined };
+
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines, lowering?: Lowering): Promise<CompiledKernel> {
-  const [{ readKernel }, { emitKernel }] = await Promise.all([import('../kernel/read/read-kernel.js'), import('../kernel/emit/emit.js')]);
-  const tree = readKernel(lowering === undefined ? source : (await import('../kernel/lowering.js')).lowered(source, lowering));
+export async function compile(source: KernelSource, form: CodeForm, target: CompileTarget, lines?: Lines, lowering?: Lowering): Promise<CompiledKernel> {
+  const [readKernel, emitKernel, lowered] = await Promise.all([compilerPart('readKernel'), compilerPart('emitKernel'), lowering === undefined ? undefined : compilerPart('lowered')]);
+  return compileWith({ readKernel, emitKernel, lowered }, source, form, target, lines, lowering);
+}
+
+/** {@link compile} on a thread that blocks; undefined where the compiler cannot be had there. @throws KernelSourceError */
+export function compileNow(source: KernelSource, form: CodeForm, target: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel | undefined {
+  const readKernel = compilerPartNow('readKernel');
+  const emitKernel = compilerPartNow('emitKernel');
+  const lowered = lowering === undefined ? undefined : compilerPartNow('lowered');
+  if (readKernel === undefined || emitKernel === undefined || (lowering !== undefined && lowered === undefined)) return undefined;
+  return compileWith({ readKernel, emitKernel, lowered }, source, form, target, lines, lowering);
+}
+
+function compileWith({ readKernel, emitKernel, lowered }: Compiler, source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel {
+  const tree = readKernel(lowering === undefined ? source : lowered!(source, lowering));
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
   const { ptx, entry, abi } = emitKernel(tree, {
     capability: capability.join('.'), checks: form.checks,

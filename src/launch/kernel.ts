@@ -23,7 +23,7 @@ import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
 import { checkDimensions, launchShape, three, threadsOf, usualBlock } from './grid.js';
 import type { LaunchShape } from './grid.js';
-import { loadKernel, targetOf } from './loaded-kernel.js';
+import { loadKernel, loadKernelNow, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
 import { checkName, unknownName } from './names.js';
 import { PlannedLaunch } from './planned-launch.js';
@@ -206,7 +206,11 @@ export class Defined implements Tunable<KernelChanges> {
     const given = argumentsInOrder(name, parameters, args);
     const known = given.map((value, index) => (value instanceof DeviceOp ? undefined : passed(name, parameters[index]!, value)));
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
-    if (device !== undefined) checkTogether(name, parameters, known, device);
+    if (device !== undefined) {
+      checkTogether(name, parameters, known, device);
+      // Nearly every call is run, and the thread that loads takes longer to start than all that comes before it is needed.
+      if (!this.variant.loaded.has(device)) device.expectModule();
+    }
     const inputs = new Collected(given.map((value) => nodeOf(value)), name);
     const made = parameters.filter((_, index) => given[index] instanceof DeviceOp).map((parameter) => parameter.name);
     // Awaited again, it most often has the same arguments.
@@ -234,10 +238,12 @@ export class Defined implements Tunable<KernelChanges> {
     if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
     const index = this.indexType(values, shape, options.index ?? defaults.index);
     const form = this.form(device, { ...options, index }, { aligned: alignedTensors(values), anyBlock: options.block !== undefined });
-    const { loaded, done } = loadKernel(device, parameters, this.variant, form);
     const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
       kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
     });
+    const now = run.mode === 'block' ? loadKernelNow(device, parameters, this.variant, form) : undefined;
+    if (now !== undefined) return planned(now);
+    const { loaded, done } = loadKernel(device, parameters, this.variant, form);
     if (loaded !== undefined) return planned(loaded);
     const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
     return whenLoaded(run, undefined, done, named, (there) => planned(there).queue(run)) as Later<unknown>;

@@ -1,9 +1,9 @@
 /** Kernels on devices: compiled for the device, loaded once, and how an argument's values become the PTX's parameters. */
 import { DTYPES, inout, input, output, u8 } from '../core/index.js';
-import type { Device, DeviceBuffer, Kernel, KernelArgument, ParamDeclaration } from '../core/index.js';
+import type { Device, DeviceBuffer, Kernel, KernelArgument, Module, ModuleOptions, ParamDeclaration } from '../core/index.js';
 import type { AbiParam } from '../kernel/tree.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { compiledKernel } from './compiled-kernels.js';
+import { compiledKernel, compiledKernelNow } from './compiled-kernels.js';
 import type { CompileTarget, CompiledKernel } from './compiler.js';
 import type { Parameter } from './parameters.js';
 import { keyOfForm } from './variant.js';
@@ -45,15 +45,21 @@ export function targetOf(device: Device): CompileTarget {
   return { capability: device.properties.computeCapability };
 }
 
+/** What is loaded on a device of a variant, by {@link keyOfForm}; and of all of them, by their sources as well. */
+function loadedOn(device: Device, variant: Variant): { own: Map<string, Loading>; known: Map<string, Loading> } {
+  const own = variant.loaded.get(device) ?? new Map<string, Loading>();
+  variant.loaded.set(device, own);
+  const known = devices.get(device) ?? new Map<string, Loading>();
+  devices.set(device, known);
+  return { own, known };
+}
+
 /** Begins to compile and load where that was not done before. */
 export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Loading {
   const formKey = keyOfForm(form);
-  const own = variant.loaded.get(device) ?? new Map<string, Loading>();
-  variant.loaded.set(device, own);
+  const { own, known } = loadedOn(device, variant);
   const found = own.get(formKey);
   if (found !== undefined) return found;
-  const known = devices.get(device) ?? new Map<string, Loading>();
-  devices.set(device, known);
   const key = `${formKey} ${variant.sourceKey}`;
   let loading = known.get(key);
   if (loading === undefined) {
@@ -68,9 +74,36 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
   return loading;
 }
 
+/**
+ * Loads it on a thread that blocks; undefined where it has to be compiled and the compiler cannot be had.
+ *
+ * @throws CudaCompileError where the source is wrong
+ */
+export function loadKernelNow(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): LoadedKernel | undefined {
+  const formKey = keyOfForm(form);
+  const { own, known } = loadedOn(device, variant);
+  const found = own.get(formKey)?.loaded ?? known.get(`${formKey} ${variant.sourceKey}`)?.loaded;
+  if (found !== undefined) return found;
+  const compiled = compiledKernelNow(variant, form, targetOf(device));
+  if (compiled === undefined) return undefined;
+  const loaded = ready(device.loadKnownNow(compiled.ptx, [compiled.entry], moduleOptions(form)), compiled, parameters, form);
+  const loading: Loading = { loaded, done: Promise.resolve(loaded) };
+  own.set(formKey, loading);
+  known.set(`${formKey} ${variant.sourceKey}`, loading);
+  return loaded;
+}
+
 async function load(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Promise<LoadedKernel> {
+  device.expectModule();
   const compiled = await compiledKernel(variant, form, targetOf(device));
-  const module = await device.loadModule(compiled.ptx, form.lines ? { lineInfo: true } : {});
+  return ready(await device.loadKnown(compiled.ptx, [compiled.entry], moduleOptions(form)), compiled, parameters, form);
+}
+
+function moduleOptions(form: CodeForm): ModuleOptions {
+  return form.lines ? { lineInfo: true } : {};
+}
+
+function ready(module: Module, compiled: CompiledKernel, parameters: readonly Parameter[], form: CodeForm): LoadedKernel {
   const kernel = module.kernel(compiled.entry, compiled.abi.map((param) => declarationOf(param, parameters, form.index)));
   // Two views of one memory may lie between each other's elements: that is looked at with their strides.
   kernel.checksOverlap = false;

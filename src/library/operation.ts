@@ -55,6 +55,8 @@ export class Work {
   queue(name: string): unknown {
     const done = new Collected(this.steps.map((step) => nodeOf(step)), name).submit(this.run);
     this.closeBehind(this.temporaries, done);
+    // Of what fails later, a library that is not there, say, nobody receives the results.
+    if (done instanceof Later) done.promise.catch(() => { this.closeBehind(this.made, undefined); });
     return done;
   }
 

@@ -97,7 +97,8 @@ export class Applied<T> implements Node<T> {
   }
 }
 
-function elsewhere(name: string, device: Device, stream: Stream): CudaError {
+/** Of what is to run on another device than its own. */
+export function elsewhere(name: string, device: Device, stream: Stream): CudaError {
   return new CudaError(
     'ERR_CUDA_INVALID_ARGUMENT',
     `${name} is of ${device.kind}:${device.ordinal}, and was to run on ${stream.title} of ${stream.device.kind}:${stream.device.ordinal}. An operation will not run on another device than its tensors: ` +

@@ -19,7 +19,7 @@ import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
 import type { OpCaptureOptions } from './op-graph.js';
-import type { Node } from './node.js';
+import type { Node, Submitted } from './node.js';
 import { OnStream } from './on-stream.js';
 import { poolOf } from './pools.js';
 import { Ensured, Recovered } from './recover.js';
@@ -221,14 +221,17 @@ export class DeviceOp<T> implements PromiseLike<T> {
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    let running: Running<T>;
+    // A Running would be one object more for the garbage collector: nobody else will ask for the end.
+    let run: Run;
+    let value: Submitted<T>;
     try {
-      running = this.begin(undefined, 'queue');
+      run = this.newRun(undefined, 'queue');
+      value = run.submit(this.node);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject<T>(error).then(onFulfilled, onRejected);
     }
-    return running.once(onFulfilled, onRejected);
+    return run.whenEnded(value, onFulfilled, onRejected);
   }
 
   /** As {@link then}, for the failure only. */
@@ -268,7 +271,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
    */
   schedule(policy?: SchedulingPolicy): Scheduled<T> {
     if (policy !== undefined) checkPolicy(policy);
-    const { stream, policy: chosen } = this.placeFor(policy);
+    const chosen = this.policyFor(policy);
+    const stream = nextOf(chosen);
     const pool = poolOf(stream.device);
     return new Scheduled<T>(stream, () => this.begin(new SingleStream(stream), 'queue', chosen, { pool }));
   }
@@ -304,7 +308,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    */
   async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
-    return OpGraph.capture(this.part, stream ?? this.placeFor(undefined).stream, options);
+    return OpGraph.capture(this.part, stream ?? nextOf(this.policyFor(undefined)), options);
   }
 
   /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */
@@ -323,25 +327,29 @@ export class DeviceOp<T> implements PromiseLike<T> {
     }
   }
 
-  private placeFor(policy: SchedulingPolicy | undefined): { stream: Stream; policy: SchedulingPolicy } {
+  /** What chooses its stream. */
+  private policyFor(policy: SchedulingPolicy | undefined): SchedulingPolicy {
     checkNotNested('An operation was run');
+    if (policy !== undefined) return policy;
     const device = this.node.device ?? getDefaultDevice();
-    if (policy === undefined && device === undefined) {
+    if (device === undefined) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the operation belongs to no device: run it on a stream with runOn(stream), or call setDefaultDevice(device).');
     }
-    const chosen = policy ?? policyOf(device!);
-    const stream = chosen.nextStream();
-    if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);
-    return { stream, policy: chosen };
+    return policyOf(device);
   }
 
   /** `forks`: where branches that run in parallel take their streams from. */
-  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
-    const { stream, policy: chosen } = this.placeFor(policy);
+  private newRun(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Run {
+    const chosen = this.policyFor(policy);
+    const stream = nextOf(chosen);
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
     this.runs++;
     used(this.node);
-    const run = new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+    return new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+  }
+
+  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
+    const run = this.newRun(policy, mode, forks, frozen);
     return new Running(run, run.submit(this.node));
   }
 
@@ -355,6 +363,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
     const ran = this.runs === 0 ? 'not run yet' : `run ${this.runs === 1 ? 'once' : `${this.runs} times`}`;
     return `${this.toString()}${device === undefined ? '' : ` on ${device.kind}:${device.ordinal}`}, ${ran}`;
   }
+}
+
+function nextOf(policy: SchedulingPolicy): Stream {
+  const stream = policy.nextStream();
+  if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);
+  return stream;
 }
 
 /** The node of a value or an operation. */

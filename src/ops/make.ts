@@ -1,11 +1,11 @@
 /** Functions that make operations of values, callbacks and other operations. */
 import { Pending } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
-import { Collected, Made } from './collect.js';
+import { Collected, Made, elsewhere } from './collect.js';
 import { DeviceOp, Ready, nodeOf, nodeOfResult } from './device-op.js';
 import type { Given } from './device-op.js';
 import { Later } from './node.js';
-import type { Submitted } from './node.js';
+import type { Node, Submitted } from './node.js';
 import { Parallel } from './parallel.js';
 import type { OpContext, Run } from './run.js';
 import { coreOf } from './scheduling.js';
@@ -40,7 +40,28 @@ export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device
  */
 export function enqueue<T>(device: AnyDevice | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
   if (typeof queue !== 'function') throw invalid('queue', 'a function that queues work on context.stream', queue);
-  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'enqueue', (run) => arrival(run, queue(run))));
+  return new DeviceOp(new Enqueued<T>(device === undefined ? undefined : coreOf(device), queue));
+}
+
+/** {@link Made} of what {@link enqueue} takes. It is what programs make again and again: a function around it would be garbage as well. */
+class Enqueued<T> implements Node<T> {
+  readonly device: Node<T>['device'];
+  private readonly queue: (context: OpContext) => T | Pending<T>;
+
+  constructor(device: Node<T>['device'], queue: (context: OpContext) => T | Pending<T>) {
+    this.device = device;
+    this.queue = queue;
+  }
+
+  submit(run: Run): Submitted<T> {
+    const { queue, device } = this;
+    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere('enqueue', device, run.stream);
+    return arrival(run, queue(run));
+  }
+
+  describe(): string {
+    return 'enqueue';
+  }
 }
 
 /** What a Pending will give, as a node's value. */

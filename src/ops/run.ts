@@ -202,11 +202,18 @@ export class Run implements OpContext {
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
   }
 
-  /** {@link ended} and its `then`, as one promise in the usual case. For whoever asks but once. */
+  /**
+   * {@link ended} and its `then`, as one promise in the usual case, and without an object for the end where it is near. For
+   * whoever asks but once.
+   */
   whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
-    const pending = value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' ? undefined : this.pending;
-    if (pending === undefined) return this.ended(value).then(onFulfilled, onRejected);
-    return pending.then(() => onFulfilled!(value as T), onRejected);
+    const { operation, stream } = this;
+    if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start) {
+      return this.ended(value).then(onFulfilled, onRejected);
+    }
+    const soon = operation.endsSoon(stream);
+    if (soon !== undefined) return soon.then(() => onFulfilled(value), onRejected);
+    return operation.pending(stream).thenUnlooked(() => onFulfilled(value), onRejected);
   }
 
   /** What it has queued so far; undefined where that is nothing. */

@@ -70,12 +70,6 @@ export class Running<T> implements PromiseLike<T> {
     return this.value;
   }
 
-  /** {@link then}, where nobody else will ask. @internal */
-  once<A, B>(onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
-    this.claimed = true;
-    return this.run.whenEnded(this.outcome, onFulfilled, onRejected);
-  }
-
   /** Its one end, whoever asks. @internal */
   end(): Promise<T> {
     return (this.promise ??= this.run.ended(this.outcome));

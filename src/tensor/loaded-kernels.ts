@@ -1,9 +1,9 @@
 /**
  * The kernels of tensors, loaded when they are first needed on a device. An operation that needs one which is not there yet
- * goes on when it is; a thread that blocks cannot wait for that, and a capture begins anew.
+ * goes on when it is; a thread that blocks loads it by itself, and a capture begins anew.
  */
 import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
-import type { DTypeName, Device, Kernel, ParamDeclaration } from '../core/index.js';
+import type { DTypeName, Device, Kernel, Module, ParamDeclaration } from '../core/index.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
@@ -52,19 +52,40 @@ interface Loaded {
 
 const devices = new WeakMap<Device, Map<string, Loaded>>();
 
-function load(device: Device, recipe: Recipe): Loaded {
+function loadedOn(device: Device): Map<string, Loaded> {
   const loaded = devices.get(device) ?? new Map<string, Loaded>();
   devices.set(device, loaded);
+  return loaded;
+}
+
+function load(device: Device, recipe: Recipe): Loaded {
+  const loaded = loadedOn(device);
   const known = loaded.get(recipe.key);
   if (known !== undefined) return known;
   const done = (async () => {
-    const module = await device.loadModule(recipe.text());
-    return Object.fromEntries(Object.entries(recipe.kernels()).map(([name, signature]) => [name, module.kernel(name, signature)]));
+    const signatures = recipe.kernels();
+    return kernelsOf(await device.loadKnown(recipe.text(), Object.keys(signatures)), signatures);
   })();
   const entry: Loaded = { kernels: undefined, done };
   done.then((kernels) => { entry.kernels = kernels; }, () => { loaded.delete(recipe.key); });
   loaded.set(recipe.key, entry);
   return entry;
+}
+
+/** {@link load} on a thread that blocks. */
+function loadNow(device: Device, recipe: Recipe): Kernels {
+  const loaded = loadedOn(device);
+  const known = loaded.get(recipe.key)?.kernels;
+  if (known !== undefined) return known;
+  const signatures = recipe.kernels();
+  // What is on its way for somebody else cannot arrive before this thread goes on.
+  const kernels = kernelsOf(device.loadKnownNow(recipe.text(), Object.keys(signatures)), signatures);
+  loaded.set(recipe.key, { kernels, done: Promise.resolve(kernels) });
+  return kernels;
+}
+
+function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): Kernels {
+  return Object.fromEntries(Object.entries(signatures).map(([name, signature]) => [name, module.kernel(name, signature)]));
 }
 
 /** Loads kernels before they are needed. */
@@ -74,6 +95,7 @@ export async function preload(device: Device, recipes: readonly Recipe[]): Promi
 
 /** Queues with the kernels, at once if they are loaded. */
 export function withKernels<T>(run: Run, recipe: Recipe, queue: (kernels: Kernels) => Submitted<T>): Submitted<T> {
+  if (run.mode === 'block') return queue(loadNow(run.device, recipe));
   const { kernels, done } = load(run.device, recipe);
   return whenLoaded(run, kernels, done, { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' }, queue);
 }

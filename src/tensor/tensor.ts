@@ -5,6 +5,7 @@
 import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, invalid } from '../core/arguments.js';
+import { bytesBetween } from '../core/memory.js';
 import { isNodeMemory } from '../core/node-memory.js';
 import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
@@ -532,7 +533,7 @@ export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Sub
     throw new CudaArgumentError('source', `source: it is on ${source.device.kind}:${source.device.ordinal}, and the target on ${target.device.kind}:${target.device.ordinal}. Copy it with to(device) first.`);
   }
   if (target.size === 0) return undefined;
-  if (source.buffer.memory === target.buffer.memory && shareElements(source, target)) {
+  if (shareElements(source, target)) {
     throw new CudaArgumentError('source', 'source: overlaps the target. Copy it with dup() first.');
   }
   if (source.dtype.name === target.dtype.name && source.isContiguous && target.isContiguous) {
@@ -552,13 +553,16 @@ export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Sub
   });
 }
 
-/** Whether two tensors of one memory have bytes in common. @internal */
+/** Whether two tensors have bytes in common, also where one memory was taken over under two names. @internal */
 export function shareElements(a: AnyTensor, b: AnyTensor): boolean {
-  const [first, second] = [a, b].map(({ buffer, layout, dtype }) => {
-    const inBytes = reinterpreting.inBytes(layout, dtype);
-    return layoutOf([...inBytes.shape], [...inBytes.strides], inBytes.offset + buffer.byteOffset);
-  });
-  return overlaps(coalesce(first!), coalesce(second!));
+  const between = bytesBetween(a.buffer.memory, b.buffer.memory);
+  return between !== undefined && overlaps(coalesce(bytesOf(a, Math.max(0, -between))), coalesce(bytesOf(b, Math.max(0, between))));
+}
+
+/** The tensor's layout in bytes, of which the first is so many behind where its memory begins. */
+function bytesOf({ buffer, layout, dtype }: AnyTensor, first: number): Layout {
+  const inBytes = reinterpreting.inBytes(layout, dtype);
+  return layoutOf([...inBytes.shape], [...inBytes.strides], inBytes.offset + buffer.byteOffset + first);
 }
 
 /** The buffer from the first element of a layout on; its steps may lead back to before that. */

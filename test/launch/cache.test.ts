@@ -84,6 +84,21 @@ test('another process finds it on disk, and compiles anew what is spoiled', asyn
   expect(compilations).toHaveLength(2);
 });
 
+test('a thread that blocks finds it in memory, on disk, or compiles it', async () => {
+  const { Variant } = await import('../../src/launch/variant.js');
+  const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: [] }, {});
+  const target = { capability: [8, 0] } as const;
+  const form = { index: 'i32', aligned: true, checks: false, block: undefined, lines: false } as const;
+  const one = await elsewhere();
+  const first = one.compiledKernelNow(variant, form, target);
+  expect(first?.entry).toBe('scale');
+  expect(one.compiledKernelNow(variant, form, target)).toBe(first);
+  expect(await one.compiledKernel(variant, form, target)).toBe(first);
+  await onDisk(1);
+  expect((await elsewhere()).compiledKernelNow(variant, form, target)).toEqual(first);
+  expect(compilations).toHaveLength(1);
+});
+
 test('without the disk it is compiled by each process', async () => {
   process.env['ASYNC_CUDA_CACHE_DISABLE'] = '1';
   const scale = fresh();

@@ -43,6 +43,21 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect(missing).toBeUndefined();
   });
 
+  test('what a pointer to const points to is only read', async () => {
+    const module = await device.compile('struct S; typedef const float* In; extern "C" __global__ void f(float* y, const float* x, float const* __restrict__ z, const S* s, In in, void* any, const unsigned long long n) { *y = *x + *z + *in; }');
+    expect(Array.from({ length: 7 }, (_, i) => module.kernel('f').core.writes(i))).toEqual([true, false, false, false, false, true, true]);
+    const { scale } = await device.compile(SCALE);
+    using x = await device.ones(f32, [4, 4]);
+    using y = await device.zeros(f32, [16]);
+    // While a tensor is cut into tiles nothing writes to it.
+    const tiles = x.partition([2, 2]);
+    await scale.launch({ grid: 1, block: 16 }, y, x, 3, 16);
+    expect((await failure(() => scale.launch({ grid: 1, block: 16 }, x, y, 3, 16))).message).toMatch(/tiles|partition/);
+    tiles.unpartition();
+    expect([...await y.read()]).toEqual(new Array(16).fill(3));
+    await module.close();
+  });
+
   test('operations are arguments, and what was written comes back', async () => {
     const { scale } = await device.compile(SCALE);
     const read = await scale.launch({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64).andThen(([y]) => y.read());

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { bundlers } from './bundlers.js';
 import { fixture, InstalledApp, repository } from './installed-app.js';
 
@@ -32,6 +32,7 @@ beforeAll(async () => {
   app = await InstalledApp.create();
 }, 300_000);
 afterAll(() => app?.remove());
+afterEach(() => { vi.unstubAllEnvs(); });
 
 test('the tarball holds the build, the licences and the front page, and no more', () => {
   const others = app.packed
@@ -73,6 +74,11 @@ describe.each(programs)('program $file', ({ file, prints }) => {
     const bundled = await bundle(join(app.folder, file), out);
     expect(await app.run(bundled)).toContain(prints);
   }, 120_000);
+});
+
+test('a thread that blocks compiles by itself, by require(), with nothing kept on disk', async () => {
+  vi.stubEnv('ASYNC_CUDA_CACHE_DISABLE', '1');
+  expect(await app.run('blocking.mjs')).toContain('blocking: correct');
 });
 
 test.runIf(haveCore).each(examples)('the example $file runs', async ({ file, text, prints }) => {

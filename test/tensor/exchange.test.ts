@@ -166,6 +166,28 @@ onDevice('DLPack', (host) => {
     other.close();
   });
 
+  test('two names of one memory overlap where they have bytes in common', async () => {
+    const { buffer, address, describe } = await foreign(device(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    const take = async (from: number, length: number, step = 1): Promise<Tensor<'i32', [number]>> =>
+      await Tensor.fromDLPack(device(), describe({ data: address + BigInt(from * 4), shape: [length], strides: [step], deleter: () => undefined })) as Tensor<'i32', [number]>;
+    const [low, middle, high, even, odd] = [await take(0, 4), await take(2, 4), await take(4, 4), await take(0, 4, 2), await take(1, 4, 2)];
+    for (const [target, source] of [[low, middle], [middle, low], [middle, high], [low, even], [even, high]] as const) {
+      expect((await failure(() => target.copyFrom(source))).message).toBe('source: overlaps the target. Copy it with dup() first.');
+    }
+    expect((await failure(() => low.buffer.copyFrom(device().stream, middle.buffer))).message).toContain('source: overlaps this buffer');
+    await high.copyFrom(low);
+    await odd.copyFrom(even);
+    expect([...await buffer.read(device().stream)]).toEqual([0, 0, 2, 2, 0, 0, 2, 2]);
+    // A tensor of ours under the name that it has come back with.
+    const ours = await arange(device(), i32, 6);
+    const back = await Tensor.fromDLPack(device(), await ours.slice([2, 6]).toDLPack()) as Tensor<'i32', [number]>;
+    expect((await failure(() => back.copyFrom(ours.slice([0, 4])))).message).toContain('overlaps the target');
+    await back.slice([2, 4]).copyFrom(ours.slice([0, 2]));
+    expect([...await ours.read()]).toEqual([0, 1, 2, 3, 0, 1]);
+    for (const each of [low, middle, high, even, odd, back, ours]) each.close();
+    buffer.close();
+  });
+
   test('a descriptor is taken over once; what was refused stays its owner’s', async () => {
     const { buffer, calls, describe } = await foreign(device(), [1, 2]);
     const wrong = describe({ data: 64n });

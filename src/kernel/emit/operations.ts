@@ -107,6 +107,7 @@ const written: Readonly<Record<string, Write>> = {
   lowHalf: (w, value, args) => w.line(`mov.b32 {${w.operand(value)}, ${w.register('b16')}}, ${args[0]!}`),
   highHalf: (w, value, args) => w.line(`mov.b32 {${w.register('b16')}, ${w.operand(value)}}, ${args[0]!}`),
   halves: (w, value) => w.line(`mov.b32 ${w.operand(value)}, {${inRegisters(w, value.args)}}`),
+  permute: (w, value, args) => plain(w, 'prmt.b32', value, [...args, value.detail]),
   matrixProduct: (w, value) => {
     const [shape, type] = value.detail.split(' ') as [string, string];
     const factors = value.args.length - 4;

@@ -1,6 +1,7 @@
 /**
- * Neighbouring elements are read and written at once, where the address is known to be a multiple of their size: that the tensor begins at one is the
- * launch's promise, that the index is one shows in how it is computed. Goes last, since what it makes is no longer understood by the others.
+ * Neighbouring elements are read and written at once, up to 16 bytes, where the address is known to be a multiple of their size: that the tensor begins
+ * at one is the launch's promise, arrays of shared memory begin at 16 bytes, and that the index is one shows in how it is computed. More than four
+ * narrow elements go as words of 32 bits, of which each is a part. Goes last, since what it makes is no longer understood by the others.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, MemoryAccess, SsaFunction, Value } from '../ssa/function.js';
@@ -11,6 +12,11 @@ export type Alignment = Readonly<Record<number, number>>;
 
 const MOST = 1024;
 const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = { s8: 1, u8: 1, s16: 2, u16: 2, b16: 2, b32: 4, b64: 8, f32: 4, f64: 8 };
+
+function arrayAlignment(f: SsaFunction, symbol: Value): number {
+  for (const array of f.arrays.values()) if (array.symbol === symbol.detail) return array.align;
+  return 1;
+}
 
 /** The largest power of two that divides the value, as far as it shows. */
 function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8): number {
@@ -29,6 +35,7 @@ function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8
     case 'add': case 'sub': return Math.min(of(0), of(1));
     case 'mul': case 'wide': return Math.min(MOST, of(0) * of(1));
     case 'extend': case 'truncate': return of(0);
+    case 'symbol': return arrayAlignment(f, value);
     case 'shl': {
       const by = resolve(value.args[1]!).constant;
       return typeof by === 'number' ? Math.min(MOST, of(0) * 2 ** Math.min(by, 10)) : 1;
@@ -56,29 +63,78 @@ function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
     const fits = (count: number): boolean =>
       count * bytes <= 16 && at + count <= sorted.length && base % (count * bytes) === 0 && offset % (count * bytes) === 0 &&
       sorted.slice(at, at + count).every((member, index) => member.memory!.offset === offset + index * bytes);
-    const count = fits(4) ? 4 : fits(2) ? 2 : 1;
+    const count = [16, 8, 4, 2].find(fits) ?? 1;
     if (count > 1) runs.push(sorted.slice(at, at + count));
     at += count;
   }
   return runs;
 }
 
+/** What a vector has more elements of than an instruction takes, four, is read and written as words. */
+const inWords = (run: readonly Value[]): boolean => run.length > 4;
+
+/** Selectors of prmt, by the place of an element in its word: a byte or two, with zeros above, or with the sign, of which 8 stands for eight times. */
+const FROM_WORD: Partial<Record<MemoryAccess['form'], readonly string[]>> = {
+  u8: ['0x4440', '0x4441', '0x4442', '0x4443'], s8: ['0x8880', '0x9991', '0xaaa2', '0xbbb3'], u16: ['0x4410', '0x4432'], s16: ['0x9910', '0xbb32'],
+};
+/** The lower bytes, or halves, of two values, side by side. */
+const LOW_BYTES = '0x0040';
+const LOW_HALVES = '0x5410';
+
+/** Makes the load the part of a word that it would have read. */
+function takeFrom(f: SsaFunction, load: Value, word: Value, place: number): void {
+  const { form } = load.memory!;
+  load.memory = undefined;
+  load.op = form === 'b16' ? (place === 0 ? 'lowHalf' : 'highHalf') : 'permute';
+  load.args = form === 'b16' ? [word] : [word, f.constant('b32', 0)];
+  if (form !== 'b16') load.detail = FROM_WORD[form]![place]!;
+}
+
+/** The word that has these elements, the first in its lowest bits; what is made for it is added to `made`. */
+function wordOf(f: SsaFunction, form: MemoryAccess['form'], elements: readonly Value[], made: Value[]): Value {
+  const make = (op: string, args: Value[], detail = ''): Value => {
+    const value = f.value(op, 'b32', args, detail);
+    made.push(value);
+    return value;
+  };
+  if (form === 'b16') return make('halves', [...elements]);
+  if (elements.length === 2) return make('permute', [...elements], LOW_HALVES);
+  return make('permute', [make('permute', elements.slice(0, 2), LOW_BYTES), make('permute', elements.slice(2), LOW_BYTES)], LOW_HALVES);
+}
+
+/** Elements of each word. */
+function byWord(run: readonly Value[], bytes: number): Value[][] {
+  const each = 4 / bytes;
+  return Array.from({ length: run.length / each }, (_, at) => run.slice(at * each, (at + 1) * each));
+}
+
 function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
   const loads = new Map<string, Group>();
-  const stores = new Map<string, Group>();
-  const before = new Map<Value, Value>();
-  const instead = new Map<Value, Value | undefined>();
-  const closeLoads = (all: boolean): void => {
+  const stores = new Map<MemoryAccess['space'], Group>();
+  const before = new Map<Value, Value[]>();
+  const instead = new Map<Value, Value[]>();
+  const closeLoads = (which: (access: MemoryAccess) => boolean): void => {
     for (const [key, group] of loads) {
-      if (!all && group.members[0]!.memory!.readonly) continue;
+      if (!which(group.members[0]!.memory!)) continue;
       loads.delete(key);
       for (const run of runsOf(f, group, alignment)) {
+        const access = run[0]!.memory!;
         const vector = f.value('vectorLoad', 'none', [group.base]);
-        vector.memory = run[0]!.memory;
-        vector.parts = run;
+        vector.memory = access;
         vector.span = run[0]!.span;
         const first = group.members.find((member) => run.includes(member))!;
-        before.set(first, vector);
+        before.set(first, [vector]);
+        if (inWords(run)) {
+          vector.memory = { ...access, form: 'b32' };
+          vector.parts = byWord(run, bytesOf[access.form]).map((elements) => {
+            const word = f.value('part', 'b32', [vector]);
+            elements.forEach((element, place) => { takeFrom(f, element, word, place); });
+            return word;
+          });
+          before.get(first)!.push(...vector.parts);
+          continue;
+        }
+        vector.parts = run;
         for (const part of run) {
           part.op = 'part';
           part.args = [vector];
@@ -87,60 +143,69 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       }
     }
   };
-  const closeStores = (): void => {
-    for (const group of stores.values()) {
+  const closeStores = (space?: MemoryAccess['space']): void => {
+    for (const [each, group] of stores) {
+      if (space !== undefined && each !== space) continue;
+      stores.delete(each);
       for (const run of runsOf(f, group, alignment)) {
-        const vector = f.value('vectorStore', 'none', [group.base, ...run.map((member) => resolve(member.args[1]!))]);
-        vector.memory = run[0]!.memory;
+        const access = run[0]!.memory!;
+        const made: Value[] = [];
+        const elements = run.map((member) => resolve(member.args[1]!));
+        const written = inWords(run) ? byWord(elements, bytesOf[access.form]).map((part) => wordOf(f, access.form, part, made)) : elements;
+        const vector = f.value('vectorStore', 'none', [group.base, ...written]);
+        vector.memory = inWords(run) ? { ...access, form: 'b32' } : access;
         vector.span = run[0]!.span;
         const last = group.members.filter((member) => run.includes(member)).at(-1)!;
-        for (const member of run) instead.set(member, member === last ? vector : undefined);
+        for (const member of run) instead.set(member, member === last ? [...made, vector] : []);
       }
     }
-    stores.clear();
   };
-  const enter = (groups: Map<string, Group>, value: Value): void => {
+  const enter = (value: Value): void => {
     const base = resolve(value.args[0]!);
-    const { form, readonly, cache, offset } = value.memory!;
-    const key = `${base.id} ${form} ${readonly} ${cache ?? ''}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, { base, members: [value] });
+    const { space, form, readonly, cache, offset } = value.memory!;
+    const key = `${space} ${base.id} ${form} ${readonly} ${cache ?? ''}`;
+    const group = loads.get(key);
+    if (group === undefined) loads.set(key, { base, members: [value] });
     else if (!group.members.some((member) => member.memory!.offset === offset)) group.members.push(value);
   };
   for (const value of block.values) {
     const access = value.memory;
     if (isPure(value.op)) continue;
     if (value.op === 'load' && access!.cache !== 'volatile') {
-      if (access!.space !== 'global') continue;
-      if (!access!.readonly) closeStores();
-      enter(loads, value);
+      if (access!.space === 'local') continue;
+      if (!access!.readonly) closeStores(access!.space);
+      enter(value);
     } else if (value.op === 'store' && access!.cache !== 'volatile') {
-      if (access!.space !== 'global') continue;
-      closeLoads(false);
+      const { space, form, cache, offset } = access!;
+      if (space === 'local') continue;
+      closeLoads((other) => !other.readonly && other.space === space);
       const base = resolve(value.args[0]!);
+      const open = stores.get(space);
+      const [first] = open?.members ?? [];
       // Other addresses may be the same memory, and so may another form or the same place again.
-      const [open] = stores.values();
-      if (open !== undefined && (open.base !== base || open.members[0]!.memory!.form !== access!.form || open.members.some((member) => member.memory!.offset === access!.offset))) closeStores();
-      enter(stores, value);
+      const joins = first !== undefined && open!.base === base && first.memory!.form === form && first.memory!.cache === cache && open!.members.every((member) => member.memory!.offset !== offset);
+      if (joins) open!.members.push(value);
+      else {
+        closeStores(space);
+        stores.set(space, { base, members: [value] });
+      }
     } else {
       // Nothing is read before the check that it is there.
-      closeLoads(value.op === 'assert');
+      closeLoads((other) => value.op === 'assert' || !other.readonly);
       closeStores();
     }
   }
-  closeLoads(true);
+  closeLoads(() => true);
   closeStores();
   if (before.size === 0 && instead.size === 0) return;
   const values: Value[] = [];
-  for (const value of block.values) {
-    const vector = before.get(value);
-    if (vector !== undefined) {
-      vector.block = block;
-      values.push(vector);
+  const put = (...added: readonly Value[]): void => {
+    for (const value of added) {
+      value.block = block;
+      values.push(value);
     }
-    if (!instead.has(value)) values.push(value);
-    else if (instead.get(value) !== undefined) values.push(instead.get(value)!);
-  }
+  };
+  for (const value of block.values) put(...(before.get(value) ?? []), ...(instead.get(value) ?? [value]));
   block.values = values;
 }
 

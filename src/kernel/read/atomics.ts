@@ -1,4 +1,4 @@
-/** Atomics, and loads and stores that other threads' are seen through. */
+/** Atomics, loads and stores that other threads' are seen through, and those that pass the caches by. */
 import type { Expression, Place, StorageType, ValueType } from '../tree.js';
 import { arity, happen, integer, number, statement, type Call } from './calls.js';
 import { placeIn } from './places.js';
@@ -53,18 +53,26 @@ function atomic(operator: Operator) {
   };
 }
 
-export const atomicFunctions: Readonly<Record<string, (call: Call) => Value>> = {
-  atomicAdd: atomic('add'), atomicMin: atomic('min'), atomicMax: atomic('max'), atomicAnd: atomic('and'), atomicOr: atomic('or'), atomicXor: atomic('xor'),
-  atomicExchange: atomic('exch'), atomicCompareExchange: atomic('cas'),
-  volatileLoad: (call) => {
+function loading(cache: 'volatile' | 'streaming') {
+  return (call: Call): Value => {
     arity(call, 2);
     const place = target(call, 'read');
-    return happen(call, { op: 'load', type: readAs[place.storage], place, cache: 'volatile', span: call.pass.span(call.node) }, 'seen');
-  },
-  volatileStore: (call) => {
+    return happen(call, { op: 'load', type: readAs[place.storage], place, cache, span: call.pass.span(call.node) }, 'seen');
+  };
+}
+
+function storing(cache: 'volatile' | 'streaming') {
+  return (call: Call): Value => {
     arity(call, 3);
     const place = target(call, 'write');
     const value = operand(call, 2, place.storage);
-    return statement(call, (span) => ({ kind: 'store', place, value, cache: 'volatile', span }));
-  },
+    return statement(call, (span) => ({ kind: 'store', place, value, cache, span }));
+  };
+}
+
+export const atomicFunctions: Readonly<Record<string, (call: Call) => Value>> = {
+  atomicAdd: atomic('add'), atomicMin: atomic('min'), atomicMax: atomic('max'), atomicAnd: atomic('and'), atomicOr: atomic('or'), atomicXor: atomic('xor'),
+  atomicExchange: atomic('exch'), atomicCompareExchange: atomic('cas'),
+  volatileLoad: loading('volatile'), volatileStore: storing('volatile'),
+  streamingLoad: loading('streaming'), streamingStore: storing('streaming'),
 };

@@ -7,7 +7,7 @@ const names = {
   '': {
     threadIdx: 0, blockIdx: 0, blockDim: 0, gridDim: 0, globalId: 0, globalSize: 0, lane: 0, warpIdx: 0, warpSize: 0, shared: 0, dynamicShared: 0, local: 0, warp: 0, block: 0, grid: 0, fence: 0, async: 0, fast: 0,
     i8: 0, u8: 0, i16: 0, u16: 0, i32: 0, u32: 0, i64: 0, u64: 0, f16: 0, bf16: 0, f32: 0, f64: 0, bits: 0, fromBits: 0, fma: 0, rsqrt: 0, rint: 0, erf: 0, mulhi: 0, popcount: 0, clz: 0, reverseBits: 0, copysign: 0, clamp: 0,
-    atomicAdd: 0, atomicMin: 0, atomicMax: 0, atomicAnd: 0, atomicOr: 0, atomicXor: 0, atomicExchange: 0, atomicCompareExchange: 0, volatileLoad: 0, volatileStore: 0, unroll: 0, clock: 0, globalTimer: 0, trap: 0,
+    atomicAdd: 0, atomicMin: 0, atomicMax: 0, atomicAnd: 0, atomicOr: 0, atomicXor: 0, atomicExchange: 0, atomicCompareExchange: 0, volatileLoad: 0, volatileStore: 0, streamingLoad: 0, streamingStore: 0, unroll: 0, clock: 0, globalTimer: 0, trap: 0,
   } satisfies Record<keyof Gpu, 0>,
   warp: { shuffle: 0, shuffleDown: 0, shuffleUp: 0, shuffleXor: 0, sum: 0, max: 0, min: 0, any: 0, all: 0, ballot: 0, match: 0, activeMask: 0, sync: 0, mma: 0, mmaTf32: 0, loadMatrices: 0, loadMatricesTransposed: 0 } satisfies Record<keyof Warp, 0>,
   block: { sync: 0, count: 0, any: 0, all: 0, sum: 0, max: 0, min: 0 } satisfies Record<keyof Block, 0>,

@@ -215,6 +215,7 @@ describe('gpu', () => {
     ['y[0] = gpu.fast.exp(s_f32)', `y[0] = approx.ex2(mul.f32(s_f32, ${Math.fround(Math.LOG2E)}:f32))`], ['y[0] = gpu.rsqrt(s_f32)', 'y[0] = div.f32(1:f32, sqrt(s_f32))'],
     ['y[0] = gpu.atomicAdd(y, 1, 2)', 'before: f32 = atomic.add.f32(y[1], 2:f32)\ny[0] = before'], ['gpu.atomicCompareExchange(y_i32, 0, 1, 2)', 'before: i32 = atomic.cas.i32(y_i32[0], 1, 2)'],
     ['gpu.volatileStore(y, 0, gpu.volatileLoad(y_i32, 1))', 'seen: i32 = volatile y_i32[1]\nvolatile y[0] = f32(seen)'],
+    ['gpu.streamingStore(y, 0, gpu.streamingLoad(x, 1))', 'seen: f32 = streaming x[1]\nstreaming y[0] = seen'],
     ['y_u32[0] = gpu.warp.ballot(s_i32, 0xff)', 'vote: u32 = vote.ballot(ne.i32(s_i32, 0), 255:u32)\ny_u32[0] = vote'], ['y_i32[0] = gpu.block.count(s_bool)', 'voted: i32 = barrier.count(s_bool)\ny_i32[0] = voted'],
     ['gpu.fence.block(); gpu.trap()', 'fence block\ntrap'], ['const s = gpu.warp; y[0] = s.shuffleXor(s_f32, 1)', 'shuffled: f32 = shuffle.bfly.f32(s_f32, 1, 4294967295:u32)\ny[0] = shuffled'],
     ['y_i32[0] = gpu.warpSize', 'y_i32[0] = 32'], ['y_i64[0] = gpu.clock()', 'clock: i64 = clock\ny_i64[0] = clock'],

@@ -36,7 +36,7 @@ export class Value {
   readonly type: RegisterType;
   args: Value[];
   /** What distinguishes operations of one name: a comparison, the name of a special register, a mode. */
-  readonly detail: string;
+  detail: string;
   /** How operands are read, where that matters. */
   readonly as: NumberType | undefined;
   constant: Constant | undefined;

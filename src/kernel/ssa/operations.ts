@@ -67,6 +67,8 @@ export const pureOperations: Readonly<Record<string, OperationFacts>> = {
   lowHalf: one,
   highHalf: one,
   halves: one,
+  // Four of the eight bytes of two operands, which `detail` chooses.
+  permute: one,
   // One of the elements that are read at once, or of the registers that an operation gives.
   part: { cost: 0 },
 };
