@@ -4,14 +4,12 @@
  * is bound by (twelve bytes of an RGB image for a pixel, in 3 times as many lines of the cache as the six that are written), so that two
  * neighbours of u8 are read as words where the image lies at multiples of four bytes: 3 loads for 6.
  */
-import { f32, i32, i64, u32 } from '../core/index.js';
+import { f32, i32, i64 } from '../core/index.js';
 import { input, output } from '../launch/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
-import { Tensor } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
-import { layoutOf } from '../tensor/layout.js';
+import { WORD, wordsOf } from './image-words.js';
 import { flat, isWideSpan } from './image.js';
 import type { Image } from './image.js';
 import { WIDE_FROM, elementsOf } from './pixel-runs.js';
@@ -173,8 +171,9 @@ export interface LetterboxNumbers {
 /** Adds the launch for an image, or a batch. */
 export function addLetterbox(work: Work, image: Image, out: PixelLayout, placement: Placement, { factors, summands, pads }: LetterboxNumbers): void {
   const wide = isWideSpan([image]) || elementsOf(out).size >= WIDE_FROM;
-  const words = wide ? undefined : wordsOf(image);
-  const unit = words === undefined ? 1 : 4;
+  // Of one channel there is nothing to gain, and two neighbours take two columns.
+  const words = wide || image.channels === 1 || image.width < 2 ? undefined : wordsOf(image);
+  const unit = words === undefined ? 1 : WORD;
   const into = elementsOf(out);
   const launch = letterboxes.member(`${words === undefined ? image.dtype.name : 'words'}_${into.dtype.name}_${image.channels}${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`, (): Member => {
     const whole = wide ? i64 : i32;
@@ -199,20 +198,6 @@ export function addLetterbox(work: Work, image: Image, out: PixelLayout, placeme
 
 function numbered(name: string, numbers: readonly number[]): Record<string, number> {
   return Object.fromEntries([0, 1, 2, 3].map((index) => [`${name}${index}`, Math.fround(numbers[index] ?? 0)]));
-}
-
-/**
- * The image's bytes as words, where it has two columns and lies at multiples of four bytes, and its last pixels' words are within
- * its buffer. Of one channel there is nothing to gain.
- */
-function wordsOf(image: Image): AnyTensor | undefined {
-  if (image.dtype.name !== 'u8' || image.channels === 1 || image.width < 2) return undefined;
-  const { buffer, layout } = image.tensor;
-  const start = buffer.byteOffset + layout.offset;
-  if (start % 4 !== 0 || buffer.byteOffset % 4 !== 0 || image.rowPitch % 4 !== 0 || image.imagePitch % 4 !== 0 || !buffer.memory.aligned) return undefined;
-  const length = Math.ceil(flat(image).size / 4) * 4;
-  if (layout.offset + length > buffer.length) return undefined;
-  return (new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor).reinterpret(u32);
 }
 
 /** Both without their greatest common divisor. */

@@ -5,17 +5,19 @@
  * the same for all threads of a block.
  */
 import { KernelFamily } from '../library/kernel-family.js';
-import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
+import type { Gpu, Input, Output } from '../library/kernel-family.js';
 import type { ImageArgs } from './image-args.js';
 
-/** Where the source lies and how its size stands to that of the result. */
-export interface ResizeArgs extends ImageArgs {
-  /** Sizes of source and result without their common divisor. */
+/** Sizes of source and result without their common divisor. */
+export interface Proportions {
   readonly fromX: number;
   readonly toX: number;
   readonly fromY: number;
   readonly toY: number;
 }
+
+/** Where the source lies and how its size stands to that of the result. */
+export interface ResizeArgs extends ImageArgs, Proportions {}
 
 /** Of one of several sources. */
 type Source = Pick<ResizeArgs, 'columns' | 'rows' | 'inRow' | 'fromX' | 'toX' | 'fromY' | 'toY'>;
@@ -111,83 +113,3 @@ export const linear: Pixels<FilterGpu> = (out, to, x, from, column, top, outRow,
     }
   }
 };
-
-/** What {@link linearWords} is passed: pitches in words. */
-type WordArgs = Omit<ResizeArgs, 'width'> & {
-  /** Words of a row of the result by three: fours of pixels. */
-  readonly groups: number;
-};
-
-interface WordGpu extends Gpu {
-  readonly ROWS: number;
-  integers(): KernelArray<number>;
-  floats(): KernelArray<number>;
-  words(): KernelArray<number>;
-}
-
-/**
- * {@link linear} of u8 with three channels, word by word: a thread has four neighbouring pixels, which it writes as three words, of a few
- * rows. The six bytes of two neighbours are in two or three words, so that a pixel takes 6 loads in place of 12, and 3/4 of a store in place
- * of 3. At the edges both neighbours are inside and one has all the weight, which gives the same bits.
- *
- * A byte becomes a float as the last bits of 2²³, and a float is rounded by being added to 1.5 · 2²³: a multiprocessor converts 16 values
- * in a cycle and adds 128.
- */
-export const linearWords = new KernelFamily('resize_linear_words', ({ out, x, groups, outRow, outImage, columns, rows, inRow, inImage, fromX, toX, fromY, toY }: WordArgs, gpu: WordGpu) => {
-  const group = gpu.globalId.x;
-  if (group >= groups) return;
-  const z = gpu.blockIdx.z;
-  const top = gpu.blockIdx.y * gpu.ROWS;
-  const first = gpu.integers();
-  const last = gpu.integers();
-  const shift = gpu.integers();
-  const fx = gpu.floats();
-  gpu.unroll(4);
-  for (let p = 0; p < 4; p++) {
-    const overX = (2 * (group * 4 + p) + 1) * fromX - toX;
-    const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
-    const fraction = gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
-    const byte = Math.max(Math.min(wholeX, columns - 2), 0) * 3;
-    first[p] = z * inImage + (byte >> 2);
-    last[p] = z * inImage + (byte + 5 >> 2);
-    shift[p] = (byte & 3) * 8;
-    fx[p] = wholeX < 0 ? 0 * fraction : wholeX > columns - 2 ? 0 * fraction + 1 : fraction;
-  }
-  gpu.unroll(gpu.ROWS);
-  for (let r = 0; r < gpu.ROWS; r++) {
-    const overY = (2 * (top + r) + 1) * fromY - toY;
-    const wholeY = (overY + 2 * toY) / (2 * toY) - 1;
-    const fy = gpu.f32(overY - wholeY * 2 * toY) / gpu.f32(2 * toY);
-    const above = Math.max(wholeY, 0) * inRow;
-    const below = Math.min(wholeY + 1, rows - 1) * inRow;
-    const made = gpu.words();
-    gpu.unroll(4);
-    for (let p = 0; p < 4; p++) {
-      const a0 = gpu.u64(x[above + first[p]!]!);
-      const a1 = gpu.u64(x[above + first[p]! + 1]!);
-      const a2 = gpu.u64(x[above + last[p]!]!);
-      const b0 = gpu.u64(x[below + first[p]!]!);
-      const b1 = gpu.u64(x[below + first[p]! + 1]!);
-      const b2 = gpu.u64(x[below + last[p]!]!);
-      const aLow = gpu.u32((a1 << 32 | a0) >>> shift[p]!);
-      const aHigh = gpu.u32((a2 << 32 | a1) >>> shift[p]!);
-      const bLow = gpu.u32((b1 << 32 | b0) >>> shift[p]!);
-      const bHigh = gpu.u32((b2 << 32 | b1) >>> shift[p]!);
-      gpu.unroll(3);
-      for (let c = 0; c < 3; c++) {
-        const a = gpu.fromBits(aLow >>> 8 * c & 255 | 0x4b000000);
-        const b = gpu.fromBits((c === 0 ? aLow >>> 24 : aHigh >>> 8 * (c - 1)) & 255 | 0x4b000000);
-        const d = gpu.fromBits(bLow >>> 8 * c & 255 | 0x4b000000);
-        const e = gpu.fromBits((c === 0 ? bLow >>> 24 : bHigh >>> 8 * (c - 1)) & 255 | 0x4b000000);
-        const upper = a - 8388608 + Math.fround(fx[p]! * (b - a));
-        const lower = d - 8388608 + Math.fround(fx[p]! * (e - d));
-        const mean = upper + Math.fround(fy * (lower - upper));
-        const n = p * 3 + c;
-        made[n >> 2] = made[n >> 2]! | (gpu.bits(mean + 12582912) & 255) << 8 * (n & 3);
-      }
-    }
-    const to = z * outImage + (top + r) * outRow + group * 3;
-    gpu.unroll(3);
-    for (let w = 0; w < 3; w++) out[to + w] = made[w]!;
-  }
-});

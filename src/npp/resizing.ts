@@ -1,10 +1,9 @@
 /** Images of another size. */
-import { i32, i64, u32 } from '../core/index.js';
+import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { deviceFunction, input, output, struct } from '../launch/index.js';
 import type { KernelParam, Usable } from '../launch/index.js';
-import type { Gpu } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -16,6 +15,7 @@ import { checkExtent, checkSameForm, flat, imageOf, imageOfResult, isWideSpan, r
 import type { Image, ImageName } from './image.js';
 import { queueResample } from './resampling.js';
 import type { ResampleFilter } from './resampling.js';
+import { fitsFours, queueFours } from './resize-fours.js';
 import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
@@ -95,22 +95,34 @@ function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made 
   };
 }
 
-/** Of a source, as the kernels take it. */
-function sizesOf(image: Image, out: { readonly width: number; readonly height: number }): Readonly<Record<string, number>> {
+/** A size. */
+type Extents = Pick<Image, 'width' | 'height'>;
+
+/** How the sizes of source and result stand to one another. */
+export function proportionsOf(image: Extents, out: Extents): kernels.Proportions {
   const [fromX, toX] = reduced(image.width, out.width);
   const [fromY, toY] = reduced(image.height, out.height);
-  return { columns: image.width, rows: image.height, inRow: image.rowPitch, fromX, toX, fromY, toY };
+  return { fromX, toX, fromY, toY };
 }
 
-/** Queues the kernel for one image or a batch of one size. */
-export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter): void {
+/** Of a source, as the kernels take it. */
+function sizesOf(image: Image, out: Extents): Readonly<Record<string, number>> {
+  return { columns: image.width, rows: image.height, inRow: image.rowPitch, ...proportionsOf(image, out) };
+}
+
+/**
+ * Queues the kernel for one image or a batch of one size.
+ *
+ * @param byFours whether `linear` goes by four pixels at a time where the images allow it: see resize-fours.ts, which says why on GPUs only
+ */
+export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter, byFours = out.tensor.device.kind === 'cuda'): void {
   const image = separate(work, given, out);
   if (!isPlain(filter)) {
     queueResample(work, image, out, filter);
     return;
   }
-  if (filter === 'linear' && out.tensor.device.kind === 'cuda' && inWords([image, out])) {
-    queueWords(work, image, out);
+  if (byFours && filter === 'linear' && fitsFours(image, out)) {
+    queueFours(work, image, out, proportionsOf(image, out));
     return;
   }
   const wide = isWideSpan([image, out]);
@@ -128,37 +140,6 @@ export function queueResize(work: Work, given: Image, out: Image, filter: Resize
   const sizes = { width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, ...sizesOf(image, out) };
   inLaunches([image, out], ([x, to]) => {
     work.add(launch({ out: seen(to!), x: seen(x!), ...sizes }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
-  });
-}
-
-/** Whether images are u8 with three channels, and all of their rows whole words, four pixels in three. */
-export function inWords(images: readonly Image[]): boolean {
-  return !isWideSpan(images) && images.every(({ tensor, dtype, channels, width, rowPitch, imagePitch }) =>
-    dtype.name === 'u8' && channels === 3 && [width, rowPitch, imagePitch, tensor.buffer.byteOffset + tensor.layout.offset].every((each) => each % 4 === 0));
-}
-
-/** Result pixels from which on a thread has four rows; with fewer of them there would be too few threads. */
-const MANY_PIXELS = 2 ** 21;
-
-/**
- * Queues {@link kernels.linearWords} for images that are {@link inWords}. For a GPU: the CPU device, which shifts the lanes of a vector
- * by one number only, takes longer for it.
- */
-export function queueWords(work: Work, image: Image, out: Image): void {
-  const rows = out.batch * out.width * out.height >= MANY_PIXELS ? rowsOfThread(out.height) : 1;
-  const launch = kernels.linearWords.member(`${rows}`, () => ({
-    signature: { out: output(u32), x: input(u32), groups: i32, outRow: i32, outImage: i32, columns: i32, rows: i32, inRow: i32, inImage: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 },
-    uses: {
-      ROWS: rows, integers: (gpu: Gpu) => gpu.local.i32(4), floats: (gpu: Gpu) => gpu.local.f32(4), words: (gpu: Gpu) => gpu.local.u32(3),
-    },
-    block: BLOCK,
-  }));
-  const groups = out.width / 4;
-  inLaunches([image, out], ([from, to]) => {
-    work.add(launch({
-      ...sizesOf(image, out), out: flat(to!).reinterpret(u32), x: flat(from!).reinterpret(u32), groups, outRow: to!.rowPitch / 4, outImage: to!.imagePitch / 4,
-      inRow: from!.rowPitch / 4, inImage: from!.imagePitch / 4,
-    }, { grid: [Math.ceil(groups / BLOCK), out.height / rows, from!.batch] }));
   });
 }
 

@@ -1,6 +1,6 @@
 /** Kernels of YUV 4:2:0: a thread has two rows of four pixels, and the two chroma samples of each pair of columns. */
 import { f32, i32, i64, u8 } from '../core/index.js';
-import { input, output } from '../launch/index.js';
+import { deviceFunction, input, output } from '../launch/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
@@ -22,8 +22,14 @@ interface YuvGpu extends Gpu {
   /** Where red and blue are. */
   readonly R: number;
   readonly B: number;
+  /** Where the chroma of a pixel begins, in a frame that begins at `start`. */
+  chromaOf(start: number, row: number, column: number, width: number, rows: number, framePitch: number): number;
   stored(value: number): number;
 }
+
+/** Rows of I420's chroma planes are half as long as those of luma. */
+const chromaOf = (start: number, row: number, column: number, width: number, rows: number, framePitch: number, { PLANES, UNIT }: YuvGpu): number =>
+  (PLANES ? (start + rows * framePitch) * UNIT + (row / 2) * (width / 2) + column / 2 : (start + (rows + row / 2) * framePitch) * UNIT + column);
 
 interface YuvArgs {
   readonly out: Output;
@@ -49,8 +55,7 @@ const decodes = new KernelFamily('yuv_decode', ({ out, x, width, rows, framePitc
   const n = gpu.blockIdx.z;
   const start = n * frameImage;
   const luma = (start + row * framePitch) * gpu.UNIT + column;
-  // Rows of I420's chroma planes are half as long as those of luma.
-  const chroma = gpu.PLANES ? (start + rows * framePitch) * gpu.UNIT + (row / 2) * (width / 2) + column / 2 : (start + (rows + row / 2) * framePitch) * gpu.UNIT + column;
+  const chroma = gpu.chromaOf(start, row, column, width, rows, framePitch);
   const second = gpu.PLANES ? (rows / 2) * (width / 2) : 1;
   const step = gpu.PLANES ? 1 : 2;
   const into = (n * image + row * pitch) * gpu.UNIT + column * gpu.C;
@@ -125,7 +130,7 @@ const encodes = new KernelFamily('yuv_encode', ({ out, x, width, rows, framePitc
   const n = gpu.blockIdx.z;
   const start = n * frameImage;
   const luma = (start + row * framePitch) * gpu.UNIT + column;
-  const chroma = gpu.PLANES ? (start + rows * framePitch) * gpu.UNIT + (row / 2) * (width / 2) + column / 2 : (start + (rows + row / 2) * framePitch) * gpu.UNIT + column;
+  const chroma = gpu.chromaOf(start, row, column, width, rows, framePitch);
   const second = gpu.PLANES ? (rows / 2) * (width / 2) : 1;
   const step = gpu.PLANES ? 1 : 2;
   const from = (n * image + row * pitch) * gpu.UNIT + column * gpu.C;
@@ -191,11 +196,12 @@ function addYuv(work: Work, decode: boolean, format: YuvFormat, frame: YuvFrame,
   const unit = quads ? QUAD : 1;
   const launch = (decode ? decodes : encodes).member(`${format}_${image.channels}_${red}_${unit}${wide ? '_wide' : ''}`, (): Member => {
     const whole = wide ? i64 : i32;
+    const shared = { PLANES: format === 'i420', UNIT: unit };
     return {
       signature: {
         out: output(u8), x: input(u8), width: whole, rows: whole, framePitch: whole, frameImage: whole, pitch: whole, image: whole, ...Object.fromEntries(Object.keys(numbers).map((name) => [name, f32])),
       },
-      uses: { PLANES: format === 'i420', UNIT: unit, C: image.channels, R: red, B: blue, stored: STORED.u8 },
+      uses: { ...shared, C: image.channels, R: red, B: blue, chromaOf: deviceFunction(chromaOf as never, { uses: shared }), stored: STORED.u8 },
       block: BLOCK,
     };
   });

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { Device, f16, f32, u16, u8 } from 'async-cuda';
 import type { AnyTensor } from 'async-cuda';
 import {
-  add, addAlpha, blend, convertColor, copyBorder, difference, engines, letterbox, mirror, multiply, normalise, orderChannels, remap, resize, resizeBatch, rescale, rgbToYuv, rotate,
-  subtract, threshold, toPacked, toPlanar, warpAffine, warpPerspective, yuvToRgb,
+  add, addAlpha, blend, boxFilter, channelExtremes, channelHistogram, channelMeans, channelSums, convertColor, copyBorder, difference, engines, gaussianFilter, letterbox, mirror, multiply, normalise,
+  orderChannels, remap, resize, resizeBatch, rescale, rgbToYuv, rotate, rotateQuarters, subtract, threshold, toPacked, toPlanar, warpAffine, warpPerspective, yuvToRgb,
 } from 'async-cuda/npp';
 import type { EngineName } from 'async-cuda/npp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -33,6 +33,8 @@ interface Case {
   /** The most that elements may differ by, in steps of the dtype, and the share of elements that may differ by more. */
   readonly most: number;
   readonly share?: number;
+  /** What differences of elements like this one are counted in. Default: the step of the image's dtype. */
+  readonly step?: (value: number) => number;
   readonly make: Make;
 }
 
@@ -40,6 +42,17 @@ interface Case {
 const SAMPLED = { most: 2, share: 1 } as const;
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tensors of every dtype
 const on = (f: (image: any, options: any, device: any) => unknown): Make => f as never;
+
+const relative = (value: number): number => STEP.f32 * Math.max(1, Math.abs(value));
+
+/** The least and the greatest elements, and those at the places that are given: of several equal ones each engine has its own. */
+async function extremes(image: AnyTensor, options: { engine: EngineName }): Promise<unknown> {
+  using found = await channelExtremes(image as never, options);
+  const [min, max, minAt, maxAt, all] = await Promise.all([found.min, found.max, found.minAt, found.maxAt, image].map(async (each) => Array.from(await each.read() as ArrayLike<number>, Number)));
+  const [, columns, channels] = image.shape as [number, number, number];
+  const at = (places: number[]): number[] => Array.from({ length: channels }, (_, c) => all![(places[2 * c]! * columns + places[2 * c + 1]!) * channels + c]!);
+  return { read: () => Promise.resolve([...min!, ...max!, ...at(minAt!), ...at(maxAt!)]), close: () => undefined };
+}
 
 const CASES: Readonly<Record<string, Case>> = {
   'resize nearest, to half': { dtypes: ['u8', 'u16', 'f16', 'f32'], ...SAMPLED, make: on((x, o) => resize(x, { width: 32, height: 24, filter: 'nearest', ...o })) },
@@ -53,6 +66,21 @@ const CASES: Readonly<Record<string, Case>> = {
   'mirror horizontal': { most: 0, make: on((x, o) => mirror(x, 'horizontal', o)) },
   'mirror vertical': { most: 0, make: on((x, o) => mirror(x, 'vertical', o)) },
   'mirror both': { most: 0, make: on((x, o) => mirror(x, 'both', o)) },
+  'rotateQuarters 1': { dtypes: ['u8', 'u16', 'f16', 'f32'], most: 0, make: on((x, o) => rotateQuarters(x, 1, o)) },
+  'rotateQuarters 2': { most: 0, make: on((x, o) => rotateQuarters(x, 2, o)) },
+  'rotateQuarters 3': { dtypes: ['u8', 'f16'], most: 0, make: on((x, o) => rotateQuarters(x, 3, o)) },
+  // Both sum in f32, each in its own order; what is added last may tip an integer over.
+  'gaussianFilter, radius 2': { most: 1, make: on((x, o) => gaussianFilter(x, { radius: 2, border: 'replicate', ...o })) },
+  'gaussianFilter, radius 7': { most: 1, make: on((x, o) => gaussianFilter(x, { radius: 7, border: 'replicate', ...o })) },
+  'boxFilter, radius 1': { most: 1, make: on((x, o) => boxFilter(x, { radius: 1, border: 'replicate', ...o })) },
+  'boxFilter, radius 5': { most: 1, make: on((x, o) => boxFilter(x, { radius: 5, border: 'replicate', ...o })) },
+  'channelSums of integers': { dtypes: ['u8', 'u16'], most: 0, make: on((x, o) => channelSums(x, o)) },
+  'channelSums of floats': { dtypes: ['f32'], most: 1, step: relative, make: on((x, o) => channelSums(x, o)) },
+  'channelMeans of integers': { dtypes: ['u8', 'u16'], most: 0, make: on((x, o) => channelMeans(x, o)) },
+  'channelMeans of floats': { dtypes: ['f32'], most: 1, make: on((x, o) => channelMeans(x, o)) },
+  channelExtremes: { most: 0, make: on(extremes) },
+  'channelHistogram, all values': { dtypes: ['u8'], most: 0, make: on((x, o) => channelHistogram(x, o)) },
+  'channelHistogram, wide bins': { dtypes: ['u8', 'u16'], most: 0, make: on((x, o) => channelHistogram(x, { bins: 16, from: 64, to: 192, ...o })) },
   'border constant': { most: 0, make: on((x, o) => copyBorder(x, { left: 3, top: 2, right: 1, bottom: 4, color: 1, ...o })) },
   'border replicate': { most: 0, make: on((x, o) => copyBorder(x, { left: 3, top: 2, right: 1, bottom: 4, border: 'replicate', ...o })) },
   'border wrap': { most: 0, make: on((x, o) => copyBorder(x, { left: 3, top: 2, right: 1, bottom: 4, border: 'wrap', ...o })) },
@@ -72,9 +100,9 @@ const CASES: Readonly<Record<string, Case>> = {
   'subtract of an image': { dtypes: ['u8', 'f32'], most: 1, make: on(async (x, o) => subtract(x, await mirror(x, 'horizontal'), o)) },
   'multiply by numbers': { dtypes: ['u8', 'u16', 'f16', 'f32'], most: 1, make: on((x, o) => multiply(x, 3, o)) },
   difference: { dtypes: ['u8'], most: 0, make: on(async (x, o) => difference(x, await mirror(x, 'horizontal'), o)) },
-  'rescale to f32': { dtypes: ['u8', 'u16', 'f16'], most: 1, make: on((x, o) => rescale(x, f32, { scale: 0.5, offset: 0.25, ...o })) },
-  'rescale to u8': { dtypes: ['u16', 'f32'], most: 1, make: on((x, o) => rescale(x, u8, { scale: x.dtype === u16 ? 1 / 257 : 255, ...o })) },
-  'normalise f16': { dtypes: ['u8'], most: 4, make: on((x, o) => normalise(x, { dtype: f16, mean: 0.4, deviation: 0.25, ...o })) },
+  'rescale to f32': { dtypes: ['u8', 'u16', 'f16'], most: 1, step: relative, make: on((x, o) => rescale(x, f32, { scale: 0.5, offset: 0.25, ...o })) },
+  'rescale to u8': { dtypes: ['u16', 'f32'], most: 1, step: () => 1, make: on((x, o) => rescale(x, u8, { scale: x.dtype === u16 ? 1 / 257 : 255, ...o })) },
+  'normalise f16': { dtypes: ['u8'], most: 4, step: () => STEP.f16, make: on((x, o) => normalise(x, { dtype: f16, mean: 0.4, deviation: 0.25, ...o })) },
   'threshold binary': { dtypes: ['u8', 'u16'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, 100, o)) },
   'threshold toZero': { dtypes: ['u8', 'u16'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, 100, { kind: 'toZero', ...o })) },
   'threshold truncate': { dtypes: ['u8', 'f32'], channels: [1, 3], most: 0, make: on((x, o) => threshold(x, x.dtype === f32 ? 0.5 : 100, { kind: 'truncate', ...o })) },
@@ -148,14 +176,14 @@ else onDevice('Engines', (host) => {
     return values;
   };
 
-  for (const [title, { dtypes = USUAL, channels = [1, 3, 4], most, share = 0, make }] of Object.entries(CASES)) {
+  for (const [title, { dtypes = USUAL, channels = [1, 3, 4], most, share = 0, step, make }] of Object.entries(CASES)) {
     const forms = dtypes.flatMap((name) => channels.map((count) => ({ name, count }))).filter(({ name, count }) => title !== 'difference' || name === 'u8' || count === 1);
     test.for(forms)(`${title}: $name, $count channels`, async ({ name, count }, { skip }) => {
       skip(version === undefined, 'NPP is not there');
       using image = await device.tensor(DTYPES[name] as typeof f32, picture(name, count), [48, 64, count]);
       const [ours, theirs] = [await numbers(make(image as never, { engine: 'own' }, device)), await numbers(make(image as never, { engine: 'npp' }, device))];
       expect(theirs.length).toBe(ours.length);
-      const steps = ours.map((value, i) => Math.abs(value - theirs[i]!) / (title === 'normalise f16' ? STEP.f16 : title === 'rescale to f32' ? STEP.f32 * Math.max(1, Math.abs(value)) : title === 'rescale to u8' ? 1 : STEP[name]));
+      const steps = ours.map((value, i) => Math.abs(value - theirs[i]!) / (step?.(value) ?? STEP[name]));
       const beyond = steps.filter((step) => !(step <= most)).length / steps.length;
       const greatest = steps.reduce((a, b) => Math.max(a, b), 0);
       const mean = steps.reduce((a, b) => a + b, 0) / steps.length;

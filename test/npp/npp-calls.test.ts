@@ -1,7 +1,7 @@
 /** What NPP is called with, told by a stand-in: on the CPU device, whose memory it does not look at. */
-import { CudaLibraryError, Device, f32, u16, u8 } from 'async-cuda';
+import { CudaLibraryError, Device, f16, f32, u16, u8 } from 'async-cuda';
 import type { DeviceOp } from 'async-cuda';
-import { add, convertColor, copyBorder, engines, letterbox, mirror, multiply, normalise, orderChannels, remap, resize, resizeBatch, rescale, subtract, threshold, toPlanar, warpAffine, yuvToRgb } from 'async-cuda/npp';
+import { add, boxFilter, channelExtremes, channelHistogram, channelMeans, channelSums, convertColor, copyBorder, engines, gaussianFilter, letterbox, mirror, multiply, normalise, orderChannels, remap, resize, resizeBatch, rescale, rotateQuarters, subtract, threshold, toPlanar, warpAffine, yuvToRgb } from 'async-cuda/npp';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { openNpp } from '../../src/npp/nvidia/library.js';
@@ -135,6 +135,56 @@ else onDevice('Calls of NPP', (host) => {
     expect(chroma! - luma!).toBe(32);
   });
 
+  test('quarters are mirror images along the diagonal; f16 are moved as u16', async () => {
+    using image = await device.zeros(u8, [4, 6, 3]);
+    const of = async (quarters: number): Promise<string[]> => shape((await calls(rotateQuarters(image, quarters, npp))).lines);
+    expect(await of(0)).toEqual(['nppiCopy_8u_C3R_Ctx @ 18 @ 18 6x4']);
+    expect(await of(1)).toEqual(['nppiMirror_8u_C3R_Ctx @ 18 @ 18 6x4 1', 'nppiTranspose_8u_C3R_Ctx @ 18 @ 12 6x4']);
+    expect(await of(2)).toEqual(['nppiMirror_8u_C3R_Ctx @ 18 @ 18 6x4 2']);
+    expect(await of(3)).toEqual(['nppiMirror_8u_C3R_Ctx @ 18 @ 18 6x4 0', 'nppiTranspose_8u_C3R_Ctx @ 18 @ 12 6x4']);
+    using halves = await device.zeros(f16, [2, 4, 6, 1]);
+    const { lines } = await calls(rotateQuarters(halves, 1, npp));
+    expect(shape(lines)).toEqual([1, 2].flatMap(() => ['nppiMirror_16u_C1R_Ctx @ 12 @ 12 6x4 1', 'nppiTranspose_16u_C1R_Ctx @ 12 @ 8 6x4']));
+    const [, , second] = lines.map(addresses);
+    expect(second![0]! - addresses(lines[0]!)[0]!).toBe(48);
+  });
+
+  test('filters have the outermost pixels beyond the edges, and weights of both sides', async () => {
+    using image = await device.zeros(u8, [4, 6, 3]);
+    expect(shape((await calls(gaussianFilter(image, { radius: 2, border: 'replicate', ...npp }))).lines)).toEqual(['nppiFilterGaussAdvancedBorder_8u_C3R_Ctx @ 18 6x4 0x0 @ 18 6x4 5 @ 2']);
+    expect(shape((await calls(boxFilter(image, { radius: 3, border: 'replicate', ...npp }))).lines)).toEqual(['nppiFilterBoxBorder_8u_C3R_Ctx @ 18 6x4 0x0 @ 18 6x4 7x7 3x3 2']);
+    expect(() => gaussianFilter(image, { radius: 2, ...npp })).toThrow("options.engine: 'npp' has no border 'reflect101', but 'replicate', for gaussianFilter(…). 'own' has it");
+    expect(() => gaussianFilter(image, { radius: 0, border: 'replicate', ...npp })).toThrow('no radius of 0');
+  });
+
+  test('statistics ask for the bytes of their scratch memory once, and write each image of a batch behind the one before', async () => {
+    using batch = await device.zeros(u16, [2, 5, 7, 3]);
+    const { lines } = await calls(channelSums(batch, npp));
+    expect(shape(lines)).toEqual(['nppiSumGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000', ...[1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @')]);
+    const [, first, second] = lines.map(addresses) as [number[], number[], number[]];
+    expect([second[0]! - first[0]!, second[1]! - first[1]!, second[2]! - first[2]!]).toEqual([5 * 42, 0, 3 * 8]);
+    expect(shape((await calls(channelSums(batch, npp))).lines)).toEqual([1, 2].map(() => 'nppiSum_16u_C3R_Ctx @ 42 7x5 @ @'));
+    using grey = await device.zeros(f32, [5, 7, 1]);
+    expect(shape((await calls(channelMeans(grey, npp))).lines)).toEqual(['nppiMeanGetBufferHostSize_32f_C1R_Ctx 7x5 0000000000000000', 'nppiMean_32f_C1R_Ctx @ 28 7x5 @ @']);
+  });
+
+  test('extremes: values and places; histograms of whole numbers of values', async () => {
+    using image = await device.zeros(u8, [5, 7, 3]);
+    const { lines } = await calls(channelExtremes(image, npp));
+    expect(shape(lines)).toEqual(['Min', 'Max'].flatMap((name) => [`nppi${name}IndxGetBufferHostSize_8u_C3R_Ctx 7x5 0000000000000000`, `nppi${name}Indx_8u_C3R_Ctx @ 21 7x5 @ @ @ @`]));
+    const ints = (...values: number[]): string => Buffer.from(Int32Array.from(values).buffer).toString('hex');
+    const { lines: counted } = await calls(channelHistogram(image, npp));
+    const levels = ints(257, 257, 257);
+    expect(shape(counted)).toEqual([`nppiHistogramEvenGetBufferSize_8u_C3R_Ctx 7x5 ${levels} 0000000000000000`, `nppiHistogramEven_8u_C3R_Ctx @ 21 7x5 [] ${levels} ${ints(0, 0, 0)} ${ints(256, 256, 256)} @`]);
+    const [, ...places] = addresses(counted[1]!);
+    expect(places.slice(0, 3).map((place) => place - places[0]!)).toEqual([0, 1024, 2048]);
+    using grey = await device.zeros(u16, [5, 7, 1]);
+    expect(shape((await calls(channelHistogram(grey, { bins: 64, from: 64, to: 192, ...npp }))).lines)).toEqual([
+      'nppiHistogramEvenGetBufferSize_16u_C1R_Ctx 7x5 65 0000000000000000', 'nppiHistogramEven_16u_C1R_Ctx @ 14 7x5 @ 65 64 192 @',
+    ]);
+    expect(() => channelHistogram(grey, { bins: 100, ...npp })).toThrow('no bins but those of a whole number of values');
+  });
+
   test('a status that is a failure is the error of the operation, by its name in this version', async () => {
     using image = await device.zeros(u8, [5, 7, 3]);
     library.answers(-16);
@@ -163,6 +213,8 @@ if (onCpu) {
     expect(reason).toContain('NVIDIA GPUs only');
     using image = await device.zeros(u8, [5, 7, 3]);
     expect(await failure(() => resize(image, { width: 2, height: 2, engine: 'npp' }))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    // The result that was allocated for it is closed.
+    expect((await device.core.stats()).live.buffers).toBe(1);
     await device.close();
   });
 }

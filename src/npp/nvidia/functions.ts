@@ -84,6 +84,7 @@ const EXCHANGE: Rows = {
     [`${element}_C${count}P${count}R`, [...SOURCE, { pointers: 'out', count }, 'i32', SIZE]],
     [`${element}_P${count}C${count}R`, [{ pointers: 'in', count }, 'i32', ...TARGET, SIZE]],
   ]))),
+  ...family('Transpose', packed(USUAL, always(STEPPED))),
   ...family('Set', packed(USUAL, (element, channels) => [numbers(element, channels), ...TARGET, SIZE])),
   ...family('Dup', USUAL.flatMap((element) => [3, 4].map((count): [string, readonly ArgumentType[]] => [`${element}_C1C${count}R`, STEPPED]))),
   ...family('SwapChannels', USUAL.flatMap((element): [string, readonly ArgumentType[]][] => [
@@ -142,11 +143,23 @@ const THRESHOLDS: Rows = {
 /** Bytes of scratch memory, written to the host: an int of NPP 11, a size_t later. */
 const SCRATCH_SIZE: ArgumentType = { host: 8 };
 
+/** A whole number for each channel. */
+function integers(channels: number): ArgumentType {
+  return channels === 1 ? 'i32' : { host: channels * 4 };
+}
+
+/** A histogram for each channel. */
+function histograms(channels: number): ArgumentType {
+  return channels === 1 ? 'out' : { pointers: 'out', count: channels };
+}
+
 const STATISTICS: Rows = {
-  ...Object.assign({}, ...['Sum', 'Mean', 'Min', 'Max'].map((name): Rows => ({
+  ...Object.assign({}, ...(['Sum', 'Mean', 'MinIndx', 'MaxIndx'] as const).map((name): Rows => ({
     ...family(`${name}GetBufferHostSize`, packed(USUAL, always([SIZE, SCRATCH_SIZE]))),
-    ...family(name, packed(USUAL, always([...SOURCE, SIZE, 'inout', 'out'])), 4),
+    ...family(name, packed(USUAL, always([...SOURCE, SIZE, 'inout', 'out', ...(name.endsWith('Indx') ? ['out', 'out'] as const : [])])), 4),
   }))) as Rows,
+  ...family('HistogramEvenGetBufferSize', packed(INTEGERS, (_, channels) => [SIZE, integers(channels), SCRATCH_SIZE])),
+  ...family('HistogramEven', packed(INTEGERS, (_, channels) => [...SOURCE, SIZE, histograms(channels), integers(channels), integers(channels), integers(channels), 'inout']), 4),
 };
 
 /** Which has which. */

@@ -4,14 +4,15 @@ import type { Border } from '../border.js';
 import type { Carrier, Description } from '../engine.js';
 import { imageOfResult } from '../image.js';
 import type { Image } from '../image.js';
-import type { Flip, MirrorParameters } from '../mirroring.js';
+import type { Flip, MirrorParameters, QuarterParameters } from '../mirroring.js';
 import type { ResizeParameters } from '../resizing.js';
 import type { Filter, ResizeFilter } from '../sampling.js';
 import type { RemapParameters, SamplingParameters, WarpParameters } from '../warping.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import { addCalls, formOf, numbersFor, pixels, sizeOf, stepOf, wholeOf } from './step.js';
-import type { Stream } from '../../core/index.js';
+import type { MemoryPlace, Stream } from '../../core/index.js';
+import { PLANAR_FORM } from './planes.js';
 
 /** NppiInterpolationMode */
 const MODES: Readonly<Record<ResizeFilter, number>> = { nearest: 1, linear: 2, cubic: 4, area: 8, lanczos3: 16 };
@@ -100,12 +101,33 @@ export const nppCopyBorder: Carrier<BorderParameters> = {
 /** NppiAxis: that which the image is turned about, so that a horizontal axis exchanges top and bottom. */
 const AXES: Readonly<Record<Flip, number>> = { vertical: 0, horizontal: 1, both: 2 };
 
+/** What is exchanged before the diagonal is, by quarters. */
+const MIRRORS: readonly Flip[] = ['both', 'horizontal', 'both', 'vertical'];
+
 export const nppMirror: Carrier<MirrorParameters> = {
   takes: USUAL,
   queue(work, { images: [image], results: [result], parameters: { flip } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     addCalls(work, from, (npp, { stream }) => {
       for (const i of range(from.batch)) npp.call(stream, nppName('Mirror', formOf(from)), [pixels(from, i), stepOf(from), pixels(to, i), stepOf(to), sizeOf(to), AXES[flip]]);
+    });
+  },
+};
+
+/** A quarter is a mirror image along the diagonal; f16 are moved as u16. */
+export const nppRotateQuarters: Carrier<QuarterParameters> = {
+  queue(work, { images: [image], results: [result], parameters: { quarters } }) {
+    const [from, to] = [image!, imageOfResult(result!)];
+    const form = `${PLANAR_FORM[from.dtype.name]}_C${from.channels}R`;
+    const turned = quarters % 2 === 1;
+    const between = turned ? imageOfResult(work.temporary(from.dtype, [from.batch, from.height, from.width, from.channels])) : to;
+    addCalls(work, from, (npp, { stream }) => {
+      for (const i of range(from.batch)) {
+        const [source, middle, target] = [from, between, to].map((each) => [pixels(each, i), stepOf(each)] as const) as [readonly [MemoryPlace, number], readonly [MemoryPlace, number], readonly [MemoryPlace, number]];
+        if (quarters === 0) npp.call(stream, nppName('Copy', form), [...source, ...target, sizeOf(from)]);
+        else npp.call(stream, nppName('Mirror', form), [...source, ...middle, sizeOf(from), AXES[MIRRORS[quarters]!]]);
+        if (turned) npp.call(stream, nppName('Transpose', form), [...middle, ...target, sizeOf(from)]);
+      }
     });
   },
 };

@@ -71,7 +71,8 @@ const NUMBERS: Readonly<Record<string, readonly [until131: number | undefined, f
   NPP_WRONG_INTERSECTION_QUAD_WARNING: [30, 30, 'the quadrangle and the regions have nothing in common: no operation was performed'],
   NPP_DOUBLE_SIZE_WARNING: [35, 35, 'the size is odd, and another was taken'],
   NPP_MISALIGNED_DST_ROI_WARNING: [10000, 10000, 'speed reduction due to uncoalesced memory accesses warning'],
-  NPP_LIBRARY_VERSION_MISMATCH_ERROR: [undefined, -9998, 'application and NPP library version mismatch'],
+  // Of 13.1 on; those before leave the number free.
+  NPP_LIBRARY_VERSION_MISMATCH_ERROR: [-9998, -9998, 'application and NPP library version mismatch'],
 };
 
 const MEANINGS: Readonly<Record<string, Pick<LibraryStatus, 'means' | 'harmless'>>> = {

@@ -1,0 +1,68 @@
+/** A frame of a video in page-locked memory. */
+import { CudaDisposedError } from '../../core/index.js';
+import type { DType, HostArray, PinnedBuffer } from '../../core/index.js';
+import { Made } from '../../ops/collect.js';
+import { DeviceOp } from '../../ops/device-op.js';
+import { Tensor, contiguous } from '../../tensor/index.js';
+import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
+
+/**
+ * One frame, in memory that later frames are read into: it may be used until the next one is asked for. Copies to the device that
+ * have been queued by then are waited for.
+ */
+export class VideoFrame<P extends PixelFormat = PixelFormat> {
+  /** From 0. */
+  readonly index: number;
+  /** Pixels. */
+  readonly width: number;
+  /** Pixels, of luma. */
+  readonly height: number;
+  readonly pixelFormat: P;
+  readonly dtype: DType<PixelFormats[P]>;
+  /** Of the tensor that {@link upload} makes. */
+  readonly shape: readonly number[];
+  private readonly memory: PinnedBuffer<PixelFormats[P]>;
+  private over = false;
+
+  /** @internal */
+  constructor(index: number, { width, height, pixelFormat, dtype, shape }: FrameForm<P>, memory: PinnedBuffer<PixelFormats[P]>) {
+    this.index = index;
+    this.width = width;
+    this.height = height;
+    this.pixelFormat = pixelFormat;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.memory = memory;
+  }
+
+  /** The page-locked memory: `tensor.write(frame.pinned)` copies it to a tensor that is there. @throws CudaDisposedError once the next frame was asked for */
+  get pinned(): PinnedBuffer<PixelFormats[P]> {
+    if (this.over) throw new CudaDisposedError(`frame ${this.index}: used after the next one was asked for, and its memory with it. Copy it before: await frame.upload().`);
+    return this.memory;
+  }
+
+  /** The elements, shared with {@link pinned}. @throws CudaDisposedError once the next frame was asked for */
+  get data(): HostArray<PixelFormats[P]> {
+    return this.pinned.view();
+  }
+
+  /**
+   * The frame as a tensor of {@link shape}, new and the caller's to close. It has to be run (awaited, or part of what is) before the next
+   * frame is asked for. cuMemcpyHtoDAsync
+   */
+  upload(): DeviceOp<Tensor<PixelFormats[P], number[]>> {
+    const { device } = this.pinned;
+    return new DeviceOp(new Made<Tensor<PixelFormats[P], number[]>>(device, `frame ${this.index}.upload()`, (run) => {
+      run.checkNotRecording('the upload of a frame', 'its memory is used again. Launch with graph.update(input.write(frame.pinned))');
+      const { pinned } = this;
+      const tensor = new Tensor<PixelFormats[P], number[]>(run.alloc(this.dtype, pinned.length), contiguous([...this.shape]), true);
+      tensor.buffer.write(run.stream, pinned);
+      return tensor;
+    }));
+  }
+
+  /** Its memory is another frame's from now on. @internal */
+  retire(): void {
+    this.over = true;
+  }
+}

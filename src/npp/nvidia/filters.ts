@@ -1,0 +1,46 @@
+/** Filters by NPP. Beyond the edges it only has the outermost pixels. */
+import { f32 } from '../../core/index.js';
+import type { LibraryArgument } from '../../core/index.js';
+import type { Work } from '../../library/operation.js';
+import type { Carrier, Description } from '../engine.js';
+import type { SeparableFiltering } from '../filtering.js';
+import { imageOfResult } from '../image.js';
+import type { Image } from '../image.js';
+import { nppName } from './functions.js';
+import { addCalls, formOf, pixels, sizeOf, stepOf } from './step.js';
+
+const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
+/** NPP_BORDER_REPLICATE */
+const REPLICATE = 2;
+
+function lacksOfBorder({ parameters: { border } }: Description<SeparableFiltering>): string | undefined {
+  return border === 'replicate' ? undefined : `no border '${border}', but 'replicate',`;
+}
+
+function addFilter(work: Work, from: Image, to: Image, name: string, more: readonly LibraryArgument[]): void {
+  addCalls(work, from, (npp, { stream }) => {
+    for (let i = 0; i < from.batch; i++) {
+      npp.call(stream, nppName(name, formOf(from)), [pixels(from, i), stepOf(from), sizeOf(from), [0, 0], pixels(to, i), stepOf(to), sizeOf(to), ...more]);
+    }
+  });
+}
+
+export const nppGaussianFilter: Carrier<SeparableFiltering> = {
+  takes: USUAL,
+  lacks: (description) => lacksOfBorder(description) ?? (description.parameters.weights.length < 2 ? 'no radius of 0' : undefined),
+  queue(work, { images: [image], results: [result], parameters: { weights } }) {
+    const all = [...weights.slice(1).reverse(), ...weights];
+    const taps = work.temporary(f32, [all.length]);
+    work.add(taps.write(Float32Array.from(all)));
+    addFilter(work, image!, imageOfResult(result!), 'FilterGaussAdvancedBorder', [all.length, { buffer: taps.buffer, byteOffset: taps.layout.offset * f32.bytes }, REPLICATE]);
+  },
+};
+
+export const nppBoxFilter: Carrier<SeparableFiltering> = {
+  takes: USUAL,
+  lacks: lacksOfBorder,
+  queue(work, { images: [image], results: [result], parameters: { weights } }) {
+    const radius = weights.length - 1;
+    addFilter(work, image!, imageOfResult(result!), 'FilterBoxBorder', [[2 * radius + 1, 2 * radius + 1], [radius, radius], REPLICATE]);
+  },
+};

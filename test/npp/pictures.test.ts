@@ -1,0 +1,184 @@
+/** Pictures decoded to images and encoded from them, beside what sharp gives by itself. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
+import { CudaFormatError } from 'async-cuda/core';
+import { crop, decodeImage, encodeImage, resize } from 'async-cuda/npp';
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { failure, onDevice } from '../core/test-device.js';
+
+const [WIDTH, HEIGHT] = [37, 23];
+/** A slope in each channel, so that JPEG changes little. */
+const PIXELS = Uint8Array.from({ length: WIDTH * HEIGHT * 3 }, (_, i) => {
+  const [c, x, y] = [i % 3, Math.floor(i / 3) % WIDTH, Math.floor(i / 3 / WIDTH)];
+  return [x * 6, y * 10, 255 - x * 3][c]!;
+});
+const picture = (): ReturnType<typeof sharp> => sharp(PIXELS, { raw: { width: WIDTH, height: HEIGHT, channels: 3 } });
+
+onDevice('Pictures', (host) => {
+  let device: Device;
+  let folder: string;
+  beforeAll(async () => {
+    device = Device.of(host.device);
+    folder = await mkdtemp(join(tmpdir(), 'async-cuda-pictures-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  async function decoded(...args: Parameters<typeof decodeImage> extends [unknown, ...infer R] ? R : never): Promise<{ shape: readonly number[]; values: number[] }> {
+    using image = await decodeImage(device, ...args);
+    expect(image.dtype.name).toBe('u8');
+    return { shape: image.shape, values: [...await image.read()] };
+  }
+
+  test('bytes, array buffers, paths and URLs give the same image', async () => {
+    const png = await picture().png().toBuffer();
+    const path = join(folder, 'slope.png');
+    await writeFile(path, png);
+    const bytes = Uint8Array.from(png);
+    for (const source of [png, bytes.buffer, path, pathToFileURL(path)]) {
+      expect(await decoded(source)).toEqual({ shape: [HEIGHT, WIDTH, 3], values: [...PIXELS] });
+    }
+  });
+
+  test('a JPEG is what sharp decodes', async () => {
+    const jpeg = await picture().jpeg().toBuffer();
+    expect((await decoded(jpeg)).values).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+  });
+
+  test('a decoded picture is part of a chain', async () => {
+    const png = await picture().png().toBuffer();
+    using small = await decodeImage(device, png).use((image) => resize(image, { width: 5, height: 4 }));
+    expect(small.shape).toEqual([4, 5, 3]);
+    expect(host.device.isClosed).toBe(false);
+  });
+
+  test('grey becomes RGB, and colours become grey', async () => {
+    const grey = await sharp(Uint8Array.of(0, 80, 255), { raw: { width: 3, height: 1, channels: 1 } }).toColourspace('b-w').png().toBuffer();
+    expect(await decoded(grey)).toEqual({ shape: [1, 3, 3], values: [0, 0, 0, 80, 80, 80, 255, 255, 255] });
+    expect(await decoded(grey, { format: 'grey' })).toEqual({ shape: [1, 3, 1], values: [0, 80, 255] });
+    expect(await decoded(grey, { format: 'rgba' })).toEqual({ shape: [1, 3, 4], values: [0, 0, 0, 255, 80, 80, 80, 255, 255, 255, 255, 255] });
+    const { shape, values } = await decoded(await picture().png().toBuffer(), { format: 'grey' });
+    expect(shape).toEqual([HEIGHT, WIDTH, 1]);
+    expect(values).toEqual([...await picture().toColourspace('b-w').raw().toBuffer()]);
+  });
+
+  test('transparent pixels lie over white, over the background, or keep their colours or their alpha', async () => {
+    const raw = Uint8Array.of(255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 255, 51);
+    const png = await sharp(raw, { raw: { width: 3, height: 1, channels: 4 } }).png().toBuffer();
+    expect((await decoded(png)).values).toEqual([255, 255, 255, 0, 255, 0, 204, 204, 255]);
+    expect((await decoded(png, { background: [100, 0, 0] })).values).toEqual([100, 0, 0, 0, 255, 0, 80, 0, 51]);
+    expect((await decoded(png, { background: 'ignore' })).values).toEqual([255, 0, 0, 0, 255, 0, 0, 0, 255]);
+    expect(await decoded(png, { format: 'rgba' })).toEqual({ shape: [1, 3, 4], values: [...raw] });
+  });
+
+  test('CMYK becomes sRGB', async () => {
+    const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: { r: 170, g: 110, b: 90 } } }).toColourspace('cmyk').jpeg({ quality: 100 }).toBuffer();
+    expect((await sharp(jpeg).metadata()).space).toBe('cmyk');
+    const { shape, values } = await decoded(jpeg);
+    expect(shape).toEqual([8, 8, 3]);
+    for (const [c, wanted] of [170, 110, 90].entries()) expect(Math.abs(values[c]! - wanted)).toBeLessThanOrEqual(12);
+  });
+
+  test('16 bits become 8', async () => {
+    const png = await sharp(Uint8Array.of(0, 128, 255), { raw: { width: 3, height: 1, channels: 1 } }).toColourspace('grey16').png().toBuffer();
+    expect((await sharp(png).metadata()).depth).toBe('ushort');
+    expect((await decoded(png, { format: 'grey' })).values).toEqual([0, 128, 255]);
+  });
+
+  test('the EXIF orientation is applied, or ignored', async () => {
+    const jpeg = await picture().withMetadata({ orientation: 6 }).jpeg({ quality: 100 }).toBuffer();
+    const upright = await decoded(jpeg);
+    const stored = await decoded(jpeg, { orientation: 'ignore' });
+    expect([upright.shape, stored.shape]).toEqual([[WIDTH, HEIGHT, 3], [HEIGHT, WIDTH, 3]]);
+    // Orientation 6 is shown a quarter clockwise: its top right is the stored top left.
+    expect(upright.values.slice((HEIGHT - 1) * 3, HEIGHT * 3)).toEqual(stored.values.slice(0, 3));
+  });
+
+  test('a truncated JPEG names its input', async () => {
+    const jpeg = (await picture().resize(300, 300).jpeg().toBuffer()).subarray(0, 1500);
+    const error = await failure(() => decodeImage(device, jpeg));
+    expect(error).toBeInstanceOf(CudaFormatError);
+    expect(error).toMatchObject({ code: 'ERR_CUDA_FORMAT', format: 'image' });
+    expect((error as Error).message).toMatch(/^image: source \(1500 bytes\): .*premature end/i);
+    const path = join(folder, 'cut.jpg');
+    await writeFile(path, jpeg);
+    expect((await failure(() => decodeImage(device, path)) as Error).message).toContain(path);
+  });
+
+  test('what is no picture, and what is not there', async () => {
+    expect(await failure(() => decodeImage(device, new Uint8Array(100)))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
+    expect(await failure(() => decodeImage(device, join(folder, 'absent.png')))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('absent.png') as unknown });
+  });
+
+  test('arguments are checked at the call', () => {
+    const bytes = new Uint8Array(4);
+    const calls: [() => unknown, string][] = [
+      [() => decodeImage(device, '' as never), 'source'], [() => decodeImage(device, new Uint8Array()), 'source'], [() => decodeImage(device, new URL('https://example.org/a.png')), 'source'],
+      [() => decodeImage(device, bytes, { format: 'cmyk' as never }), 'options.format'], [() => decodeImage(device, bytes, { background: [0, 0, 256] }), 'options.background'],
+      [() => decodeImage(device, bytes, { orientation: 90 as never }), 'options.orientation'], [() => decodeImage(device, bytes, { signal: 1 as never }), 'signal'],
+      [() => decodeImage(device, bytes, { orientaton: 'apply' } as never), 'options.orientaton'],
+    ];
+    for (const [call, argument] of calls) {
+      let error: unknown;
+      try { call(); } catch (thrown) { error = thrown; }
+      expect(error).toBeInstanceOf(CudaArgumentError);
+      expect((error as CudaArgumentError).argument).toContain(argument);
+    }
+  });
+
+  test('a signal that has aborted stops it, and one that aborts ends the wait', async () => {
+    const png = await picture().png().toBuffer();
+    const early = AbortSignal.abort(new Error('never mind'));
+    expect(await failure(() => decodeImage(device, png, { signal: early }))).toMatchObject({ message: 'never mind' });
+    const controller = new AbortController();
+    const late = failure(() => decodeImage(device, png, { signal: controller.signal }));
+    controller.abort(new Error('too late'));
+    expect(await late).toMatchObject({ message: 'too late' });
+    using image = await device.zeros(u8, [2, 2, 3]);
+    expect(await failure(() => encodeImage(image, { format: 'png', signal: early }))).toMatchObject({ message: 'never mind' });
+  });
+
+  test('neither sync() nor a graph can have it', async () => {
+    const png = await picture().png().toBuffer();
+    expect(() => decodeImage(device, png).sync()).toThrow(expect.objectContaining({ code: 'ERR_CUDA_UNSUPPORTED' }) as Error);
+    expect(await failure(() => decodeImage(device, png).capture())).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+  });
+
+  test.each([[1, 'png'], [3, 'png'], [4, 'png'], [3, 'webp'], [4, 'webp']] as const)('an image of %i channels as %s and back is the same', async (channels, format) => {
+    const values = Uint8Array.from({ length: 7 * 5 * channels }, (_, i) => (channels === 4 && i % 4 === 3 ? 255 - i : i * 31));
+    using image = await device.tensor(u8, values, [5, 7, channels]);
+    const bytes = await encodeImage(image, format === 'webp' ? { format, lossless: true } : { format });
+    const { format: written, channels: kept } = await sharp(bytes).metadata();
+    expect([written, kept]).toEqual([format, channels]);
+    const back = await decoded(bytes, { format: ({ 1: 'grey', 3: 'rgb', 4: 'rgba' } as const)[channels] });
+    expect(back).toEqual({ shape: [5, 7, channels], values: [...values] });
+  });
+
+  test('JPEG takes a quality, and a region is encoded as such', async () => {
+    using image = await device.tensor(u8, PIXELS, [HEIGHT, WIDTH, 3]);
+    const [low, high] = [await encodeImage(image, { format: 'jpeg', quality: 5 }), await encodeImage(image, { format: 'jpeg', quality: 95 })];
+    expect(low.length).toBeLessThan(high.length);
+    expect([...await sharp(high).raw().toBuffer()]).toEqual([...await sharp(await picture().jpeg({ quality: 95 }).toBuffer()).raw().toBuffer()]);
+    const region = crop(image, { x: 3, y: 2, width: 4, height: 5 });
+    expect(await decoded(await encodeImage(region, { format: 'png' }))).toEqual({ shape: [5, 4, 3], values: [...await region.read()] });
+    const chained = await decodeImage(device, high).use((each) => encodeImage(each, { format: 'png' }));
+    expect((await sharp(chained).metadata()).width).toBe(WIDTH);
+  });
+
+  test('what cannot be encoded is refused at the call', async () => {
+    using rgba = await device.zeros(u8, [2, 2, 4]);
+    using batch = await device.zeros(u8, [2, 2, 2, 3]);
+    using floats = await device.zeros(f32, [2, 2, 3]);
+    const calls: (() => unknown)[] = [
+      () => encodeImage(rgba, { format: 'jpeg' }), () => encodeImage(batch, { format: 'png' }), () => encodeImage(floats as never, { format: 'png' }), () => encodeImage(rgba, { format: 'bmp' as never }),
+      () => encodeImage(rgba, { format: 'png', quality: 3 }), () => encodeImage(rgba, { format: 'webp', quality: 0 }), () => encodeImage(rgba, { format: 'webp', lossless: 1 as never }), () => encodeImage(rgba, undefined as never),
+    ];
+    for (const call of calls) expect(call).toThrow(CudaArgumentError);
+    const alpha = await picture().ensureAlpha().png().toBuffer();
+    expect(await failure(() => decodeImage(device, alpha, { format: 'rgba' }).use((image) => encodeImage(image, { format: 'jpeg' })))).toBeInstanceOf(CudaArgumentError);
+  });
+});
