@@ -27,6 +27,8 @@ const workerScripts = [
   { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts', parameters: 'require, keepCode' },
   { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
   { name: 'compilerThreadSource', entry: 'src/nvrtc/thread/main.ts', output: 'src/nvrtc/thread-source.ts' },
+  { name: 'tensorRTThreadSource', entry: 'src/tensorrt/thread/main.ts', output: 'src/tensorrt/thread-source.ts' },
+  { name: 'onnxThreadSource', entry: 'src/onnxruntime/thread/main.ts', output: 'src/onnxruntime/thread-source.ts' },
 ];
 
 /**
@@ -40,9 +42,14 @@ const entries = [
   { name: 'index', entry: 'src/index.ts' },
   { name: 'tensor', entry: 'src/tensor/index.ts' },
   { name: 'launch', entry: 'src/launch/index.ts' },
+  // No entry of the package: a thread that blocks requires it. See src/launch/compiler-parts.ts.
+  { name: 'whole-compiler', entry: 'src/launch/whole-compiler.ts' },
   { name: 'library', entry: 'src/library/index.ts' },
   { name: 'nvrtc', entry: 'src/nvrtc/index.ts' },
   { name: 'npp', entry: 'src/npp/index.ts' },
+  { name: 'tensorrt', entry: 'src/tensorrt/index.ts' },
+  { name: 'onnxruntime', entry: 'src/onnxruntime/index.ts' },
+  { name: 'inference', entry: 'src/inference/index.ts' },
   { name: 'core', entry: 'src/core/index.ts' },
   { name: 'ops', entry: 'src/ops/index.ts' },
   { name: 'driver', entry: 'src/driver/index.ts' },

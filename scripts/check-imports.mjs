@@ -37,7 +37,11 @@ const layers = {
   library: { onTopOf: ['launch'] },
   nvrtc: { onTopOf: ['library'], imports: ['native'] },
   npp: { onTopOf: ['library'], imports: ['native'] },
-  tensorrt: { onTopOf: ['library'], imports: ['native'] },
+  // What all engines of inference are to their users.
+  engine: { onTopOf: ['library'] },
+  tensorrt: { onTopOf: ['engine'], imports: ['native'] },
+  onnxruntime: { onTopOf: ['engine'], imports: ['native'] },
+  inference: { onTopOf: ['tensorrt', 'onnxruntime', 'npp'] },
   cublas: { onTopOf: ['library'], imports: ['native'] },
   nccl: { onTopOf: ['library'], imports: ['native'] },
   device: { everything: true },

@@ -24,13 +24,14 @@ const { values: options } = parseArgs({ options: { node: { type: 'string' } } })
 /** What of the repository goes along. test/packaging and test/project test the package and its tools, on no GPU. */
 const projectPaths = [
   'package.json', 'tsconfig.json', 'tsconfig.build.json', 'vitest.config.ts', 'README.md',
-  'dist', 'src', 'test', 'demo', 'bench',
+  'dist', 'src', 'test', 'demo', 'examples', 'bench',
   'scripts/build.mjs', 'scripts/vitest-setup.mjs',
 ];
 const leftOut = [/^test\/(packaging|project|docs)(\/|$)/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/];
 
-/** Packages that running takes; what they depend on follows. */
-const packages = ['vitest', 'tsx', 'fast-check', 'esbuild', 'koffi', 'jpeg-js', 'pngjs'];
+const { dependencies: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+/** Packages that running takes, our own dependencies first; what they depend on follows. onnxruntime-node, without a GPU, is not carried. */
+const packages = [...Object.keys(own), 'vitest', 'tsx', 'fast-check', 'esbuild', 'jpeg-js', 'pngjs', 'sharp', 'fastify'];
 /** Of a package, what running it does not read. */
 const packageLeftOut = [
   /\.(map|md|markdown|d\.ts|d\.mts|d\.cts|ts|mts|cts|flow)$/i,

@@ -1,11 +1,12 @@
 /**
- * Writes the README's table of numbers from bench/results/summary.json: `node scripts/readme-numbers.mjs`. With `--check`
- * it changes nothing and ends with status 1 where the table is not what it would write.
+ * Writes the tables of numbers of README.md and docs/images.md from bench/results/summary.json: `node scripts/readme-numbers.mjs`. With
+ * `--check` it changes nothing and ends with status 1 where a table is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 const README = fileURLToPath(new URL('../README.md', import.meta.url));
+const IMAGES = fileURLToPath(new URL('../docs/images.md', import.meta.url));
 const SUMMARY = fileURLToPath(new URL('../bench/results/summary.json', import.meta.url));
 const BEGIN = '<!-- numbers:begin, from bench/results -->\n';
 const END = '<!-- numbers:end -->';
@@ -57,14 +58,44 @@ export function numbers(summary) {
   ].join('\n');
 }
 
-const readme = await readFile(README, 'utf8');
-const begin = readme.indexOf(BEGIN) + BEGIN.length;
-const end = readme.indexOf(END);
-if (begin < BEGIN.length || end < begin) throw new Error('README.md has lost the marks between which its numbers stand');
-const wanted = readme.slice(0, begin) + numbers(JSON.parse(await readFile(SUMMARY, 'utf8'))) + readme.slice(end);
-if (wanted !== readme) {
+const ALL = 'all';
+const USUAL = 'u8, u16, f32';
+/** Operations as bench/images/operations.ts names them, and the dtypes that our kernels and NPP take. */
+const OPERATIONS = [
+  ...['nearest', 'linear', 'cubic', 'lanczos3', 'area'].map((filter) => [`resize, ${filter}`, ALL, ALL]),
+  ['letterbox', ALL, USUAL], ['mirror', ALL, USUAL], ['rotateQuarters', ALL, ALL], ['copyBorder', ALL, USUAL], ['warpAffine', ALL, USUAL], ['warpPerspective', ALL, USUAL],
+  ['convertColor to grey', ALL, USUAL], ['convertColor to HSV', ALL, 'u8'], ['rgbToYuv', 'u8', 'u8'], ['orderChannels', ALL, ALL], ['addAlpha', ALL, USUAL], ['toPlanar', ALL, ALL],
+  ['rescale to f32', ALL, ALL], ['normalise to f16', ALL, ALL], ['letterboxNormalise', ALL, '–'], ['add', ALL, ALL], ['threshold', ALL, USUAL], ['blend', ALL, 'u8, u16, f32; premultiplied'],
+  ['gaussianFilter', ALL, `${USUAL}; border replicate`], ['boxFilter', ALL, `${USUAL}; border replicate`], ['sobel', ALL, '–'],
+  ['channelSums', ALL, USUAL], ['channelExtremes', ALL, USUAL], ['channelHistogram', ALL, 'u8, u16'],
+];
+
+/** Of an image of 1920 × 1080, on a GPU; empty where it was not measured yet. */
+export function imageTable(summary) {
+  const measured = (name, peer) => summary.find((row) => row.area === 'images' && row.name === `${name}, 1920 × 1080 RGB` && !row.device.startsWith('cpu') && row.peer === peer);
+  const ms = (value) => (value === undefined || value === null ? '' : `${number(value)} ms`);
+  return [
+    '| operation | our kernels take | NPP takes | our kernels | NPP |',
+    '|---|---|---|---|---|',
+    ...OPERATIONS.map(([name, own, npp]) => {
+      const beside = measured(name, 'NPP');
+      return `| \`${name.split(/,? /)[0]}\`${name.slice(name.split(/,? /)[0].length)} | ${own} | ${npp} | ${ms((beside ?? measured(name, null))?.value)} | ${ms(beside?.peerValue)} |`;
+    }),
+    '',
+  ].join('\n');
+}
+
+const summary = JSON.parse(await readFile(SUMMARY, 'utf8'));
+for (const [path, table] of [[README, numbers], [IMAGES, imageTable]]) {
+  const text = await readFile(path, 'utf8');
+  const begin = text.indexOf(BEGIN) + BEGIN.length;
+  const end = text.indexOf(END);
+  const file = path.split('/').slice(path === README ? -1 : -2).join('/');
+  if (begin < BEGIN.length || end < begin) throw new Error(`${file} has lost the marks between which its numbers stand`);
+  const wanted = text.slice(0, begin) + table(summary) + text.slice(end);
+  if (wanted === text) continue;
   if (process.argv.includes('--check')) {
-    console.error('README.md does not show bench/results/summary.json: run node scripts/readme-numbers.mjs');
+    console.error(`${file} does not show bench/results/summary.json: run node scripts/readme-numbers.mjs`);
     process.exitCode = 1;
-  } else await writeFile(README, wanted);
+  } else await writeFile(path, wanted);
 }

@@ -1,0 +1,359 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CudaQueueFullError } from '../../core/index.js';
+import { Batcher } from './batcher.js';
+import type { BatcherOptions } from './batcher.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** A batcher whose batches take `duration` and double their items, and the batches that it ran. */
+function doubling(options: BatcherOptions, duration = 10): { batcher: Batcher<number, number>; batches: number[][] } {
+  const batches: number[][] = [];
+  const batcher = new Batcher(async (items: readonly number[]) => {
+    batches.push([...items]);
+    await sleep(duration);
+    return items.map((item) => 2 * item);
+  }, options);
+  return { batcher, batches };
+}
+
+/** What has come of a promise so far. */
+function watched<T>(promise: Promise<T>): { value?: T; error?: unknown; settled: number } {
+  const seen: { value?: T; error?: unknown; settled: number } = { settled: 0 };
+  promise.then(
+    (value) => {
+      seen.value = value;
+      seen.settled++;
+    },
+    (error: unknown) => {
+      seen.error = error;
+      seen.settled++;
+    },
+  );
+  return seen;
+}
+
+describe('when a batch starts', () => {
+  test('at once when it is full', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 3, maxQueueDelay: 1000 });
+    const results = Promise.all([1, 2, 3].map((item) => batcher.run(item)));
+    expect(batches).toEqual([[1, 2, 3]]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(await results).toEqual([2, 4, 6]);
+  });
+
+  test('when the first request has waited for the delay, with what has come by then', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5 });
+    void batcher.run(1);
+    await vi.advanceTimersByTimeAsync(4);
+    void batcher.run(2);
+    expect(batches).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(batches).toEqual([[1, 2]]);
+  });
+
+  test('in the same turn with a delay of 0, joining what the turn asks for', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 0 });
+    void batcher.run(1);
+    void batcher.run(2);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(batches).toEqual([[1, 2]]);
+  });
+
+  test('not before one of as many as may run has ended, and then with all that waits', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 1, maxConcurrentBatches: 1 }, 20);
+    void batcher.run(1);
+    await vi.advanceTimersByTimeAsync(1);
+    for (const item of [2, 3, 4, 5, 6]) void batcher.run(item);
+    await vi.advanceTimersByTimeAsync(19);
+    expect(batches).toEqual([[1]]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(batches).toEqual([[1], [2, 3, 4, 5]]);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(batches).toEqual([[1], [2, 3, 4, 5], [6]]);
+  });
+
+  test('one that left the queue is not waited for: the delay is that of the next', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5 });
+    const controller = new AbortController();
+    const first = watched(batcher.run(1, { signal: controller.signal }));
+    await vi.advanceTimersByTimeAsync(3);
+    void batcher.run(2);
+    controller.abort(new Error('gone'));
+    await vi.advanceTimersByTimeAsync(4);
+    expect(first.error).toEqual(new Error('gone'));
+    expect(batches).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(batches).toEqual([[2]]);
+  });
+});
+
+describe('aborting', () => {
+  test('a queue that became empty keeps no timer', () => {
+    const { batcher } = doubling({ maxBatchSize: 2 });
+    const controller = new AbortController();
+    const gone = watched(batcher.run(1, { signal: controller.signal }));
+    expect(vi.getTimerCount()).toBe(1);
+    controller.abort();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(gone.settled).toBe(0); // promises settle behind the call
+  });
+
+  test('a signal that has aborted already takes nothing', async () => {
+    const { batcher } = doubling({ maxBatchSize: 2 });
+    await expect(batcher.run(1, { signal: AbortSignal.abort(new Error('no')) })).rejects.toThrow('no');
+    expect(batcher.statistics).toMatchObject({ taken: 0, queued: 0 });
+  });
+
+  test('of a batch that runs the others get their results, and the result of the one is discarded', async () => {
+    const discarded: number[] = [];
+    class Keeping extends Batcher<number, number> {
+      protected override discard(result: number): void {
+        discarded.push(result);
+      }
+    }
+    const batcher = new Keeping(async (items) => {
+      await sleep(10);
+      return items.map((item) => 2 * item);
+    }, { maxBatchSize: 2 });
+    const controller = new AbortController();
+    const aborted = watched(batcher.run(1, { signal: controller.signal }));
+    const other = watched(batcher.run(2));
+    await vi.advanceTimersByTimeAsync(5);
+    controller.abort(new Error('gone'));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(aborted.error).toEqual(new Error('gone'));
+    await vi.advanceTimersByTimeAsync(5);
+    expect(other.value).toBe(4);
+    expect(discarded).toEqual([2]);
+    expect(batcher.statistics).toMatchObject({ aborted: 1, fulfilled: 1, running: 0 });
+  });
+
+  test('no listener stays behind on a signal that lives on', async () => {
+    const { batcher } = doubling({ maxBatchSize: 1 });
+    const { signal } = new AbortController();
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    const added = vi.spyOn(signal, 'addEventListener');
+    const result = batcher.run(1, { signal });
+    await vi.advanceTimersByTimeAsync(10);
+    await result;
+    expect(removed).toHaveBeenCalledTimes(1);
+    expect(removed.mock.calls[0]![1]).toBe(added.mock.calls[0]![1]);
+  });
+});
+
+describe('back-pressure', () => {
+  test('one request more than the queue holds is refused, with the time after which there is room', async () => {
+    const { batcher } = doubling({ maxBatchSize: 2, maxQueueSize: 4, maxConcurrentBatches: 1 }, 40);
+    const first = [1, 2].map((item) => watched(batcher.run(item)));
+    await vi.advanceTimersByTimeAsync(40);
+    expect(first.map(({ value }) => value)).toEqual([2, 4]);
+    const rest = [3, 4, 5, 6, 7, 8].map((item) => watched(batcher.run(item))); // two run, four wait
+    const error = await batcher.run(9).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(CudaQueueFullError);
+    expect(error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', queueSize: 4, retryAfter: 80 });
+    expect((error as Error).message).toBe("The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. Send this one again in 80 ms, or fewer at a time.");
+    await vi.advanceTimersByTimeAsync(120);
+    expect(rest.map(({ value }) => value)).toEqual([6, 8, 10, 12, 14, 16]);
+    expect(batcher.statistics).toEqual({ queued: 0, running: 0, taken: 8, fulfilled: 8, failed: 0, aborted: 0, refused: 1, batches: 4, items: 8 });
+  });
+
+  test('a queue without a limit takes all', async () => {
+    const { batcher } = doubling({ maxBatchSize: 10, maxQueueSize: Infinity }, 1);
+    const all = Promise.all(Array.from({ length: 1000 }, (_, item) => batcher.run(item)));
+    await vi.advanceTimersByTimeAsync(60);
+    expect((await all).at(-1)).toBe(1998);
+  });
+});
+
+describe('failures', () => {
+  test('the error of a batch is that of each of its callers, and later batches run', async () => {
+    let calls = 0;
+    const batcher = new Batcher<number, number>((items) => (++calls === 1 ? Promise.reject(new Error('broken')) : Promise.resolve([...items])), { maxBatchSize: 2 });
+    const both = await Promise.allSettled([batcher.run(1), batcher.run(2)]);
+    expect(both.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual(['broken', 'broken']);
+    expect(await Promise.all([batcher.run(3), batcher.run(4)])).toEqual([3, 4]);
+  });
+
+  test('a function that throws is one that rejects', async () => {
+    const batcher = new Batcher<number, number>(() => {
+      throw new Error('at once');
+    }, { maxBatchSize: 1 });
+    await expect(batcher.run(1)).rejects.toThrow('at once');
+  });
+
+  test.each([
+    ['too few results', [1], 'runBatch: expected 2 results, got 1. runBatch gives a result for each of its items, in their order.'],
+    ['no array', 7, 'runBatch: expected an array of 2 results, got 7. runBatch gives a result for each of its items, in their order.'],
+  ])('%s', async (_, given, message) => {
+    const batcher = new Batcher<number, number>(() => Promise.resolve(given as number[]), { maxBatchSize: 2 });
+    const ends = await Promise.allSettled([batcher.run(1), batcher.run(2)]);
+    expect(ends.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual([message, message]);
+  });
+});
+
+describe('closing', () => {
+  test('finishes what was taken, without further delay, and refuses what comes', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 2, maxQueueDelay: 1000, maxConcurrentBatches: 1 });
+    const taken = [1, 2, 3].map((item) => watched(batcher.run(item)));
+    const closed = watched(batcher.close());
+    await expect(batcher.run(4)).rejects.toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    await vi.advanceTimersByTimeAsync(19);
+    expect(closed.settled).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(closed.settled).toBe(1);
+    expect(batches).toEqual([[1, 2], [3]]);
+    expect(taken.map(({ value }) => value)).toEqual([2, 4, 6]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('ends at once where nothing was taken, and may be asked for twice', async () => {
+    const { batcher } = doubling({ maxBatchSize: 2 });
+    const [first, second] = [batcher.close(), batcher.close()];
+    expect(first).toBe(second);
+    await first;
+    expect(batcher.isClosed).toBe(true);
+  });
+});
+
+test.each([
+  [{}, 'options.maxBatchSize: expected a whole number of at least 1 (items), got undefined.'],
+  [{ maxBatchSize: 0 }, 'options.maxBatchSize: expected a whole number of at least 1 (items), got 0.'],
+  [{ maxBatchSize: 1, maxQueueDelay: -1 }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got -1.'],
+  [{ maxBatchSize: 1, maxQueueDelay: Infinity }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.'],
+  [{ maxBatchSize: 1, maxQueueSize: 0 }, 'options.maxQueueSize: expected a whole number of at least 1 (requests), got 0.'],
+  [{ maxBatchSize: 1, maxConcurrentBatches: 0.5 }, 'options.maxConcurrentBatches: expected a whole number of at least 1 (batches), got 0.5.'],
+  [{ maxBatchsize: 1 }, "options: there is no option 'maxBatchsize'. Did you mean 'maxBatchSize'?"],
+])('options %o are refused', (options, message) => {
+  expect(() => new Batcher(() => Promise.resolve([]), options as BatcherOptions)).toThrow(message);
+});
+
+test('a signal in the place of the options is refused', () => {
+  const { batcher } = doubling({ maxBatchSize: 1 });
+  expect(() => batcher.run(1, new AbortController().signal as never)).toThrow('Write { signal }.');
+});
+
+/** A batch that ran: its items, from when to when on the fake clock, and whether it failed. */
+interface Ran {
+  readonly items: readonly number[];
+  readonly start: number;
+  end: number;
+  readonly error: Error | undefined;
+}
+
+describe('whatever arrives, aborts and fails', () => {
+  const arrivals = fc.array(fc.record({ after: fc.nat({ max: 6 }), abortAfter: fc.option(fc.nat({ max: 40 }), { nil: undefined }) }), { minLength: 1, maxLength: 60 });
+  const courses = fc.array(fc.record({ duration: fc.nat({ max: 30 }), fails: fc.boolean() }), { minLength: 1, maxLength: 6 });
+  const settings = fc.record({
+    maxBatchSize: fc.integer({ min: 1, max: 7 }),
+    maxQueueDelay: fc.nat({ max: 12 }),
+    maxQueueSize: fc.integer({ min: 1, max: 12 }),
+    maxConcurrentBatches: fc.integer({ min: 1, max: 3 }),
+  });
+
+  test('every request settles once, with what is its own; batches keep their size, their order and their time', async () => {
+    const ends = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(settings, arrivals, courses, fc.option(fc.nat({ max: 150 }), { nil: undefined }), async (options, requests, course, closeAt) => {
+        const ran: Ran[] = [];
+        let running = 0;
+        const batcher = new Batcher(async (items: readonly number[]) => {
+          const { duration, fails } = course[ran.length % course.length]!;
+          const batch: Ran = { items: [...items], start: performance.now(), end: Infinity, error: fails ? new Error(`batch ${ran.length}`) : undefined };
+          ran.push(batch);
+          expect(++running).toBeLessThanOrEqual(options.maxConcurrentBatches);
+          if (duration > 0) await sleep(duration);
+          running--;
+          batch.end = performance.now();
+          if (batch.error !== undefined) throw batch.error;
+          return items.map((item) => ({ of: item }));
+        }, options);
+
+        const zero = performance.now();
+        let closedAt = Infinity;
+        let closed: { settled: number } | undefined;
+        if (closeAt !== undefined) {
+          setTimeout(() => {
+            closedAt = performance.now();
+            closed = watched(batcher.close());
+          }, closeAt);
+        }
+        let at = 0;
+        const seen = requests.map(({ after, abortAfter }, id) => {
+          at += after;
+          const request = { since: zero + at, reason: new Error(`abort ${id}`), abortedAt: Infinity, seen: undefined as ReturnType<typeof watched<{ of: number }>> | undefined, queuedBefore: 0 };
+          setTimeout(() => {
+            const controller = new AbortController();
+            if (abortAfter !== undefined) {
+              setTimeout(() => {
+                request.abortedAt = performance.now();
+                controller.abort(request.reason);
+              }, abortAfter);
+            }
+            request.queuedBefore = batcher.statistics.queued;
+            request.seen = watched(batcher.run(id, { signal: controller.signal }));
+          }, at);
+          return request;
+        });
+        await vi.advanceTimersByTimeAsync(10_000);
+
+        const batchOf = new Map(ran.flatMap((batch) => batch.items.map((item) => [item, batch] as const)));
+        for (const [id, { seen: end, reason, abortedAt, queuedBefore, since }] of seen.entries()) {
+          expect(end!.settled).toBe(1);
+          const batch = batchOf.get(id);
+          if (end!.value !== undefined) {
+            ends.add('value');
+            expect(end!.value).toEqual({ of: id });
+            expect(batch?.error).toBeUndefined();
+          } else if (end!.error === reason) {
+            ends.add(batch === undefined ? 'aborted in the queue' : 'aborted in its batch');
+            expect(abortedAt).toBeLessThanOrEqual(batch?.end ?? Infinity);
+          } else if (batch !== undefined) {
+            ends.add('failed');
+            expect(end!.error).toBe(batch.error);
+          } else if (since >= closedAt) {
+            ends.add('closed');
+            expect(end!.error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+          } else {
+            ends.add('full');
+            expect(end!.error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
+            expect(queuedBefore).toBe(options.maxQueueSize);
+          }
+        }
+
+        // No item twice, none out of order.
+        const items = ran.flatMap((batch) => batch.items);
+        expect(items).toEqual([...new Set(items)].sort((a, b) => a - b));
+        for (const batch of ran) {
+          expect(batch.items.length).toBeLessThanOrEqual(options.maxBatchSize);
+          const due = seen[batch.items[0]!]!.since + options.maxQueueDelay;
+          // Not early, unless it was full or the batcher was closing; not late, unless as many as may run did all the while.
+          if (batch.items.length < options.maxBatchSize && batch.start < closedAt) expect(batch.start).toBeGreaterThanOrEqual(due);
+          if (batch.start > due) {
+            const moments = [due, ...ran.map(({ end }) => end)].filter((moment) => moment >= due && moment < batch.start);
+            for (const moment of moments) {
+              const busy = ran.filter(({ start, end }) => start <= moment && moment < end).length;
+              expect(busy, `batches that run at ${moment}, when one that was due at ${due} had to wait until ${batch.start}`).toBe(options.maxConcurrentBatches);
+            }
+          }
+        }
+
+        expect(batcher.statistics).toMatchObject({ queued: 0, running: 0, batches: ran.length, items: items.length });
+        const { taken, fulfilled, failed, aborted } = batcher.statistics;
+        expect(fulfilled + failed + aborted).toBe(taken);
+        if (closed !== undefined) expect(closed.settled).toBe(1);
+        expect(vi.getTimerCount()).toBe(0);
+      }),
+      { numRuns: 400 },
+    );
+    // All that may become of a request did.
+    expect([...ends].sort()).toEqual(['aborted in its batch', 'aborted in the queue', 'closed', 'failed', 'full', 'value']);
+  });
+});

@@ -1,0 +1,302 @@
+/** Requests of one item each, put together into batches: by size, or by the time that the first of them has waited. */
+import { CudaArgumentError, CudaDisposedError, CudaQueueFullError } from '../../core/index.js';
+import { checkInteger, checkOptions, checkSignal, invalid, show } from '../../core/arguments.js';
+
+/** What a {@link Batcher} is told. */
+export interface BatcherOptions {
+  /** Items in a batch, at most: a batch that has as many starts at once. */
+  readonly maxBatchSize: number;
+  /**
+   * How long a request waits for others to join it: milliseconds. What is there then starts, however little it is. 0 joins only
+   * what is asked for in one turn of the event loop, and what comes while all batches that may run are running. Default: 5.
+   */
+  readonly maxQueueDelay?: number;
+  /**
+   * Requests that may wait; a further one is refused with `ERR_CUDA_QUEUE_FULL`. `Infinity` takes all of them, for callers that
+   * limit themselves. Default: eight batches.
+   */
+  readonly maxQueueSize?: number;
+  /** Batches that may run at once. Default: 2, so that one is put together and copied while another one is computed. */
+  readonly maxConcurrentBatches?: number;
+}
+
+/** What one request may be given besides its item. */
+export interface BatchRequestOptions {
+  /** Takes the request out of the queue; of one whose batch has begun the result is not waited for. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a {@link Batcher} has done so far, and holds now. */
+export interface BatcherStatistics {
+  /** Requests that wait for a batch. */
+  readonly queued: number;
+  /** Batches that run. */
+  readonly running: number;
+  /** Requests that were taken. Each is queued, in a batch that runs, or counted by one of the next three. */
+  readonly taken: number;
+  readonly fulfilled: number;
+  readonly failed: number;
+  readonly aborted: number;
+  /** Requests that the full queue has refused. */
+  readonly refused: number;
+  /** Batches that were begun, and the items in them. */
+  readonly batches: number;
+  readonly items: number;
+}
+
+/** Runs one batch: a result for each item, in their order. */
+export type RunBatch<Item, Result> = (items: readonly Item[]) => PromiseLike<readonly Result[]>;
+
+interface Request<Item, Result> {
+  readonly item: Item;
+  /** When it was taken: `performance.now()`. */
+  readonly since: number;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly signal: AbortSignal | undefined;
+  readonly onAbort: () => void;
+  settled: boolean;
+}
+
+/** Share of the last batch in the mean of how long batches take. */
+const NEWEST_SHARE = 0.2;
+
+/**
+ * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
+ * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run.
+ *
+ * - Order: batches take requests in the order in which they came. Results come batch by batch, as those end.
+ * - Every request settles exactly once: with its result, with the error of its batch (the same one for all of its callers),
+ *   with the reason of its signal, or with `ERR_CUDA_QUEUE_FULL` or `ERR_CUDA_DISPOSED` where it was not taken.
+ * - A request whose signal aborts while it waits leaves the queue, and its place is free. In a batch that has begun it settles
+ *   at once and its result goes to {@link discard}.
+ *
+ * Nothing of it blocks the event loop, and there is one timer, for the request that has waited longest.
+ *
+ * ```ts
+ * const batcher = new Batcher((texts: readonly string[]) => embed(texts), { maxBatchSize: 32, maxQueueDelay: 5 });
+ * const vector = await batcher.run('one text', { signal });
+ * ```
+ */
+export class Batcher<Item, Result> implements AsyncDisposable {
+  readonly maxBatchSize: number;
+  readonly maxQueueDelay: number;
+  readonly maxQueueSize: number;
+  readonly maxConcurrentBatches: number;
+
+  private readonly runBatch: RunBatch<Item, Result>;
+  /** In the order in which they came; a Set, so that one leaves from the middle in constant time. */
+  private readonly queue = new Set<Request<Item, Result>>();
+  private running = 0;
+  private readonly counts = { taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 };
+  private timer: NodeJS.Timeout | undefined;
+  /** What the timer is set for, and the latest for which it has come: a timer may come a little before the clock says so. */
+  private timerFor = -Infinity;
+  private reached = -Infinity;
+  private flushing = false;
+  /** Of a batch, milliseconds; undefined before the first has ended. */
+  private meanDuration: number | undefined;
+  private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined;
+
+  /**
+   * @param runBatch runs one batch: called with 1 to `maxBatchSize` items, gives as many results in their order
+   * @throws CudaArgumentError
+   */
+  constructor(runBatch: RunBatch<Item, Result>, options: BatcherOptions) {
+    if (typeof runBatch !== 'function') throw invalid('runBatch', 'a function that takes items and gives a promise of as many results', runBatch);
+    if (options === undefined) throw invalid('options', 'an object with maxBatchSize', options);
+    checkOptions('options', options, BATCHER_OPTIONS);
+    const { maxBatchSize, maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2 } = options;
+    checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
+    checkInteger('options.maxConcurrentBatches', maxConcurrentBatches, 1, Number.MAX_SAFE_INTEGER, 'batches');
+    if (maxQueueSize !== Infinity) checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
+    if (typeof maxQueueDelay !== 'number' || !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)) {
+      throw invalid('options.maxQueueDelay', `milliseconds, from 0 to ${LONGEST_DELAY}`, maxQueueDelay);
+    }
+    this.runBatch = runBatch;
+    this.maxBatchSize = maxBatchSize;
+    this.maxQueueDelay = maxQueueDelay;
+    this.maxQueueSize = maxQueueSize;
+    this.maxConcurrentBatches = maxConcurrentBatches;
+  }
+
+  get statistics(): BatcherStatistics {
+    return { queued: this.queue.size, running: this.running, ...this.counts };
+  }
+
+  /** Whether {@link close} was called: nothing more is taken. */
+  get isClosed(): boolean {
+    return this.closing !== undefined;
+  }
+
+  /**
+   * The result of one item, of the batch that it will be part of.
+   *
+   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where `maxQueueSize` requests wait,
+   * `ERR_CUDA_DISPOSED` behind {@link close}, the signal's reason where it aborts, else with what the batch failed with
+   */
+  run(item: Item, options: BatchRequestOptions = {}): Promise<Result> {
+    checkOptions('options', options, ['signal']);
+    const { signal } = options;
+    checkSignal(signal);
+    if (this.closing !== undefined) return Promise.reject(new CudaDisposedError('The batcher was closed: it takes no more requests.'));
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    if (this.queue.size >= this.maxQueueSize) {
+      this.counts.refused++;
+      return Promise.reject(this.fullError());
+    }
+    return new Promise<Result>((resolve, reject) => {
+      const request: Request<Item, Result> = { item, since: performance.now(), resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
+      signal?.addEventListener('abort', request.onAbort, { once: true });
+      this.counts.taken++;
+      this.queue.add(request);
+      this.schedule();
+    });
+  }
+
+  /**
+   * Takes nothing more, starts what waits without further delay, and resolves when every request that was taken has settled and
+   * every batch has ended. Never rejects.
+   */
+  close(): Promise<void> {
+    if (this.closing === undefined) {
+      let end!: () => void;
+      const ended = new Promise<void>((resolve) => (end = resolve));
+      this.closing = { ended, end };
+      this.start();
+      this.endIfIdle();
+    }
+    return this.closing.ended;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Called with the result of a request that was aborted after its batch had begun. Does nothing; a subclass whose results hold memory gives it back here. */
+  protected discard(result: Result): void {
+    void result;
+  }
+
+  /** Called after each request that came, left or ended: starts what may start, and sets the timer for the rest. */
+  private schedule(): void {
+    // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
+    if (this.maxQueueDelay === 0 && this.queue.size < this.maxBatchSize) {
+      if (this.flushing || this.queue.size === 0) return;
+      this.flushing = true;
+      queueMicrotask(() => {
+        this.flushing = false;
+        this.start();
+      });
+      return;
+    }
+    this.start();
+  }
+
+  private start(): void {
+    while (this.running < this.maxConcurrentBatches && this.isDue()) this.startBatch();
+    this.setTimer();
+  }
+
+  private isDue(): boolean {
+    const [oldest] = this.queue;
+    if (oldest === undefined) return false;
+    if (this.queue.size >= this.maxBatchSize || this.closing !== undefined) return true;
+    return oldest.since + this.maxQueueDelay <= Math.max(performance.now(), this.reached);
+  }
+
+  /** For the request that has waited longest, while a batch may start. */
+  private setTimer(): void {
+    const [oldest] = this.queue;
+    if (oldest === undefined || this.running >= this.maxConcurrentBatches) {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+      return;
+    }
+    const due = oldest.since + this.maxQueueDelay;
+    if (this.timer !== undefined && this.timerFor === due) return;
+    clearTimeout(this.timer);
+    this.timerFor = due;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.reached = due;
+      this.start();
+    }, Math.max(0, due - performance.now()));
+  }
+
+  private startBatch(): void {
+    const requests: Request<Item, Result>[] = [];
+    for (const request of this.queue) {
+      if (requests.length === this.maxBatchSize) break;
+      this.queue.delete(request);
+      requests.push(request);
+    }
+    this.running++;
+    this.counts.batches++;
+    this.counts.items += requests.length;
+    void this.runAll(requests);
+  }
+
+  private async runAll(requests: readonly Request<Item, Result>[]): Promise<void> {
+    const begun = performance.now();
+    try {
+      const results = await this.runBatch(requests.map(({ item }) => item));
+      checkResults(results, requests.length);
+      for (const [i, request] of requests.entries()) this.fulfil(request, results[i] as Result);
+    } catch (error) {
+      for (const request of requests) if (this.settle(request, 'failed')) request.reject(error);
+    }
+    const duration = performance.now() - begun;
+    this.meanDuration = this.meanDuration === undefined ? duration : this.meanDuration + NEWEST_SHARE * (duration - this.meanDuration);
+    this.running--;
+    this.start();
+    this.endIfIdle();
+  }
+
+  private fulfil(request: Request<Item, Result>, result: Result): void {
+    if (this.settle(request, 'fulfilled')) request.resolve(result);
+    else this.discard(result);
+  }
+
+  private abort(request: Request<Item, Result>): void {
+    if (!this.settle(request, 'aborted')) return;
+    request.reject(request.signal!.reason);
+    // One that waited may have been the one that the timer is set for.
+    if (this.queue.delete(request)) this.setTimer();
+  }
+
+  /** Whether the request had not settled before: its end is counted once. */
+  private settle(request: Request<Item, Result>, end: 'fulfilled' | 'failed' | 'aborted'): boolean {
+    if (request.settled) return false;
+    request.settled = true;
+    request.signal?.removeEventListener('abort', request.onAbort);
+    this.counts[end]++;
+    return true;
+  }
+
+  private endIfIdle(): void {
+    if (this.closing !== undefined && this.queue.size === 0 && this.running === 0) this.closing.end();
+  }
+
+  private fullError(): CudaQueueFullError {
+    const batches = Math.ceil(this.queue.size / this.maxBatchSize);
+    const retryAfter = Math.max(1, Math.ceil((batches * (this.meanDuration ?? this.maxQueueDelay)) / this.maxConcurrentBatches));
+    return new CudaQueueFullError(
+      `The batcher's queue is full: ${this.queue.size} requests wait, as many as its maxQueueSize allows. Send this one again in ${retryAfter} ms, or fewer at a time.`,
+      this.maxQueueSize,
+      retryAfter,
+    );
+  }
+}
+
+/** The names of {@link BatcherOptions}. */
+export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxConcurrentBatches'] as const satisfies (keyof BatcherOptions)[];
+
+/** What a timer of Node takes: a larger number would come at once. */
+const LONGEST_DELAY = 2 ** 31 - 1;
+
+function checkResults(results: unknown, count: number): asserts results is readonly unknown[] {
+  const fix = 'runBatch gives a result for each of its items, in their order.';
+  if (!Array.isArray(results)) throw new CudaArgumentError('runBatch', `runBatch: expected an array of ${count} results, got ${show(results)}. ${fix}`);
+  if (results.length !== count) throw new CudaArgumentError('runBatch', `runBatch: expected ${count} results, got ${results.length}. ${fix}`);
+}

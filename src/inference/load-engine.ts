@@ -1,0 +1,83 @@
+/** A model as an engine of whichever library is there: TensorRT where it takes the GPU, ONNX Runtime otherwise. */
+import { readFile } from 'node:fs/promises';
+
+import { CudaError } from '../core/index.js';
+import type { Device } from '../core/index.js';
+import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import type { Engine } from '../engine/engine.js';
+import { loadEngine as loadWithOnnxRuntime } from '../onnxruntime/index.js';
+import type { ModelSource, OnnxRuntimeOptions } from '../onnxruntime/index.js';
+import { coreOf } from '../ops/scheduling.js';
+import type { AnyDevice } from '../ops/index.js';
+import { isTensorRTAvailable, loadEngine as loadWithTensorRT } from '../tensorrt/index.js';
+import type { LoadEngineOptions as TensorRTOptions } from '../tensorrt/index.js';
+
+/** Which library runs the model; `auto`: TensorRT where it is and takes the GPU, else ONNX Runtime. */
+export type EngineKind = 'auto' | Engine['kind'];
+
+/** Options of {@link loadEngine}. */
+export interface LoadEngineOptions {
+  /** Default `auto`. */
+  readonly engine?: EngineKind;
+  /** Runs at once of {@link Engine.run}. Default: the library's. */
+  readonly contexts?: number;
+  /** Gives up loading. */
+  readonly signal?: AbortSignal | undefined;
+  /** What only TensorRT is told: ranges of dynamic extents, precision, the cache. */
+  readonly tensorrt?: Omit<TensorRTOptions, 'contexts' | 'signal'>;
+  /** What only ONNX Runtime is told: providers, threads, the optimisation of the graph. */
+  readonly onnxruntime?: Omit<OnnxRuntimeOptions, 'contexts' | 'signal'>;
+}
+
+const KINDS: readonly EngineKind[] = ['auto', 'tensorrt', 'onnxruntime'];
+
+/**
+ * Loads an ONNX model for a device. Which library it is run by says `engine.kind`; its inputs, outputs and runs are the same.
+ *
+ * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`) is loaded with ONNX Runtime, and a process
+ * warning of the type `CUDA_FALLBACK` says why; every other failure is told.
+ *
+ * @param model a path, a `file:` URL, or the bytes
+ * @returns rejects with CudaError, code `ERR_CUDA_NO_LIBRARY`, where neither library is found: the message says how to get each
+ */
+export async function loadEngine(device: AnyDevice, model: ModelSource, options: LoadEngineOptions = {}): Promise<Engine> {
+  const core = coreOf(device);
+  checkOptions('options', options, ['engine', 'contexts', 'signal', 'tensorrt', 'onnxruntime']);
+  const { engine = 'auto', contexts, signal, tensorrt, onnxruntime } = options;
+  if (!KINDS.includes(engine)) throw invalid('options.engine', KINDS.map((kind) => `'${kind}'`).join(', '), engine);
+  if (contexts !== undefined) checkInteger('options.contexts', contexts, 1, 64, 'runs at once');
+  checkSignal(signal);
+  signal?.throwIfAborted();
+  const shared = { ...(contexts === undefined ? {} : { contexts }), ...(signal === undefined ? {} : { signal }) };
+  const byTensorRT = async (): Promise<Engine> => loadWithTensorRT(device, await bytesOf(model, signal), { ...tensorrt, ...shared });
+  const byOnnxRuntime = (): Promise<Engine> => loadWithOnnxRuntime(device, model, { ...onnxruntime, ...shared });
+
+  if (engine === 'onnxruntime') return byOnnxRuntime();
+  if (engine === 'tensorrt') return byTensorRT();
+  const { available, reason } = await availability(core);
+  if (available) {
+    try {
+      return await byTensorRT();
+    } catch (error) {
+      if (!(error instanceof CudaError) || error.code !== 'ERR_CUDA_UNSUPPORTED') throw error;
+      process.emitWarning(`TensorRT does not take the model, so ONNX Runtime runs it: ${error.message}`, { type: 'CUDA_FALLBACK' });
+    }
+  }
+  try {
+    return await byOnnxRuntime();
+  } catch (error) {
+    if (available || !(error instanceof CudaError) || error.code !== 'ERR_CUDA_NO_LIBRARY') throw error;
+    throw new CudaError('ERR_CUDA_NO_LIBRARY', `no library that runs models was found. TensorRT: ${reason ?? 'not available.'} ONNX Runtime: ${error.message}`, { cause: error });
+  }
+}
+
+async function availability(device: Device): Promise<{ available: boolean; reason?: string }> {
+  if (device.kind === 'cpu') return { available: false, reason: 'it runs on NVIDIA GPUs, and this is a CPU device.' };
+  return isTensorRTAvailable(device);
+}
+
+/** TensorRT parses bytes. */
+async function bytesOf(model: ModelSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  if (typeof model === 'string' || model instanceof URL) return readFile(model, { signal });
+  return model instanceof Uint8Array ? model : new Uint8Array(model);
+}

@@ -1,0 +1,254 @@
+/** One run after the other of a model: what lies where, when it runs, and what becomes of its outputs. */
+import { CudaDisposedError, CudaError, DTYPES } from '../core/index.js';
+import type { DeviceBuffer, Stream } from '../core/index.js';
+import { copyToStaging, queueHostWork } from '../core/host-work.js';
+import type { HostTurn, HostUse } from '../core/host-work.js';
+import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { DeviceOp } from '../ops/index.js';
+import { Later } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
+import { Tensor, contiguous, numel } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { typeNumber } from './element-types.js';
+import type { OnnxEngine } from './engine.js';
+import { engineOp } from './engine-op.js';
+import type { PlannedRun } from './engine-op.js';
+import { Staging, layOut } from './staging.js';
+import type { StagingArea } from './staging.js';
+import { ask } from './thread-crew.js';
+import type { MadeValue, PlacedTensor } from './thread/messages.js';
+
+/** A tensor as its memory: dense, from its first element on. */
+interface Placed {
+  readonly tensor: AnyTensor;
+  readonly buffer: DeviceBuffer;
+  readonly type: number;
+}
+
+export class OnnxContext implements EngineContext {
+  readonly engine: OnnxEngine;
+  private readonly staging: Staging;
+  /** The library's options of its runs, by which another thread can end one. */
+  private runOptions: Promise<number> | undefined;
+  /** Whether a run was ended, which the options remember. */
+  private terminated: Promise<void> | undefined;
+  /** The end of the last run, however it ends. */
+  private last: Promise<void> = Promise.resolve();
+  private lastStream: Stream | undefined;
+  private underway = 0;
+  private closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(engine: OnnxEngine) {
+    this.engine = engine;
+    this.staging = new Staging(engine.device);
+  }
+
+  enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+    this.checkOpen();
+    return engineOp(this.engine, 'context.enqueue', inputs, options, (run, plan) => {
+      this.checkOpen();
+      if (!this.isFreeFor(run.stream)) {
+        throw new CudaError('ERR_CUDA_BUSY', `context.enqueue: another run of this context of ${this.engine.toString()} is under way on another stream. Make a context for each with engine.createContext(), or use engine.run(…), which does.`);
+      }
+      return this.submit(run, plan);
+    });
+  }
+
+  /** Whether a run on the stream would not be at once with another. @internal */
+  isFreeFor(stream: Stream): boolean {
+    return this.underway === 0 || this.lastStream === stream;
+  }
+
+  /** Runs that have been queued and are not over. @internal */
+  get load(): number {
+    return this.underway;
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return `EngineContext of ${this.engine.toString()}${this.closing === undefined ? '' : ', closed'}`;
+  }
+
+  private checkOpen(): void {
+    this.engine.checkOpen();
+    if (this.closing !== undefined) throw new CudaDisposedError('context: used after it was closed. Make another with engine.createContext().');
+  }
+
+  private async end(): Promise<void> {
+    while (this.underway > 0) await this.last;
+    const options = await this.runOptions?.catch(() => undefined);
+    if (options !== undefined) await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions: [options] });
+    await this.staging.close();
+    this.engine.forget(this);
+  }
+
+  /** Queues a run, behind the last one of this context. @internal */
+  submit(run: Run, plan: PlannedRun): Submitted<NamedTensors> {
+    this.underway++;
+    this.lastStream = run.stream;
+    let over = (): void => undefined;
+    const before = this.last;
+    this.last = new Promise((resolve) => { over = resolve; });
+    const end = (): void => {
+      this.underway--;
+      over();
+    };
+    try {
+      const given = this.queue(run, plan, before);
+      if (given instanceof Later) {
+        given.promise.then(end, end);
+        return given;
+      }
+      given.done.then(end, end);
+      return given.value;
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
+  private queue(run: Run, plan: PlannedRun, before: Promise<void>): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> {
+    const inputs = plan.inputs.map(placed);
+    const made: AnyTensor[] = [];
+    const outputs = plan.outputs.map(({ info, given, shape }) => {
+      if (given !== undefined) return placed(given);
+      if (shape === undefined) return undefined;
+      const tensor = new Tensor(run.alloc(DTYPES[info.dtype], numel(shape)), contiguous(shape), true) as AnyTensor;
+      made.push(tensor);
+      return placed(tensor);
+    });
+    const abandon = (error: unknown): never => {
+      for (const tensor of made) tensor.close();
+      throw error;
+    };
+    const all = outputs.every((output) => output !== undefined);
+    const { staged } = this.engine;
+    const sizes = [...inputs, ...outputs].map((each) => each?.buffer.byteLength ?? 0);
+    const { offsets, bytes } = layOut(sizes);
+    const area = staged ? this.staging.ofBytes(bytes) : undefined;
+    const queued = (ready: StagingArea | undefined): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> => {
+      let values: readonly (MadeValue | undefined)[] = [];
+      if (ready !== undefined) inputs.forEach((input, i) => { copyToStaging(run.stream, input.buffer, ready.buffer, offsets[i]!); });
+      const uses: HostUse[] = [
+        ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
+        ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
+        ...(ready === undefined ? [] : [{ buffer: ready.buffer, access: 'inout' } as const]),
+      ];
+      const begin = async (turn: HostTurn): Promise<void> => {
+        await before;
+        const addresses = ready === undefined ? [...turn.addresses] : undefined;
+        const base = await this.engine.base;
+        let next = 0;
+        const place = (each: Placed | undefined, i: number): PlacedTensor | undefined => {
+          if (each === undefined) return undefined;
+          const address = addresses === undefined ? ready!.address + offsets[i]! : base + addresses[next++]!;
+          return { type: each.type, shape: [...each.tensor.shape], address, bytes: each.buffer.byteLength };
+        };
+        const given = inputs.map((input, i) => place(input, i)!);
+        values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
+        if (ready !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready.buffer, offsets[inputs.length + i]!, output.buffer); });
+      };
+      const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
+      for (const tensor of plan.temporaries) tensor.close();
+      if (all) {
+        run.dependOn(done);
+        return { done, value: this.named(plan, outputs.map((output) => output.tensor)) };
+      }
+      return new Later(done.then(() => run.settled(run.resume(() => this.take(run, plan, outputs, values)))), false);
+    };
+    try {
+      if (!(area instanceof Promise)) return queued(area);
+      // The stream's other work does not wait for memory; the operation's does.
+      return new Later(area.then((ready) => {
+        const given = run.resume(() => queued(ready));
+        return given instanceof Later ? given.promise : given.value;
+      }).catch(abandon), false);
+    } catch (error) {
+      return abandon(error);
+    }
+  }
+
+  /** Outputs that the library has made become tensors, now that their shapes are known. */
+  private take(run: Run, plan: PlannedRun, outputs: readonly (Placed | undefined)[], values: readonly (MadeValue | undefined)[]): Submitted<NamedTensors> {
+    const { path } = this.engine.library;
+    const found = values.flatMap((value) => (value === undefined ? [] : [value]));
+    const made: AnyTensor[] = [];
+    const giveUp = (error: unknown): never => {
+      for (const tensor of made) tensor.close();
+      ask({ kind: 'take', path, values: found.map((value) => ({ ...value, to: 0 })) }).catch(() => undefined);
+      throw error;
+    };
+    try {
+      const tensors = plan.outputs.map(({ info }, i) => {
+        const value = values[i];
+        if (value === undefined) return outputs[i]!.tensor;
+        const tensor = new Tensor(run.alloc(DTYPES[info.dtype], numel(value.shape)), contiguous([...value.shape]), true) as AnyTensor;
+        made.push(tensor);
+        return tensor;
+      });
+      const targets = made.map((tensor) => tensor.dense());
+      const { offsets, bytes } = layOut(found.map((value) => value.bytes));
+      const inPlace = this.engine.inProcess;
+      const queued = (ready: StagingArea | undefined): NamedTensors => {
+        const uses: HostUse[] = [...targets.map((buffer): HostUse => ({ buffer, access: 'out' })), ...(ready === undefined ? [] : [{ buffer: ready.buffer, access: 'inout' } as const])];
+        const done = queueHostWork(run.stream, this.engine.toString(), uses, async (turn) => {
+          const base = await this.engine.base;
+          const to = (i: number): number => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!);
+          await ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
+          if (ready !== undefined) targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
+        });
+        run.dependOn(done);
+        return this.named(plan, tensors);
+      };
+      const area = inPlace ? undefined : this.staging.ofBytes(bytes);
+      if (!(area instanceof Promise)) return queued(area);
+      return new Later(area.then((ready) => run.resume(() => queued(ready))).catch(giveUp), false);
+    } catch (error) {
+      return giveUp(error);
+    }
+  }
+
+  private async runOnThread(plan: PlannedRun, inputs: readonly PlacedTensor[], outputs: readonly (PlacedTensor | undefined)[]): Promise<readonly (MadeValue | undefined)[]> {
+    const { engine } = this;
+    const { path } = engine.library;
+    const { signal } = plan;
+    signal?.throwIfAborted();
+    const runOptions = await (this.runOptions ??= ask({ kind: 'runOptions', path }));
+    const unset = this.terminated !== undefined;
+    await this.terminated;
+    this.terminated = undefined;
+    const terminate = (): void => {
+      this.terminated = ask({ kind: 'terminate', path, runOptions }).catch(() => undefined);
+    };
+    signal?.addEventListener('abort', terminate, { once: true });
+    try {
+      return await ask({
+        kind: 'run', path, session: engine.session, runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
+        inputNames: engine.inputs.map(({ name }) => name), inputs, outputNames: engine.outputs.map(({ name }) => name), outputs,
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', terminate);
+    }
+  }
+
+  private named({ outputs }: PlannedRun, tensors: readonly AnyTensor[]): NamedTensors {
+    return Object.fromEntries(outputs.map(({ info }, i) => [info.name, tensors[i]!]));
+  }
+}
+
+function placed(tensor: AnyTensor): Placed {
+  return { tensor, buffer: tensor.dense(), type: typeNumber(tensor.dtype.name) };
+}

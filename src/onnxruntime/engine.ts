@@ -1,0 +1,201 @@
+/** A model that ONNX Runtime runs, on one device. */
+import { setImmediate } from 'node:timers/promises';
+
+import { CudaDisposedError, CudaError } from '../core/index.js';
+import type { Device, Stream } from '../core/index.js';
+import { checkOptions } from '../core/arguments.js';
+import { hostBase } from '../core/host-work.js';
+import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import { koffiPath } from '../native/koffi.js';
+import { coreOf } from '../ops/scheduling.js';
+import type { AnyDevice, DeviceOp } from '../ops/index.js';
+import { OnnxContext } from './context.js';
+import { dtypeOf, nameOfType } from './element-types.js';
+import { engineOp } from './engine-op.js';
+import { libraryPlace } from './library-place.js';
+import { placeModel, transferOf } from './model-bytes.js';
+import { checkLoadOptions } from './options.js';
+import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
+import { ask } from './thread-crew.js';
+import type { LibraryInfo, Loaded, ProviderName, ValueInfo } from './thread/messages.js';
+
+/** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
+const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
+
+/**
+ * Loads an ONNX model with ONNX Runtime, on a thread of its own.
+ *
+ * @param model a path, a `file:` URL, or the bytes, which are copied; data outside of the model is found by a path only
+ * @returns rejects with `CudaLibraryError` of the code `ERR_CUDA_FORMAT` for what is no model or is cut short, `ERR_CUDA_UNSUPPORTED` for an
+ * operator or an opset that this version has not (the message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
+ * `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ */
+export async function loadEngine(device: AnyDevice, model: ModelSource, options: OnnxRuntimeOptions = {}): Promise<OnnxEngine> {
+  const core = coreOf(device);
+  core.check();
+  const checked = checkLoadOptions(core, options);
+  const { signal } = checked;
+  signal?.throwIfAborted();
+  const placed = await placeModel(model);
+  signal?.throwIfAborted();
+  const loaded = await load(core, placed, checked);
+  if (loaded.passedOver !== undefined) {
+    process.emitWarning(`ONNX Runtime's CUDA provider does not load, so the CPU computes: ${loaded.passedOver.trim()}`, { type: 'CUDA_FALLBACK' });
+  }
+  const give = (): Promise<unknown> => ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });
+  try {
+    signal?.throwIfAborted();
+    core.check();
+    const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
+    await base;
+    return new OnnxEngine(core, loaded, checked.contexts, base);
+  } catch (error) {
+    await give();
+    throw error;
+  }
+}
+
+/** What ONNX Runtime is found, if any: rejects as {@link loadEngine} does where there is none. */
+export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Promise<LibraryInfo> {
+  checkOptions('options', options, ['cuda']);
+  return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
+}
+
+async function load(device: Device, model: Awaited<ReturnType<typeof placeModel>>, options: CheckedOptions): Promise<Loaded> {
+  const { signal, providers, lenient, threads, interOpThreads, optimisation } = options;
+  let cancelled: Promise<unknown> | undefined;
+  let begun: { path: string; options: number } | undefined;
+  let giveUp = (): void => undefined;
+  const cancel = (): void => {
+    if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
+  };
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, interOpThreads, optimisation }, (told) => {
+    begun = told;
+    if (signal?.aborted === true) cancel();
+  }, transferOf(model));
+  if (signal === undefined) return loading;
+  const aborted = new Promise<never>((_, reject) => {
+    giveUp = () => {
+      cancel();
+      reject(signal.reason as Error);
+    };
+  });
+  aborted.catch(() => undefined);
+  signal.addEventListener('abort', giveUp, { once: true });
+  // A load that cannot be called off gives what nobody wants any more.
+  loading.then(({ library, session }) => (signal.aborted ? ask({ kind: 'release', path: library.path, session, runOptions: [] }) : undefined)).catch(() => undefined);
+  try {
+    return await Promise.race([loading, aborted]);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+export class OnnxEngine implements Engine {
+  readonly kind = 'onnxruntime';
+  readonly description: string;
+  readonly device: Device;
+  readonly inputs: readonly TensorInfo[];
+  readonly outputs: readonly TensorInfo[];
+  /** Who computes. */
+  readonly provider: ProviderName;
+  /** @internal */
+  readonly library: LibraryInfo;
+  /** @internal */
+  readonly session: number;
+  /** What is added to addresses of the device to make those that the library takes. @internal */
+  readonly base: Promise<number> | number;
+  /** Whether the library reaches the device's memory as the process's own. @internal */
+  readonly inProcess: boolean;
+  /** Whether tensors are copied to the process's memory and back. @internal */
+  readonly staged: boolean;
+  private readonly contexts = new Set<OnnxContext>();
+  /** Those of {@link run}. */
+  private readonly pool: OnnxContext[] = [];
+  private readonly limit: number;
+  private closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(device: Device, { library, session, provider, inputs, outputs }: Loaded, limit: number, base: Promise<number> | undefined) {
+    this.device = device;
+    this.library = library;
+    this.session = session;
+    this.provider = provider;
+    this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
+    this.inputs = inputs.map((info) => infoOf('input', info));
+    this.outputs = outputs.map((info) => infoOf('output', info));
+    this.limit = limit;
+    this.base = base ?? 0;
+    this.inProcess = base !== undefined;
+    this.staged = provider === 'cpu' && base === undefined;
+  }
+
+  createContext(): Promise<OnnxContext> {
+    this.checkOpen();
+    return Promise.resolve(this.newContext());
+  }
+
+  run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+    this.checkOpen();
+    return engineOp(this, 'engine.run', inputs, options, (run, plan) => {
+      this.checkOpen();
+      return this.contextFor(run.stream).submit(run, plan);
+    });
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return `OnnxEngine (${this.inputs.map(({ name }) => name).join(', ')}) => (${this.outputs.map(({ name }) => name).join(', ')})`;
+  }
+
+  /** @internal */
+  checkOpen(): void {
+    if (this.closing !== undefined) throw new CudaDisposedError('engine: used after it was closed. Load it again with loadEngine(…).');
+    this.device.check();
+  }
+
+  /** @internal */
+  forget(context: OnnxContext): void {
+    this.contexts.delete(context);
+  }
+
+  /** One that is free, a new one, or the one with the fewest runs to wait for. */
+  private contextFor(stream: Stream): OnnxContext {
+    const free = this.pool.find((context) => context.isFreeFor(stream));
+    if (free !== undefined) return free;
+    if (this.pool.length < this.limit) {
+      const context = this.newContext();
+      this.pool.push(context);
+      return context;
+    }
+    return this.pool.reduce((least, context) => (context.load < least.load ? context : least));
+  }
+
+  private newContext(): OnnxContext {
+    const context = new OnnxContext(this);
+    this.contexts.add(context);
+    return context;
+  }
+
+  private async end(): Promise<void> {
+    // What was started in this turn has been queued by its end.
+    await setImmediate();
+    await Promise.all([...this.contexts].map((context) => context.close()));
+    await ask({ kind: 'release', path: this.library.path, session: this.session, runOptions: [] });
+  }
+}
+
+function infoOf(side: string, { name, type, shape, dimensions }: ValueInfo): TensorInfo {
+  const dtype = dtypeOf(type);
+  if (dtype === undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${side} '${name}' of the model has elements of type ${nameOfType(type)}, which devices have not. Convert it in the model: a Cast, or preprocessing outside of it.`);
+  const names = dimensions.map((each) => (each === '' ? undefined : each));
+  return { name, dtype: dtype.name, shape, ...(names.some((each) => each !== undefined) ? { dimensions: names } : {}) };
+}

@@ -1,0 +1,50 @@
+/** A model's bytes where a thread can have them: the JavaScript thread copies them in parts, each short enough for the event loop. */
+import { isAbsolute, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { CudaArgumentError } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import type { ModelSource } from './options.js';
+import type { ModelSource as PlacedModel } from './thread/messages.js';
+
+/** One part takes some 0.3 ms. */
+const PART_BYTES = 4 << 20;
+
+/** One that can be made shorter, which gives its memory back at once. As of ES2024, and in Node 20. */
+const Resizable = ArrayBuffer as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
+
+/** Handed over where it was copied; what is shared stays its owner's. */
+export function transferOf(model: PlacedModel): ArrayBuffer[] {
+  return 'bytes' in model && model.bytes instanceof ArrayBuffer ? [model.bytes] : [];
+}
+
+export async function placeModel(model: ModelSource): Promise<PlacedModel> {
+  if (typeof model === 'string' || model instanceof URL) return { path: pathOf(model) };
+  if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
+  const source = model instanceof ArrayBuffer ? new Uint8Array(model) : model;
+  if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
+  checkedBytes(source);
+  const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
+  const target = new Uint8Array(bytes);
+  for (let from = 0; from < target.length; from += PART_BYTES) {
+    if (from > 0) await setImmediate();
+    if (source.byteLength !== target.length) throw new CudaArgumentError('model', 'model: its bytes were detached or resized before they were copied. Await loadEngine(…) first.');
+    target.set(new Uint8Array(source.buffer, source.byteOffset + from, Math.min(PART_BYTES, target.length - from)), from);
+  }
+  return { bytes };
+}
+
+function pathOf(model: string | URL): string {
+  if (model instanceof URL) {
+    if (model.protocol !== 'file:') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
+    return fileURLToPath(model);
+  }
+  if (model === '') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
+  return isAbsolute(model) ? model : resolve(model);
+}
+
+function checkedBytes<B extends { byteLength: number }>(bytes: B): B {
+  if (bytes.byteLength === 0) throw new CudaArgumentError('model', 'model: expected the bytes of an ONNX model, got none.');
+  return bytes;
+}

@@ -1,0 +1,73 @@
+/** What a model is loaded with. */
+import { CudaError } from '../core/index.js';
+import type { Device } from '../core/index.js';
+import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import type { ProviderName } from './thread/messages.js';
+
+export type OptimisationLevel = 'none' | 'basic' | 'extended' | 'all';
+
+/** A model: its file, or its bytes. */
+export type ModelSource = string | URL | Uint8Array | ArrayBuffer | SharedArrayBuffer;
+
+/** Options of {@link loadEngine}. */
+export interface OnnxRuntimeOptions {
+  /**
+   * Who computes, the first that the library has. Default: on a GPU `['cuda', 'cpu']`, where a CUDA provider that does not load
+   * is passed over with a warning; on a CPU device `['cpu']`. A list that is given is obeyed: `['cuda']` fails where there is none.
+   */
+  readonly providers?: readonly ProviderName[];
+  /** Threads that one run is spread over. Default: as many as there are cores. */
+  readonly threads?: number;
+  /** Threads for parts of a model that do not depend on one another. Default: the library's, which runs them one after the other. */
+  readonly interOpThreads?: number;
+  /** What may be done to the graph: GraphOptimizationLevel. Default `all`. */
+  readonly optimisation?: OptimisationLevel;
+  /** Runs at once of {@link Engine.run}, 1 to 64. Default 4. */
+  readonly contexts?: number;
+  /** Gives up loading, where the library (1.22 and later) can; else its result is thrown away. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** As the library numbers them. */
+const LEVELS: Readonly<Record<OptimisationLevel, number>> = { none: 0, basic: 1, extended: 2, all: 99 };
+const MOST_CONTEXTS = 64;
+const DEFAULT_CONTEXTS = 4;
+const MOST_LIBRARY_THREADS = 1024;
+
+export const OPTION_NAMES: readonly string[] = ['providers', 'threads', 'interOpThreads', 'optimisation', 'contexts', 'signal'];
+
+/** The options with their defaults. */
+export interface CheckedOptions {
+  readonly providers: readonly ProviderName[];
+  /** Whether a provider that does not load gives way to the next. */
+  readonly lenient: boolean;
+  readonly threads: number;
+  readonly interOpThreads: number;
+  readonly optimisation: number;
+  readonly contexts: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
+  checkOptions('options', options, OPTION_NAMES);
+  const { providers, threads, interOpThreads, optimisation = 'all', contexts = DEFAULT_CONTEXTS, signal } = options;
+  if (threads !== undefined) checkInteger('options.threads', threads, 1, MOST_LIBRARY_THREADS, 'threads');
+  if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
+  checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS, 'runs at once');
+  if (!Object.hasOwn(LEVELS, optimisation)) throw invalid('options.optimisation', `one of ${Object.keys(LEVELS).map((name) => `'${name}'`).join(', ')}`, optimisation);
+  checkSignal(signal);
+  return {
+    providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
+    lenient: providers === undefined, threads: threads ?? 0, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation], contexts, signal,
+  };
+}
+
+function checkProviders(device: Device, providers: readonly unknown[]): readonly ProviderName[] {
+  if (!Array.isArray(providers) || providers.length === 0 || providers.some((name) => name !== 'cuda' && name !== 'cpu')) {
+    throw invalid('options.providers', `a list of 'cuda' and 'cpu'`, providers);
+  }
+  if (device.kind === 'cpu' && providers.includes('cuda')) {
+    throw new CudaError('ERR_CUDA_UNSUPPORTED', `options.providers: the CUDA provider computes on NVIDIA GPUs, and ${device.name} is a CPU device. Open one, Device.open('cuda'), or leave the option out.`);
+  }
+  return providers as ProviderName[];
+}

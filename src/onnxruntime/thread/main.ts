@@ -1,0 +1,129 @@
+/**
+ * A thread of ONNX Runtime: a Worker that loads models and runs them, one request at a time. Sessions are the process's, so any
+ * such thread can run any. Built into a script of its own (`scripts/build.mjs`).
+ */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+
+import { candidatePaths, thisMachine } from '../../native/find.js';
+import { loadKoffi } from '../../native/koffi.js';
+import type { Koffi } from '../../native/koffi.js';
+import { KNOWN_LIBRARIES } from '../../native/libraries.js';
+import { LibraryNotFoundError } from '../../native/library-not-found.js';
+import { openLibrary } from '../../native/open-library.js';
+import { copyBytes } from './copy-bytes.js';
+import type { Answers, FromThread, LibraryPlace, Refusal, Request, ThreadStart, ToThread } from './messages.js';
+import { OrtLibrary } from './ort-library.js';
+import { Refused } from './refused.js';
+import { run } from './run.js';
+import { loadSession } from './session.js';
+
+const { koffiPath, loading } = workerData as ThreadStart;
+const port = parentPort!;
+
+let loadedKoffi: Koffi | undefined;
+const libraries = new Map<string, OrtLibrary>();
+
+function koffi(): Koffi {
+  return (loadedKoffi ??= whileLoading(() => loadKoffi(koffiPath)));
+}
+
+/** The process must not end this thread while it loads native code: see the crew. */
+function whileLoading<T>(load: () => T): T {
+  Atomics.store(loading, 0, 1);
+  try {
+    return load();
+  } finally {
+    Atomics.store(loading, 0, 0);
+    Atomics.notify(loading, 0);
+  }
+}
+
+/** The file of a build with the CUDA provider, where one is asked for and lies somewhere. */
+function buildWithCuda(place: LibraryPlace): string | undefined {
+  const machine = { ...thisMachine(), env: place.env, modules: place.modules };
+  for (const path of candidatePaths(KNOWN_LIBRARIES.onnxruntime, machine, [])) {
+    if (existsSync(path) && existsSync(join(dirname(path), 'libonnxruntime_providers_cuda.so'))) return path;
+  }
+  return undefined;
+}
+
+function find(place: LibraryPlace): OrtLibrary {
+  const path = place.cuda ? buildWithCuda(place) : undefined;
+  const machine = { ...thisMachine(), env: place.env, modules: place.modules };
+  const opened = whileLoading(() => openLibrary(koffi(), KNOWN_LIBRARIES.onnxruntime, path === undefined ? { machine } : { path }));
+  const known = libraries.get(opened.path) ?? new OrtLibrary(koffi(), opened);
+  libraries.set(opened.path, known);
+  return known;
+}
+
+function libraryAt(path: string): OrtLibrary {
+  let known = libraries.get(path);
+  if (known === undefined) {
+    known = new OrtLibrary(koffi(), whileLoading(() => openLibrary(koffi(), KNOWN_LIBRARIES.onnxruntime, { path })));
+    libraries.set(path, known);
+  }
+  return known;
+}
+
+type Answering = { readonly [K in Request['kind']]: (request: Extract<Request, { kind: K }>, id: number) => Answers[K] };
+
+const ANSWERING: Answering = {
+  find: ({ place }) => find(place).info,
+  load: (request, id) => {
+    const ort = find(request.place);
+    // The CUDA provider is a library of its own, which is loaded in here.
+    const load = (): Answers['load'] => loadSession(ort, request, (options) => { port.postMessage({ id, loading: { path: ort.path, options } } satisfies FromThread); });
+    return request.providers.includes('cuda') ? whileLoading(load) : load();
+  },
+  cancel: ({ path, options }) => {
+    const ort = libraryAt(path);
+    if (ort.api >= 22) ort.do('SessionOptionsSetLoadCancellationFlag', options, true);
+    return undefined;
+  },
+  runOptions: ({ path }) => libraryAt(path).give('CreateRunOptions'),
+  run: (request) => run(libraryAt(request.path), request),
+  terminate: ({ path, runOptions }) => {
+    libraryAt(path).do('RunOptionsSetTerminate', runOptions);
+    return undefined;
+  },
+  take: ({ path, values }) => {
+    const ort = libraryAt(path);
+    for (const { value, data, to, bytes } of values) {
+      if (to !== 0 && bytes > 0) copyBytes(koffi(), to, data, bytes);
+      ort.ask('ReleaseValue', value);
+    }
+    return undefined;
+  },
+  release: ({ path, session, runOptions }) => {
+    const ort = libraryAt(path);
+    for (const each of runOptions) ort.ask('ReleaseRunOptions', each);
+    if (session !== 0) ort.ask('ReleaseSession', session);
+    return undefined;
+  },
+  address: ({ buffer }) => Number(koffi().address(new Uint8Array(buffer))),
+};
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refused) return error.refusal;
+  if (error instanceof LibraryNotFoundError) return { reason: 'no-library', message: error.message };
+  return { reason: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error) };
+}
+
+port.on('message', (message: ToThread) => {
+  if ('end' in message) {
+    // Nothing holds the thread any more: it ends by itself, as one must that uses koffi.
+    port.close();
+    return;
+  }
+  const { id, request } = message;
+  let reply: FromThread;
+  try {
+    const answer = ANSWERING[request.kind] as (request: Request, id: number) => Answers[keyof Answers];
+    reply = { id, answer: answer(request, id) };
+  } catch (error) {
+    reply = { id, refusal: refusalOf(error) };
+  }
+  port.postMessage(reply);
+});

@@ -1,0 +1,144 @@
+/** What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they are the whole process's. */
+
+/** Where the library is searched for. */
+export interface LibraryPlace {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where npm packages are resolved from. */
+  readonly modules: readonly string[];
+  /** Whether a build that has the CUDA provider is preferred to what is found first. */
+  readonly cuda: boolean;
+}
+
+/** A model's file, or its bytes: memory that both threads see, or that is handed over. */
+export type ModelSource = { readonly path: string } | { readonly bytes: SharedArrayBuffer | ArrayBuffer };
+
+/** Who computes: `cpu`, or `cuda` with the ordinal of the GPU. */
+export type ProviderName = 'cuda' | 'cpu';
+
+export interface LoadRequest {
+  readonly kind: 'load';
+  readonly place: LibraryPlace;
+  readonly model: ModelSource;
+  /** GraphOptimizationLevel */
+  readonly optimisation: number;
+  /** 0 for the library's choice. */
+  readonly threads: number;
+  readonly interOpThreads: number;
+  /** The first of the list that the library has; a provider that it has and that does not load is an error, unless `lenient`. */
+  readonly providers: readonly ProviderName[];
+  readonly lenient: boolean;
+  /** Of the GPU. */
+  readonly ordinal: number;
+}
+
+/** A value of a model as the library describes it. */
+export interface ValueInfo {
+  readonly name: string;
+  /** ONNXTensorElementDataType */
+  readonly type: number;
+  /** -1 where it is not fixed. */
+  readonly shape: readonly number[];
+  /** Empty where an extent has no name. */
+  readonly dimensions: readonly string[];
+}
+
+export interface Loaded {
+  readonly library: LibraryInfo;
+  readonly session: number;
+  readonly provider: ProviderName;
+  readonly inputs: readonly ValueInfo[];
+  readonly outputs: readonly ValueInfo[];
+  /** Why a better provider was passed over. */
+  readonly passedOver: string | undefined;
+}
+
+/** A library that was found. */
+export interface LibraryInfo {
+  readonly path: string;
+  readonly version: string;
+  readonly providers: readonly string[];
+}
+
+/** A tensor that lies somewhere: in the process's memory, or in that of the GPU where the session's provider is one of a GPU. */
+export interface PlacedTensor {
+  /** ONNXTensorElementDataType */
+  readonly type: number;
+  readonly shape: readonly number[];
+  readonly address: number;
+  readonly bytes: number;
+}
+
+export interface RunRequest {
+  readonly kind: 'run';
+  /** Which library the session is of. */
+  readonly path: string;
+  readonly session: number;
+  readonly runOptions: number;
+  /** Whether an earlier run with these options was ended, which they remember. */
+  readonly unset: boolean;
+  readonly memory: ProviderName;
+  readonly ordinal: number;
+  readonly inputNames: readonly string[];
+  readonly inputs: readonly PlacedTensor[];
+  readonly outputNames: readonly string[];
+  /** Where an output goes; undefined where the library makes it, in the process's memory. */
+  readonly outputs: readonly (PlacedTensor | undefined)[];
+}
+
+/** An output that the library has made: kept until it is taken. */
+export interface MadeValue {
+  readonly value: number;
+  readonly data: number;
+  readonly shape: readonly number[];
+  readonly bytes: number;
+}
+
+export type Request =
+  | { readonly kind: 'find'; readonly place: LibraryPlace }
+  | LoadRequest
+  /** Another thread may cancel a load that is under way. */
+  | { readonly kind: 'cancel'; readonly path: string; readonly options: number }
+  | { readonly kind: 'runOptions'; readonly path: string }
+  | RunRequest
+  /** Another thread may end a run that is under way. */
+  | { readonly kind: 'terminate'; readonly path: string; readonly runOptions: number }
+  /** Copies values to addresses of the process, where they have one, and releases them. */
+  | { readonly kind: 'take'; readonly path: string; readonly values: readonly { readonly value: number; readonly data: number; readonly to: number; readonly bytes: number }[] }
+  | { readonly kind: 'release'; readonly path: string; readonly session: number; readonly runOptions: readonly number[] }
+  /** Where memory that both threads see begins in the process. */
+  | { readonly kind: 'address'; readonly buffer: SharedArrayBuffer };
+
+/** What each kind of request gives. */
+export interface Answers {
+  readonly find: LibraryInfo;
+  readonly load: Loaded;
+  readonly cancel: undefined;
+  readonly runOptions: number;
+  readonly run: readonly (MadeValue | undefined)[];
+  readonly terminate: undefined;
+  readonly take: undefined;
+  readonly release: undefined;
+  readonly address: number;
+}
+
+/** Why a request failed. */
+export type Refusal =
+  | { readonly reason: 'no-library'; readonly message: string }
+  | { readonly reason: 'unsupported'; readonly message: string }
+  /** A function of the library's gave a status. */
+  | { readonly reason: 'status'; readonly library: string; readonly call: string; readonly status: number; readonly statusName: string; readonly message: string }
+  | { readonly reason: 'internal'; readonly message: string };
+
+export type ToThread = { readonly id: number; readonly request: Request } | { readonly end: true };
+
+export type FromThread =
+  | { readonly id: number; readonly answer: Answers[keyof Answers] }
+  | { readonly id: number; readonly refusal: Refusal }
+  /** A load can be cancelled from here on. */
+  | { readonly id: number; readonly loading: { readonly path: string; readonly options: number } };
+
+export interface ThreadStart {
+  readonly koffiPath: string | undefined;
+  /** Not zero while the thread loads a library. */
+  readonly loading: Int32Array;
+}

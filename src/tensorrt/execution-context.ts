@@ -1,0 +1,179 @@
+/** ExecutionContext: what runs of one kind share, with memory of its own. One run at a time. */
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { CudaDisposedError, CudaError, NativeSteps } from '../core/index.js';
+import type { DeviceBuffer, LibraryStep, Pending, Stream } from '../core/index.js';
+import { u8 } from '../core/index.js';
+import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { DeviceOp } from '../ops/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { numel } from '../tensor/index.js';
+import { SaidText } from '../native/said-text.js';
+import { engineOperation } from './engine-operation.js';
+import { forget, onLayers } from './heard.js';
+import { generationOf } from './thread/generations.js';
+import type { ContextDescription } from './thread/procedures.js';
+import type { Port, TensorRTEngine } from './tensorrt-engine.js';
+import { attend, ignore, listener } from './threads.js';
+
+/** What a fence behind a run that is over may take to be seen. */
+const GRACE_MS = 20;
+
+/** A layer's time in one run. */
+export interface LayerTime {
+  readonly layer: string;
+  readonly milliseconds: number;
+}
+
+export class ExecutionContext implements EngineContext {
+  readonly engine: TensorRTEngine;
+  /** That errors of its runs are taken down. */
+  private readonly attention: number;
+  /** The optimization profile that its inputs keep to. */
+  readonly profile: number;
+  private readonly described: ContextDescription;
+  private readonly steps: NativeSteps;
+  /** For each dynamic input where its shape stands among the steps' words. */
+  private readonly shapes: readonly { readonly port: number; readonly word: number }[];
+  /** What orders runs on different streams: each writes to it. */
+  private readonly turn: DeviceBuffer<'u8'>;
+  private readonly left: () => void;
+  private last: { readonly stream: Stream; readonly mark: number; readonly pending: Pending } | undefined;
+  private closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(engine: TensorRTEngine, described: ContextDescription, profile: number, left: () => void) {
+    this.engine = engine;
+    this.profile = profile;
+    this.described = described;
+    this.left = left;
+    this.turn = engine.device.alloc(u8, 16, { label: `turn of ${engine.toString()}` });
+    const { self, functions, names } = described;
+    const object = { constant: self };
+    const steps: LibraryStep[] = [];
+    const shapes: { port: number; step: number }[] = [];
+    if (engine.profiles > 1) {
+      steps.push({ name: 'setOptimizationProfileAsync', address: functions.setOptimizationProfileAsync, args: [object, { constant: profile }, 'stream'], returns: 'true', kept: true, forgets: true });
+    }
+    engine.inputs.forEach((port, i) => {
+      if (!port.shape.includes(-1)) return;
+      shapes.push({ port: i, step: steps.length });
+      const bytes = 4 + 8 * engine.described.extentBytes + (engine.described.extentBytes === 8 ? 4 : 0);
+      steps.push({ name: `setInputShape('${port.name}')`, address: functions.setInputShape, args: [object, { constant: names[port.name]! }, { host: bytes }], returns: 'true', kept: true });
+    });
+    const address = (access: 'in' | 'out') => (port: Port): LibraryStep => ({
+      name: `setTensorAddress('${port.name}')`, address: functions.setTensorAddress, args: [object, { constant: names[port.name]! }, access], returns: 'true', kept: true,
+    });
+    steps.push(...engine.inputs.map(address('in')), ...engine.outputs.map(address('out')));
+    steps.push({ name: 'enqueueV3', address: functions.enqueueV3, args: [object, 'stream'], returns: 'true' });
+    const said = new SaidText();
+    this.attention = attend(said.buffer);
+    this.steps = new NativeSteps(engine.device, { name: `enqueue of ${engine.toString()}`, library: engine.description, steps, launches: engine.layers + 8, said: said.buffer });
+    this.shapes = shapes.map(({ port, step }) => ({ port, word: this.steps.starts[step]![2]! }));
+  }
+
+  /** enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last run. */
+  enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+    this.check();
+    return engineOperation(this.engine, inputs, options, this.profile, (stream) => (this.ranOn(stream) || !this.isRunning ? this : this.freed()));
+  }
+
+  /**
+   * Whoever awaited its last run may have waited on another stream, and then this one's end is not seen yet: it is looked for.
+   *
+   * @throws CudaError with code ERR_CUDA_BUSY where it does run
+   */
+  private async freed(): Promise<this> {
+    const over = new AbortController();
+    await Promise.race([this.idle().catch(() => undefined), delay(GRACE_MS, undefined, { signal: over.signal }).catch(() => undefined)]);
+    over.abort();
+    if (!this.isRunning) return this;
+    throw new CudaError('ERR_CUDA_BUSY', `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it runs once at a time. Await that run, chain this one behind it, or make another context: engine.createContext().`);
+  }
+
+  /** Whether a run of it is not known to be over. */
+  get isRunning(): boolean {
+    const { last } = this;
+    return last !== undefined && !last.stream.isClosed && !last.stream.passesSoon(last.mark);
+  }
+
+  /** @internal */
+  ranOn(stream: Stream): boolean {
+    return this.last?.stream === stream;
+  }
+
+  /** Queues a run on tensors that have been checked. @internal */
+  queue(stream: Stream, inputs: readonly AnyTensor[], outputs: readonly AnyTensor[]): void {
+    this.check();
+    const { words } = this.steps;
+    const wide = this.engine.described.extentBytes === 8;
+    for (const { port, word } of this.shapes) {
+      const shape = inputs[port]!.shape;
+      words[word] = shape.length;
+      // Dims: the number, and from byte 8 on (4 up to version 8) the extents.
+      for (let axis = 0; axis < shape.length; axis++) words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
+    }
+    const memory = new Array<DeviceBuffer>(inputs.length + outputs.length);
+    for (let i = 0; i < inputs.length; i++) memory[i] = inputs[i]!.buffer;
+    const whole = new Array<boolean>(memory.length).fill(false);
+    outputs.forEach(({ buffer, shape }, i) => {
+      memory[inputs.length + i] = buffer;
+      whole[inputs.length + i] = numel(shape) === buffer.length;
+    });
+    const pending = this.steps.call(stream, memory, this.turn, whole);
+    if (stream.captureScope === undefined) this.last = { stream, mark: stream.mark, pending };
+  }
+
+  /**
+   * One run, with the times of its layers. IProfiler: it waits for each layer's end, and so it is slower.
+   */
+  async profileRun(inputs: EngineInputs): Promise<{ readonly outputs: NamedTensors; readonly layers: readonly LayerTime[] }> {
+    this.check();
+    const { thread } = this.engine.runtime;
+    const layers: LayerTime[] = [];
+    const id = onLayers((layer, milliseconds) => layers.push({ layer, milliseconds }));
+    let profiler = 0;
+    try {
+      await this.idle();
+      profiler = await listener().call('profiler', id, generationOf(this.engine.runtime.library.key).callbacks);
+      await thread.call('setProfiler', this.described.context, profiler);
+      const outputs = await this.enqueue(inputs);
+      await thread.call('reportToProfiler', this.described.context);
+      // The listener's word for the last layer is on its way before its answer to this.
+      await listener().call('answer');
+      return { outputs, layers };
+    } finally {
+      await thread.call('setProfiler', this.described.context, 0);
+      if (profiler !== 0) void listener().call('release', profiler);
+      forget(id);
+    }
+  }
+
+  /** Resolves when its last run is over. @internal */
+  async idle(): Promise<void> {
+    const { last } = this;
+    if (last !== undefined && !last.stream.isClosed) await last.stream.passed(last.mark);
+  }
+
+  async close(): Promise<void> {
+    this.closed ??= this.end();
+    await this.closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  private async end(): Promise<void> {
+    await this.idle();
+    this.turn.close();
+    ignore(this.attention);
+    await this.engine.runtime.thread.call('release', this.described.context);
+    this.left();
+  }
+
+  private check(): void {
+    if (this.closed !== undefined) throw new CudaDisposedError(`a context of ${this.engine.toString()}: used after it was closed.`);
+    this.engine.check();
+  }
+}

@@ -1,0 +1,127 @@
+/** A model in the ONNX format as an engine that runs, in one call. */
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { checkOptions, invalid } from '../core/arguments.js';
+import { CudaError } from '../core/index.js';
+import type { Device } from '../core/index.js';
+import { cacheFolder } from '../core/thread-ending.js';
+import type { AnyDevice } from '../ops/index.js';
+import { coreOf } from '../ops/scheduling.js';
+import { Builder } from './builder.js';
+import type { LoadEngineOptions, TensorRTFlavor, TensorRTInfo } from './engine-options.js';
+import { openTensorRT } from './library.js';
+import type { OpenTensorRTOptions } from './library.js';
+import { OnnxParser } from './onnx-parser.js';
+import { Runtime } from './runtime.js';
+import type { TensorRTEngine } from './tensorrt-engine.js';
+
+/** Those that build, the one that is preferred first. */
+const BUILDERS: readonly TensorRTFlavor[] = ['tensorrt', 'rtx'];
+const OPTIONS = ['shapes', 'precision', 'stronglyTyped', 'workspace', 'optimizationLevel', 'flavor', 'contexts', 'cache', 'progress', 'signal'] as const;
+
+/**
+ * Whether TensorRT is there to build for the device, and why not. Never rejects. Whether it takes this GPU shows when an engine
+ * is loaded: TensorRT for RTX refuses some.
+ *
+ * @param device the device; where it is left out, whether the library is there
+ */
+export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTInfo> {
+  const reasons: string[] = [];
+  try {
+    if (device !== undefined && coreOf(device).kind === 'cpu') return { available: false, reason: `TensorRT runs engines on NVIDIA GPUs only, and ${coreOf(device).name} is a CPU device.` };
+    for (const flavor of BUILDERS) {
+      try {
+        const { version } = await openTensorRT('run', { flavor });
+        return { available: true, flavor, version };
+      } catch (error) {
+        reasons.push((error as Error).message);
+      }
+    }
+  } catch (error) {
+    reasons.push((error as Error).message);
+  }
+  return { available: false, reason: reasons.join(' ') };
+}
+
+/**
+ * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the model's hash, TensorRT's
+ * version, the GPU and the options.
+ *
+ * @param model an ONNX file's bytes
+ * @throws OnnxParserError, CudaLibraryError with TensorRT's words, CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ */
+export async function loadEngine(device: AnyDevice, model: Uint8Array, options: LoadEngineOptions = {}): Promise<TensorRTEngine> {
+  const core = coreOf(device);
+  if (!(model instanceof Uint8Array)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
+  checkOptions('options', options, OPTIONS);
+  options.signal?.throwIfAborted();
+  const library: OpenTensorRTOptions = { flavor: options.flavor ?? await flavorOf(core) };
+  const runtime = await Runtime.create(core, library);
+  try {
+    const { title } = await openTensorRT('run', library);
+    const path = entryOf(core, title, model, options);
+    const kept = path === undefined ? undefined : await readFile(path).catch(() => undefined);
+    const contexts = options.contexts === undefined ? {} : { contexts: options.contexts };
+    if (kept !== undefined) {
+      // One that TensorRT does not take any more is built anew.
+      const engine = await runtime.deserialize(kept, contexts).catch(() => undefined);
+      if (engine !== undefined) return engine;
+    }
+    const plan = await planOf(core, library, model, options);
+    const engine = await runtime.deserialize(plan, contexts);
+    if (path !== undefined) await keep(path, plan);
+    return engine;
+  } finally {
+    // It stays for as long as its engine does.
+    await runtime.close();
+  }
+}
+
+async function flavorOf(device: Device): Promise<TensorRTFlavor> {
+  const { flavor, reason } = await isTensorRTAvailable(device);
+  if (flavor === undefined) throw new CudaError(device.kind === 'cpu' ? 'ERR_CUDA_UNSUPPORTED' : 'ERR_CUDA_NO_LIBRARY', reason!);
+  return flavor;
+}
+
+async function planOf(device: Device, library: OpenTensorRTOptions, model: Uint8Array, { shapes = {}, precision = [], stronglyTyped, workspace, optimizationLevel, progress, signal }: LoadEngineOptions): Promise<Uint8Array> {
+  await using builder = await Builder.create({ ...library, device });
+  await using network = await builder.createNetwork(stronglyTyped === undefined ? {} : { stronglyTyped });
+  await using parser = await OnnxParser.create(network);
+  await parser.parse(model);
+  await using config = await builder.createConfig({
+    flags: precision, ...(workspace === undefined ? {} : { memoryPoolLimits: { workspace } }), ...(optimizationLevel === undefined ? {} : { optimizationLevel }),
+  });
+  await using profile = await builder.createOptimizationProfile();
+  const { inputs } = await network.tensors();
+  for (const name of Object.keys(shapes)) if (!inputs.some((input) => input.name === name)) throw invalid(`options.shapes.${name}`, `one of ${inputs.map((input) => `'${input.name}'`).join(', ')}`, name);
+  for (const { name, shape } of inputs) {
+    const range = shapes[name];
+    if (range !== undefined) await profile.setShape(name, range);
+    else if (shape.includes(-1)) throw invalid(`options.shapes.${name}`, `a range for [${shape.join(', ')}]`, undefined, `Write shapes: { ${name}: { min: [...], opt: [...], max: [...] } }.`);
+  }
+  if (Object.keys(shapes).length > 0) await config.addOptimizationProfile(profile);
+  return await builder.build(network, config, { progress, signal });
+}
+
+/** The file that a plan is kept in; undefined where none is. */
+function entryOf(device: Device, title: string, model: Uint8Array, { cache, shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions): string | undefined {
+  if (cache === false) return undefined;
+  const folder = cache ?? cacheFolder();
+  if (folder === undefined) return undefined;
+  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, precision, stronglyTyped, workspace, optimizationLevel]);
+  return join(folder, 'tensorrt', `${createHash('sha256').update(said).update('\0').update(model).digest('hex')}.plan`);
+}
+
+/** Other processes read it meanwhile: it appears whole. What cannot be kept is built again. */
+async function keep(path: string, plan: Uint8Array): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    await mkdir(join(path, '..'), { recursive: true });
+    await writeFile(temporary, plan);
+    await rename(temporary, path);
+  } catch {
+    // A folder that cannot be written to.
+  }
+}

@@ -1,0 +1,88 @@
+/** Runtime: what makes engines of plans. */
+import { checkOptions, invalid } from '../core/arguments.js';
+import type { Device } from '../core/index.js';
+import { coreOf } from '../ops/scheduling.js';
+import type { AnyDevice } from '../ops/index.js';
+import { TensorRTEngine } from './tensorrt-engine.js';
+import { openTensorRT } from './library.js';
+import type { OpenTensorRT, OpenTensorRTOptions } from './library.js';
+import { NativeHandle } from './native-handle.js';
+import { onDevice } from './threads.js';
+import { CudaError } from '../core/index.js';
+
+export interface RuntimeOptions extends OpenTensorRTOptions {
+  /** Whether a CPU device will do, whose memory TensorRT cannot reach: for a stand-in. */
+  readonly anyDevice?: boolean;
+}
+
+export interface DeserializeOptions {
+  /** Whether code of the host may be loaded from the plan, as version-compatible plans have it: for plans that you trust. */
+  readonly hostCode?: boolean;
+  /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
+  readonly contexts?: number;
+}
+
+export class Runtime extends NativeHandle {
+  readonly device: Device;
+  /** The library and its version. */
+  readonly description: string;
+  /** @internal */
+  readonly library: OpenTensorRT;
+  private open = 0;
+  private closing = false;
+
+  private constructor(library: OpenTensorRT, number: number, device: Device) {
+    super(library.thread, number, `a runtime of ${library.title}`);
+    this.library = library;
+    this.description = library.title;
+    this.device = device;
+  }
+
+  /**
+   * createInferRuntime, on a thread of TensorRT's.
+   *
+   * @throws CudaError with code ERR_CUDA_NO_LIBRARY, or ERR_CUDA_UNSUPPORTED on a CPU device and for an unknown version
+   */
+  static async create(device: AnyDevice, options: RuntimeOptions = {}): Promise<Runtime> {
+    checkOptions('options', options, ['flavor', 'files', 'anyDevice']);
+    const core = coreOf(device);
+    core.check();
+    if (core.kind === 'cpu' && options.anyDevice !== true) {
+      throw new CudaError('ERR_CUDA_UNSUPPORTED', `TensorRT runs engines on NVIDIA GPUs only, and ${core.name} is a CPU device. Open one: Device.open('cuda'); or use ONNX Runtime: async-cuda/onnxruntime.`);
+    }
+    const library = await openTensorRT('run', { flavor: options.flavor, files: options.files });
+    await onDevice(library.thread, core);
+    return new Runtime(library, await library.thread.call('createRuntime', library.session), core);
+  }
+
+  /**
+   * An engine of a plan. deserializeCudaEngine
+   *
+   * @throws CudaLibraryError with TensorRT's words for a plan that is garbage, of another version or of another GPU
+   */
+  async deserialize(plan: Uint8Array, options: DeserializeOptions = {}): Promise<TensorRTEngine> {
+    if (!(plan instanceof Uint8Array)) throw invalid('plan', "a Uint8Array of an engine's plan", plan);
+    checkOptions('options', options, ['hostCode', 'contexts']);
+    const self = this.handle;
+    this.open++;
+    try {
+      await onDevice(this.thread, this.device);
+      const described = await this.thread.call('deserialize', self, plan, options.hostCode === true);
+      return new TensorRTEngine(this, described, options.contexts ?? 2, () => this.left());
+    } catch (error) {
+      await this.left();
+      throw error;
+    }
+  }
+
+  /** Gives it back, once its engines are closed. */
+  override async close(): Promise<void> {
+    this.closing = true;
+    if (this.open === 0) await super.close();
+  }
+
+  private async left(): Promise<void> {
+    this.open--;
+    if (this.open === 0 && this.closing) await super.close();
+  }
+}

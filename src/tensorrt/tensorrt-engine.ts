@@ -1,0 +1,292 @@
+/** Engine: a model, ready to run on one GPU. */
+import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
+import type { DTypeName, Device } from '../core/index.js';
+import { checkInteger, invalid } from '../core/arguments.js';
+import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import type { DeviceOp } from '../ops/index.js';
+import { isContiguous } from '../tensor/layout.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
+import { dataTypeOf, dtypeNameOf } from './data-types.js';
+import { engineOperation } from './engine-operation.js';
+import type { ShapeRange } from './engine-options.js';
+import { ExecutionContext } from './execution-context.js';
+import type { Runtime } from './runtime.js';
+import type { EngineDescription, EngineTensor } from './thread/procedures.js';
+import { onDevice } from './threads.js';
+
+/** Weights of a refit: float32 elements, or bytes of a dtype. */
+export type Weights = Float32Array | { readonly dtype: DTypeName; readonly bytes: Uint8Array };
+
+/** Bytes of weights in the GPU's memory. */
+export interface WeightStreaming {
+  /** Of the weights that can stay in the host's memory. */
+  readonly streamable: number;
+  /** What they may take on the GPU now. */
+  readonly budget: number;
+  /** What TensorRT would choose. */
+  readonly automatic: number;
+}
+
+/** An input or output, and all that is asked of it at each run. @internal */
+export interface Port extends TensorInfo {
+  readonly tensor: EngineTensor;
+}
+
+const MOST_CONTEXTS = 64;
+
+export class TensorRTEngine implements Engine {
+  readonly kind = 'tensorrt';
+  readonly description: string;
+  readonly device: Device;
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  /** The name that the network had. */
+  readonly name: string;
+  readonly layers: number;
+  /** Optimization profiles that contexts choose from. */
+  readonly profiles: number;
+  readonly isRefittable: boolean;
+  /** Bytes of the GPU's memory that each context takes. */
+  readonly contextMemory: number;
+  /** @internal */
+  readonly described: EngineDescription;
+  /** @internal */
+  readonly runtime: Runtime;
+  private readonly left: () => Promise<void>;
+  private readonly limit: number;
+  private readonly contexts = new Set<ExecutionContext>();
+  private readonly own: Promise<ExecutionContext>[] = [];
+  private readonly ready: ExecutionContext[] = [];
+  private shapes: Promise<number> | undefined;
+  private readonly inferred = new Map<string, readonly (readonly number[])[]>();
+  private closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(runtime: Runtime, described: EngineDescription, contexts: number, left: () => Promise<void>) {
+    checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS);
+    const port = (tensor: EngineTensor): Port => ({ name: tensor.name, dtype: dtypeNameOf(tensor.type, tensor.name), shape: tensor.shape, tensor });
+    this.runtime = runtime;
+    this.device = runtime.device;
+    this.description = runtime.description;
+    this.described = described;
+    this.name = described.name;
+    this.layers = described.layers;
+    this.profiles = described.profiles;
+    this.isRefittable = described.refittable;
+    this.contextMemory = described.deviceMemory;
+    this.inputs = described.tensors.filter((tensor) => tensor.input).map(port);
+    this.outputs = described.tensors.filter((tensor) => !tensor.input).map(port);
+    this.limit = contexts;
+    this.left = left;
+    for (const { name, tensor } of [...this.inputs, ...this.outputs]) {
+      if (tensor.host) throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is a shape tensor, whose values are the host's: build the model with its shape as a constant.`);
+      if (tensor.format !== '') throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is laid out as ${tensor.format}: build without directIO.`);
+    }
+  }
+
+  /** The range of an input's extents in a profile. @throws CudaArgumentError */
+  profileShape(name: string, profile = 0): ShapeRange {
+    checkInteger('profile', profile, 0, this.profiles - 1);
+    const port = this.inputs.find((each) => each.name === name);
+    if (port === undefined) throw invalid('name', `one of ${this.inputs.map((each) => `'${each.name}'`).join(', ')}`, name);
+    return port.tensor.profiles[profile]!;
+  }
+
+  /** createExecutionContext. @param options `profile`: by whose ranges it checks its inputs; default 0 */
+  async createContext(options: { readonly profile?: number } = {}): Promise<ExecutionContext> {
+    this.check();
+    const { profile = 0 } = options;
+    checkInteger('options.profile', profile, 0, Math.max(0, this.profiles - 1));
+    const names = this.described.tensors.map(({ name }) => name);
+    await onDevice(this.runtime.thread, this.device);
+    const described = await this.runtime.thread.call('createContext', this.described.engine, names, true);
+    const context: ExecutionContext = new ExecutionContext(this, described, profile, () => { this.contexts.delete(context); });
+    this.contexts.add(context);
+    return context;
+  }
+
+  run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+    this.check();
+    return engineOperation(this, inputs, options, 0, (stream) => {
+      // One that ran on this stream last needs no wait; else one that is free, else another, else the one that has waited longest.
+      const { ready, own } = this;
+      const same = ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
+      if (same !== undefined) {
+        ready.splice(ready.indexOf(same), 1);
+        ready.push(same);
+        return same;
+      }
+      if (own.length < this.limit) {
+        const made = this.createContext();
+        own.push(made);
+        return made.then((context) => {
+          ready.push(context);
+          return context;
+        });
+      }
+      const oldest = ready.shift();
+      if (oldest === undefined) return own[0]!;
+      ready.push(oldest);
+      return oldest;
+    });
+  }
+
+  /** The engine as a plan. serialize */
+  serialize(): Promise<Uint8Array> {
+    this.check();
+    return this.runtime.thread.call('serializeEngine', this.described.engine);
+  }
+
+  /** What the engine consists of, as JSON text: createEngineInspector. @param layer one of {@link layers}; default all */
+  inspect(layer?: number): Promise<string> {
+    this.check();
+    if (layer !== undefined) checkInteger('layer', layer, 0, this.layers - 1);
+    return this.runtime.thread.call('inspect', this.described.engine, undefined, layer);
+  }
+
+  /** Bytes of weights that are streamed. From version 10.1 on. */
+  weightStreaming(): Promise<WeightStreaming> {
+    this.check();
+    return this.runtime.thread.call('weightStreaming', this.described.engine);
+  }
+
+  /** setWeightStreamingBudgetV2: bytes of weights that may lie on the GPU. Before there are contexts. */
+  async setWeightStreamingBudget(bytes: number): Promise<void> {
+    this.check();
+    checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER);
+    await onDevice(this.runtime.thread, this.device);
+    await this.runtime.thread.call('setWeightStreamingBudget', this.described.engine, bytes);
+  }
+
+  /** Names of weights that {@link refit} takes. */
+  refittableWeights(): Promise<string[]> {
+    this.check();
+    return this.runtime.thread.call('refittableWeights', this.described.engine);
+  }
+
+  /** Other weights, behind all runs so far. createInferRefitter, setNamedWeights, refitCudaEngine */
+  async refit(weights: Readonly<Record<string, Weights>>): Promise<void> {
+    this.check();
+    const given = Object.entries(weights).map(([name, value]) => {
+      const { dtype, bytes } = value instanceof Float32Array ? { dtype: 'f32' as const, bytes: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) } : value;
+      const type = dataTypeOf(dtype);
+      if (type === undefined) throw invalid(`weights.${name}.dtype`, 'a dtype that TensorRT has', dtype);
+      return [name, { type, count: bytes.length / DTYPES[dtype].bytes, bytes }] as const;
+    });
+    await this.idle();
+    await onDevice(this.runtime.thread, this.device);
+    await this.runtime.thread.call('refit', this.described.engine, Object.fromEntries(given));
+  }
+
+  /** The weights of another model of the same graph. IParserRefitter */
+  async refitFromOnnx(model: Uint8Array): Promise<void> {
+    this.check();
+    await this.idle();
+    await onDevice(this.runtime.thread, this.device);
+    await this.runtime.thread.call('refitFromModel', this.described.engine, model);
+  }
+
+  async close(): Promise<void> {
+    this.closing ??= this.end();
+    await this.closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  toString(): string {
+    return `engine '${this.name}' of ${this.description}`;
+  }
+
+  private async end(): Promise<void> {
+    await Promise.allSettled(this.own);
+    for (const context of [...this.contexts]) await context.close();
+    const { thread } = this.runtime;
+    if (this.shapes !== undefined) await thread.call('release', await this.shapes);
+    await onDevice(thread, this.device);
+    await thread.call('release', this.described.engine);
+    await this.left();
+  }
+
+  private async idle(): Promise<void> {
+    for (const context of this.contexts) await context.idle();
+  }
+
+  /** @internal */
+  check(): void {
+    if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
+  }
+
+  /** What an input or output must be. @internal @throws CudaArgumentError */
+  checkTensor(argument: string, port: Port, value: unknown): asserts value is AnyTensor {
+    if (!(value instanceof Tensor)) throw invalid(argument, `a Tensor of ${port.dtype}`, value, ArrayBuffer.isView(value) ? 'Copy it to the device first: device.tensor(dtype, array).' : '');
+    value.checkAlive();
+    if (value.device.runtime !== this.device.runtime) throw invalid(argument, `a tensor of ${this.device.name}`, value);
+    if (value.dtype.name !== port.dtype) throw invalid(argument, `elements of ${port.dtype}`, value.dtype.name);
+  }
+
+  /** @internal @throws CudaArgumentError */
+  checkInputs(inputs: Readonly<Record<string, unknown>>, profile: number): AnyTensor[] {
+    return this.inputs.map((port) => {
+      const argument = `inputs.${port.name}`;
+      const value = inputs[port.name];
+      this.checkTensor(argument, port, value);
+      const { shape } = value;
+      const range = port.tensor.profiles[profile];
+      if (shape.length !== port.shape.length) throw invalid(argument, `${port.shape.length} axes, [${port.shape.join(', ')}]`, shape);
+      port.shape.forEach((extent, axis) => {
+        const [low, high] = extent === -1 ? [range?.min[axis] ?? 0, range?.max[axis] ?? Infinity] : [extent, extent];
+        const given = shape[axis] as number;
+        if (given < low || given > high) throw invalid(argument, low === high ? `extent ${axis} to be ${low}` : `extent ${axis} to be from ${low} to ${high}, as profile ${profile} says`, [...shape]);
+      });
+      return value;
+    });
+  }
+
+  /** @internal @throws CudaArgumentError for names that are none */
+  checkNames(argument: string, names: readonly string[], ports: readonly Port[], all: boolean): void {
+    const known = ports.map(({ name }) => name);
+    const list = known.map((name) => `'${name}'`).join(', ');
+    for (const name of names) if (!known.includes(name)) throw new CudaArgumentError(`${argument}.${name}`, `${argument}.${name}: ${this.toString()} has ${list}, and none of that name.`);
+    const missing = known.find((name) => !names.includes(name));
+    if (all && missing !== undefined) throw new CudaArgumentError(`${argument}.${missing}`, `${argument}.${missing}: missing. ${this.toString()} takes ${list}.`);
+  }
+
+  /** Shapes of the outputs, now or once TensorRT has said. @internal */
+  outputShapes(inputs: readonly AnyTensor[], profile: number): readonly (readonly number[])[] | Promise<unknown> {
+    if (this.outputs.every(({ shape }) => !shape.includes(-1))) return this.outputs.map(({ shape }) => shape);
+    const key = `${profile}:${inputs.map(({ shape }) => shape.join('x')).join(';')}`;
+    return this.inferred.get(key) ?? this.infer(key, Object.fromEntries(this.inputs.map(({ name }, i) => [name, [...inputs[i]!.shape] as number[]])), profile);
+  }
+
+  /** Shapes of the outputs for these of the inputs: setInputShape, inferShapes, getTensorShape. */
+  async inferShapes(inputs: Readonly<Record<string, readonly number[]>>, profile = 0): Promise<Readonly<Record<string, readonly number[]>>> {
+    this.check();
+    this.checkNames('inputs', Object.keys(inputs), this.inputs, true);
+    const shapes = await this.infer(undefined, inputs, profile);
+    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!]));
+  }
+
+  private async infer(key: string | undefined, inputs: Readonly<Record<string, readonly number[]>>, profile: number): Promise<readonly (readonly number[])[]> {
+    const { thread } = this.runtime;
+    await onDevice(thread, this.device);
+    this.shapes ??= thread.call('createContext', this.described.engine, [], false).then(({ context }) => context);
+    const told = await thread.call('inferShapes', await this.shapes, profile, inputs, this.outputs.map(({ name }) => name));
+    const shapes = told.map(({ shape, bytes }, i) => {
+      if (!shape.includes(-1)) return shape;
+      throw new CudaArgumentError(this.outputs[i]!.name, `'${this.outputs[i]!.name}' has a shape that depends on the inputs' values (at most ${bytes} bytes), which is not supported yet: give the model an output of a fixed extent.`);
+    });
+    if (key !== undefined) {
+      if (this.inferred.size >= 1024) this.inferred.clear();
+      this.inferred.set(key, shapes);
+    }
+    return shapes;
+  }
+}
+
+/** A tensor as TensorRT takes it: without gaps. @internal */
+export function isDense(tensor: AnyTensor): boolean {
+  return isContiguous(tensor.layout) && tensor.layout.offset === 0;
+}

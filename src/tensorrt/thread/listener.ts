@@ -1,0 +1,156 @@
+/**
+ * What TensorRT calls: its logger, progress monitors and profilers, as C++ objects made of memory and of callbacks. koffi hands a call that comes from another thread to the one that registered the callback and lets the caller
+ * wait, so this thread makes no call of TensorRT itself: it is always free to answer.
+ */
+import type { Koffi } from '../../native/koffi.js';
+import { NativeMemory } from '../../native/native-memory.js';
+import { SaidText } from '../../native/said-text.js';
+import type { Callbacks, Heard } from './messages.js';
+import { SEVERITIES } from './messages.js';
+
+/** More than any interface of TensorRT's has. */
+const SLOTS = 16;
+/** Errors and internal errors are part of what a call fails with. */
+const ERROR = 1;
+const INFO = 3;
+type Callback = (...args: never[]) => unknown;
+
+/** What a progress monitor knows of a build. */
+interface Monitored {
+  readonly id: number;
+  /** Not zero where the build is to end. */
+  readonly ended: Int32Array;
+  readonly phases: Map<string, { path: string; steps: number }>;
+}
+
+export class Listener {
+  private readonly koffi: Koffi;
+  private readonly tell: (heard: Heard) => void;
+  private readonly said = new Map<number, SaidText>();
+  /** The tables of virtual functions: one for each class, since a process may have some thousand callbacks only. They ask whose object they are called of. */
+  private readonly tables = new Map<string, number>();
+  /** Objects that TensorRT may call, by address. */
+  private readonly objects = new Map<number, NativeMemory>();
+  private readonly monitors = new Map<number, Monitored>();
+  private readonly profilers = new Map<number, number>();
+  /** What C++ holds addresses of for as long as the process lasts. */
+  private readonly kept: unknown[] = [];
+  private readonly plain: readonly number[];
+
+  constructor(koffi: Koffi, tell: (heard: Heard) => void) {
+    this.koffi = koffi;
+    this.tell = tell;
+    // What every interface has besides: a language (0 is C++), which is also what a destructor and whatever else returns.
+    const nothing = this.register('uint64_t', ['uintptr_t'], () => 0);
+    this.plain = new Array<number>(SLOTS).fill(nothing);
+  }
+
+  /** Errors are taken down there too, whenever it is open, until {@link ignore}. */
+  attend(id: number, said: SharedArrayBuffer): void {
+    this.said.set(id, new SaidText(said));
+  }
+
+  ignore(id: number): void {
+    this.said.delete(id);
+  }
+
+  /** Does nothing: whoever waits for the answer has heard all that was told before. */
+  answer(): void {
+    return;
+  }
+
+  logger({ log }: Callbacks): number {
+    return this.object(this.table('ILogger', log === 0 ? undefined : 1, `${log}`, () => ({
+      [log]: this.register('void', ['uintptr_t', 'int32_t', 'const char *'], (_self: unknown, severity: number, message: string) => {
+        if (severity <= ERROR) for (const said of this.said.values()) said.add(message);
+        if (severity <= INFO) this.tell({ heard: 'log', severity: SEVERITIES[severity] ?? 'info', message });
+      }),
+    })));
+  }
+
+  /** IProgressMonitor, until {@link release}. `cancel`: not zero where the build is to end. */
+  monitor(id: number, cancel: SharedArrayBuffer): number {
+    const address = this.object(this.table('IProgressMonitor', 1, '', () => ({
+      4: this.register('void', ['uintptr_t', 'const char *', 'const char *', 'int32_t'], (self: number | bigint, phase: string, parent: string | null, steps: number) => {
+        const monitored = this.monitors.get(Number(self));
+        if (monitored === undefined) return;
+        const above = parent === null ? undefined : monitored.phases.get(parent);
+        const path = above === undefined ? phase : `${above.path}/${phase}`;
+        monitored.phases.set(phase, { path, steps });
+        this.tell({ heard: 'progress', monitor: monitored.id, phase: path, step: 0, steps });
+      }),
+      5: this.register('bool', ['uintptr_t', 'const char *', 'int32_t'], (self: number | bigint, phase: string, step: number) => {
+        const monitored = this.monitors.get(Number(self));
+        if (monitored === undefined) return true;
+        const known = monitored.phases.get(phase);
+        this.tell({ heard: 'progress', monitor: monitored.id, phase: known?.path ?? phase, step: step + 1, steps: known?.steps ?? 0 });
+        return Atomics.load(monitored.ended, 0) === 0;
+      }),
+      6: this.register('void', ['uintptr_t', 'const char *'], (self: number | bigint, phase: string) => { this.monitors.get(Number(self))?.phases.delete(phase); }),
+    })));
+    this.monitors.set(address, { id, ended: new Int32Array(cancel), phases: new Map() });
+    return address;
+  }
+
+  /** IProfiler, until {@link release}. */
+  profiler(id: number, { profiler }: Callbacks): number {
+    const address = this.object(this.table('IProfiler', profiler === 0 ? undefined : 1, `${profiler}`, () => ({
+      [profiler]: this.register('void', ['uintptr_t', 'const char *', 'float'], (self: number | bigint, layer: string, milliseconds: number) => {
+        const known = this.profilers.get(Number(self));
+        if (known !== undefined) this.tell({ heard: 'layer', profiler: known, layer, milliseconds });
+      }),
+    })));
+    this.profilers.set(address, id);
+    return address;
+  }
+
+  /** Frees a monitor or a profiler, which TensorRT knows no more. */
+  release(address: number): void {
+    this.monitors.delete(address);
+    this.profilers.delete(address);
+    this.objects.delete(address);
+  }
+
+  /** An object of a class: the address of its table, and nothing else. */
+  private object(table: number): number {
+    const memory = new NativeMemory(this.koffi, 64);
+    memory.setU64(0, table);
+    this.objects.set(memory.address, memory);
+    return memory.address;
+  }
+
+  /**
+   * The functions of a class, and those of IVersionedInterface where that is its base. `form` tells tables of one interface apart
+   * whose functions stand in other places.
+   */
+  private table(name: string, versioned: number | undefined, form: string, functions: () => Readonly<Record<number, number>>): number {
+    const key = `${name} ${form}`;
+    const known = this.tables.get(key);
+    if (known !== undefined) return known;
+    const memory = new NativeMemory(this.koffi, SLOTS * 8);
+    this.plain.forEach((address, slot) => { memory.setU64(slot * 8, address); });
+    if (versioned !== undefined) memory.setU64(versioned * 8, this.interfaceInfo(name, versioned));
+    for (const [slot, address] of Object.entries(functions())) memory.setU64(Number(slot) * 8, address);
+    this.kept.push(memory);
+    this.tables.set(key, memory.address);
+    return memory.address;
+  }
+
+  /** InterfaceInfo of version 1.0: the kind's name and two numbers, returned by value. */
+  private interfaceInfo(name: string, major: number): number {
+    const text = new NativeMemory(this.koffi, 64);
+    text.bytes.set(Buffer.from(name));
+    this.kept.push(text);
+    const info = this.koffi.struct({ kind: 'uintptr_t', major: 'int32_t', minor: 'int32_t' });
+    return this.register(info, ['uintptr_t'], () => ({ kind: text.address, major, minor: 0 }));
+  }
+
+  private register(returned: string | ReturnType<Koffi['struct']>, types: readonly string[], callback: Callback): number {
+    const prototype = this.koffi.proto(returned as string, [...types]);
+    const pointer: unknown = this.koffi.pointer(prototype as never);
+    const registered = this.koffi.register(callback, pointer as never);
+    // koffi keeps neither the types nor the function.
+    this.kept.push(registered, prototype, pointer, returned, callback);
+    return Number(this.koffi.address(registered));
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The CUDA provider, on a GPU, with a build that has it: `pip install onnxruntime-gpu` (and the CUDA and cuDNN wheels that it asks
+ * for), or ASYNC_CUDA_ONNXRUNTIME naming its folder `onnxruntime/capi`. Left out loudly elsewhere.
+ */
+import { f32 } from 'async-cuda/core';
+import { findOnnxRuntime, loadEngine } from 'async-cuda/onnxruntime';
+import { tensor } from 'async-cuda/tensor';
+import type { AnyTensor } from 'async-cuda/tensor';
+import { describe, expect, test } from 'vitest';
+
+import { onCpu, onDevice } from '../core/test-device.js';
+import { addModel, longModel, onnxModel } from './onnx-model.js';
+
+const reason = onCpu
+  ? 'the device is no GPU: set ASYNC_CUDA_TEST_DEVICE=cuda'
+  : await findOnnxRuntime({ cuda: true }).then(
+    ({ providers, path }) => (providers.includes('CUDAExecutionProvider') ? undefined : `${path} has no CUDA provider: pip install onnxruntime-gpu`),
+    (error: unknown) => String(error),
+  );
+
+async function values(given: AnyTensor | undefined): Promise<number[]> {
+  return [...await given!.read() as Iterable<number | bigint>].map(Number);
+}
+
+if (reason !== undefined) describe.skip(`SKIPPED: the CUDA provider of ONNX Runtime: ${reason}`, () => undefined);
+else onDevice('the CUDA provider', (on) => {
+  test('computes where the tensors are', async () => {
+    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+    expect(engine.provider).toBe('cuda');
+    expect(engine.staged).toBe(false);
+    expect(engine.description).toMatch(/\(CUDA\)$/);
+    using a = await tensor(on.device, f32, [1, 2, 3]);
+    const { c } = await engine.run({ a, b: a });
+    expect(await values(c)).toEqual([2, 4, 6]);
+    c!.close();
+  });
+
+  test('what is before and behind a run on the device is in order with it', async () => {
+    await using engine = await loadEngine(on.device, longModel(512, 16), { providers: ['cuda'] });
+    for (let i = 1; i <= 20; i++) {
+      using x = await tensor(on.device, f32, new Float32Array(512 * 512), [512, 512]);
+      const filled = x.fill(1 / 512).run();
+      const run = engine.run({ x }).run();
+      const gone = x.fill(i).run();
+      const { y } = await run;
+      await Promise.all([filled, gone]);
+      const got = await y!.read() as Float32Array;
+      expect(Math.abs(got[i]! - 1 / 512)).toBeLessThan(1e-4);
+      y!.close();
+    }
+  });
+
+  test('outputs whose shape only the run gives', async () => {
+    const model = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['i', 'i64', [1, '']]], nodes: [{ op: 'NonZero', inputs: ['x'], outputs: ['i'] }] });
+    await using engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+    using x = await tensor(on.device, f32, [0, 5, 0, 7]);
+    const { i } = await engine.run({ x });
+    expect(await values(i)).toEqual([1, 3]);
+    i!.close();
+  });
+
+  test('runs at once, on streams of their own', async () => {
+    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+    using a = await tensor(on.device, f32, [1, 2]);
+    const all = await Promise.all(Array.from({ length: 32 }, async (_, i) => {
+      using b = await tensor(on.device, f32, [i, i]);
+      const { c } = await engine.run({ a, b });
+      const got = await values(c);
+      c!.close();
+      return got;
+    }));
+    expect(all).toEqual(Array.from({ length: 32 }, (_, i) => [1 + i, 2 + i]));
+  });
+
+  test('the CPU computes where it is asked to, with copies', async () => {
+    await using engine = await loadEngine(on.device, addModel(), { providers: ['cpu'] });
+    expect(engine.staged).toBe(true);
+    using a = await tensor(on.device, f32, [1, 2, 3]);
+    const { c } = await engine.run({ a, b: a });
+    expect(await values(c)).toEqual([2, 4, 6]);
+    c!.close();
+  });
+});

@@ -1,0 +1,374 @@
+/** Engines of ONNX Runtime on both devices: what they give, in which order, and what they refuse. */
+import { writeFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { CudaLibraryError, DTYPES, Device, f32, i32, i64 } from 'async-cuda/core';
+import { loadEngine } from 'async-cuda/onnxruntime';
+import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
+import { empty, zip } from 'async-cuda/ops';
+import { tensor, zeros } from 'async-cuda/tensor';
+import type { AnyTensor, Tensor } from 'async-cuda/tensor';
+import * as fc from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+
+import { failure, onCpu, onDevice, openTestDevice, testDevice } from '../core/test-device.js';
+import { addModel, longModel, onnxModel } from './onnx-model.js';
+import type { OnnxType } from './onnx-model.js';
+
+const NON_ZERO = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['i', 'i64', [1, '']]], nodes: [{ op: 'NonZero', inputs: ['x'], outputs: ['i'] }] });
+
+async function values(given: AnyTensor | undefined): Promise<number[]> {
+  return [...await given!.read() as Iterable<number | bigint>].map(Number);
+}
+
+onDevice('an engine of ONNX Runtime', (on) => {
+  const opened: OnnxEngine[] = [];
+  const load = async (model: Parameters<typeof loadEngine>[1], options?: OnnxRuntimeOptions): Promise<OnnxEngine> => {
+    const engine = await loadEngine(on.device, model, options);
+    opened.push(engine);
+    return engine;
+  };
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((engine) => engine.close()));
+  });
+
+  test('says what it takes and gives', async () => {
+    const engine = await load(onnxModel({
+      inputs: [['x', 'f32', ['batch', 3, '']], ['k', 'i64', []]], outputs: [['y', 'f32', ['batch', 3, '']]],
+      nodes: [{ op: 'Cast', inputs: ['k'], outputs: ['f'], attributes: { to: 1 } }, { op: 'Add', inputs: ['x', 'f'], outputs: ['y'] }],
+    }));
+    expect(engine.kind).toBe('onnxruntime');
+    expect(engine.description).toMatch(/^ONNX Runtime 1\.\d+\.\d+ \((CPU|CUDA)\)$/);
+    expect(engine.inputs).toEqual([
+      { name: 'x', dtype: 'f32', shape: [-1, 3, -1], dimensions: ['batch', undefined, undefined] }, { name: 'k', dtype: 'i64', shape: [] },
+    ]);
+    expect(engine.outputs.map(({ name }) => name)).toEqual(['y']);
+  });
+
+  test('gives sums of any shape, also of no element', async () => {
+    const engine = await load(addModel('f32', ['n', 'm']));
+    await fc.assert(fc.asyncProperty(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1, max: 40 }), fc.integer({ min: -100, max: 100 }), async (n, m, by) => {
+      const numbers = Array.from({ length: n * m }, (_, i) => i);
+      using a = await tensor(on.device, f32, numbers, [n, m]);
+      using b = await tensor(on.device, f32, numbers.map(() => by), [n, m]);
+      const { c } = await engine.run({ a, b });
+      expect(c!.shape).toEqual([n, m]);
+      expect(await values(c)).toEqual(numbers.map((each) => each + by));
+      c!.close();
+    }), { numRuns: 20 });
+  });
+
+  test.each<OnnxType & keyof typeof DTYPES>(['f32', 'f64', 'f16', 'bf16', 'i8', 'i16', 'i32', 'i64', 'u8', 'u16', 'u32', 'u64', 'bool'])('takes and gives %s', async (type) => {
+    const engine = await load(onnxModel({ inputs: [['x', type, [5]]], outputs: [['y', type, [5]]], nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }] }));
+    const dtype = DTYPES[type];
+    const words = dtype.bytes === 8 ? BigUint64Array.from([0n, 1n, 2n, 3n, 4n]) : [0, 1, 1, 0, 1];
+    using x = await zeros(on.device, dtype, [5]);
+    await x.write((Array.isArray(words) ? await hostOf(x, words) : await hostOf(x, [...words].map(Number))) as never);
+    const { y } = await engine.run({ x });
+    expect(y!.dtype.name).toBe(type);
+    expect(await y!.readBits()).toEqual(await x.readBits());
+    y!.close();
+  });
+
+  test('a model from its file and its bytes: the same', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'async-cuda-onnx-'));
+    try {
+      const path = join(folder, 'añb.onnx');
+      const bytes = addModel('i32', [2]);
+      writeFileSync(path, bytes);
+      using a = await tensor(on.device, i32, [1, 2]);
+      const shared = new SharedArrayBuffer(bytes.length);
+      new Uint8Array(shared).set(bytes);
+      for (const model of [path, pathToFileURL(path), bytes, bytes.slice().buffer, shared]) {
+        const engine = await load(model);
+        const { c } = await engine.run({ a, b: a });
+        expect(await values(c)).toEqual([2, 4]);
+        c!.close();
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('outputs whose shape only the run gives', async () => {
+    const engine = await load(NON_ZERO);
+    for (const [given, expected] of [[[0, 5, 0, 7], [1, 3]], [[0, 0], []], [[1, 1, 1], [0, 1, 2]]]) {
+      using x = await tensor(on.device, f32, given!);
+      const indices = await engine.run({ x }).andThen(({ i }) => zip(empty(() => i!.shape), i!.read()));
+      expect(indices[0]).toEqual([1, expected!.length]);
+      expect([...indices[1] as BigInt64Array].map(Number)).toEqual(expected);
+    }
+  });
+
+  test('a convolution, and a shape that is an input', async () => {
+    const weights = Float32Array.from({ length: 9 }, () => 1);
+    const engine = await load(onnxModel({
+      inputs: [['x', 'f32', [1, 1, 'h', 'w']], ['shape', 'i64', [1]]], outputs: [['y', 'f32', ['']]], constants: [{ name: 'k', type: 'f32', shape: [1, 1, 3, 3], data: weights }],
+      nodes: [{ op: 'Conv', inputs: ['x', 'k'], outputs: ['c'], attributes: { kernel_shape: [3, 3] } }, { op: 'Reshape', inputs: ['c', 'shape'], outputs: ['y'] }],
+    }));
+    using x = await tensor(on.device, f32, Array.from({ length: 16 }, (_, i) => i), [1, 1, 4, 4]);
+    using shape = await tensor(on.device, i64, [4n]);
+    const { y } = await engine.run({ x, shape });
+    expect(await values(y)).toEqual([45, 54, 81, 90]);
+    y!.close();
+  });
+
+  test('inputs made by operations, and views that are no dense memory', async () => {
+    const engine = await load(addModel('f32', [2, 2]));
+    using square = await tensor(on.device, f32, [1, 2, 3, 4], [2, 2]);
+    const sums = await engine.run({ a: square.transpose(), b: tensor(on.device, f32, [10, 20, 30, 40], [2, 2]) }).andThen(({ c }) => c!.read());
+    expect([...sums as Float32Array]).toEqual([11, 23, 32, 44]);
+  });
+
+  test('runs stand in the order of their stream, and of the tensors that they share', async () => {
+    const engine = await load(addModel('f32', [1024]));
+    using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
+    using x = await zeros(on.device, f32, [1024]);
+    using y = await zeros(on.device, f32, [1024]);
+    // Each reads what the one before has written, on another stream of the policy's.
+    const runs = Array.from({ length: 12 }, (_, i) => engine.run({ a: i % 2 === 0 ? x : y, b: one }, { outputs: { c: i % 2 === 0 ? y : x } }).run());
+    const last = await x.read();
+    await Promise.all(runs);
+    expect(last[0]).toBe(12);
+    expect(last[1023]).toBe(12);
+  });
+
+  test('a write behind a run does not change what it has read', async () => {
+    const engine = await load(addModel('f32', [1 << 16]));
+    using a = await tensor(on.device, f32, new Float32Array(1 << 16).fill(3));
+    const run = engine.run({ a, b: a }).run();
+    const filled = a.fill(100).run();
+    const { c } = await run;
+    await filled;
+    expect([...new Set(await values(c))]).toEqual([6]);
+    c!.close();
+  });
+
+  test('outputs that are given are written, and stay their owner\'s', async () => {
+    const engine = await load(addModel('f32', ['n']));
+    using a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    const given = await engine.run({ a, b: a }, { outputs: { c } });
+    expect(given.c).toBe(c);
+    expect(await values(c)).toEqual([2, 4]);
+  });
+
+  test('as many runs as are asked for, by few contexts', async () => {
+    const engine = await load(addModel('f32', ['n']), { contexts: 2 });
+    using a = await tensor(on.device, f32, [1, 2]);
+    const all = await Promise.all(Array.from({ length: 20 }, async (_, i) => {
+      using b = await tensor(on.device, f32, [i, i]);
+      const { c } = await engine.run({ a, b });
+      const got = await values(c);
+      c!.close();
+      return got;
+    }));
+    expect(all).toEqual(Array.from({ length: 20 }, (_, i) => [1 + i, 2 + i]));
+  });
+
+  describe('refuses', () => {
+    const wrong: readonly (readonly [title: string, inputs: (on: Device) => Promise<Record<string, AnyTensor>>, says: RegExp])[] = [
+      ['a missing input', async (d) => ({ a: await zeros(d, f32, [2]) }), /inputs: expected 'a', 'b', got 'a'\. Add b: a tensor of f32\[n\]/],
+      ['an unknown input', async (d) => ({ a: await zeros(d, f32, [2]), b: await zeros(d, f32, [2]), z: await zeros(d, f32, [2]) }), /no input 'z'; it has 'a', 'b'/],
+      ['another dtype', async (d) => ({ a: await zeros(d, i32, [2]), b: await zeros(d, f32, [2]) }), /inputs\.a: expected f32\[n\], got i32\[2\]: another dtype\. Write tensor\.convert\(f32\)/],
+      ['another rank', async (d) => ({ a: await zeros(d, f32, [2, 1]), b: await zeros(d, f32, [2]) }), /inputs\.a: expected f32\[n\], got f32\[2, 1\]: rank 2 for 1/],
+      ['extents that are named alike and differ', async (d) => ({ a: await zeros(d, f32, [2]), b: await zeros(d, f32, [3]) }), /inputs\.b: .*'n' is 2 by inputs\.a, and axis 0 has 3/],
+    ];
+    test.each(wrong)('%s', async (_, make, says) => {
+      const engine = await load(addModel());
+      const inputs = await make(on.device);
+      expect(() => engine.run(inputs)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringMatching(says) as string }));
+      // What operations make is looked at when it is there.
+      const later = Object.fromEntries(Object.entries(inputs).map(([name, each]) => [name, empty(() => each)]));
+      if (Object.keys(later).join() === 'a,b') expect((await failure(() => engine.run(later))).message).toMatch(says);
+      for (const each of Object.values(inputs)) each.close();
+    });
+
+    test('an extent that the model fixes', async () => {
+      const engine = await load(addModel('f32', [4]));
+      using a = await zeros(on.device, f32, [5]);
+      expect(() => engine.run({ a, b: a })).toThrow(/inputs\.a: expected f32\[4\], got f32\[5\]: axis 0 has 5 elements for 4/);
+    });
+
+    test('outputs of other names, dtypes, shapes, or that share memory with an input', async () => {
+      const engine = await load(addModel());
+      using a = await zeros(on.device, f32, [2]);
+      using whole = await zeros(on.device, i32, [2]);
+      using long = await zeros(on.device, f32, [3]);
+      expect(() => engine.run({ a, b: a }, { outputs: { z: long } })).toThrow(/options\.outputs: the model has no output 'z'; it has 'c'/);
+      expect(() => engine.run({ a, b: a }, { outputs: { c: whole } })).toThrow(/options\.outputs\.c: expected f32\[2\], got i32\[2\]/);
+      expect(() => engine.run({ a, b: a }, { outputs: { c: long } })).toThrow(/options\.outputs\.c: expected f32\[2\], got f32\[3\]/);
+      expect(() => engine.run({ a, b: a }, { outputs: { c: a } })).toThrow(/shares it with inputs\.a/);
+    });
+
+    test('tensors that are closed, or are none', async () => {
+      const engine = await load(addModel());
+      const a = await zeros(on.device, f32, [2]);
+      a.close();
+      expect(() => engine.run({ a, b: a })).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      expect(() => engine.run({ a: new Float32Array(2) as never, b: a })).toThrow(/expected a Tensor/);
+      expect(() => engine.run(a as never)).toThrow(/the model has no input/);
+      expect(() => engine.run({ a, b: a }, { output: {} } as never)).toThrow(/Did you mean 'outputs'/);
+    });
+
+    test('two runs of one context at once', async () => {
+      const engine = await load(longModel(256, 20));
+      await using context = await engine.createContext();
+      using x = await zeros(on.device, f32, [256, 256]);
+      // Awaited roots go to streams of their own.
+      const first = context.enqueue({ x }).run();
+      const error = await failure(() => context.enqueue({ x }));
+      expect(error).toMatchObject({ code: 'ERR_CUDA_BUSY', message: expect.stringContaining('engine.createContext()') as string });
+      (await first)['y']!.close();
+      const { y } = await context.enqueue({ x });
+      y!.close();
+    });
+
+    test('to be captured, or waited for by a thread that blocks', async () => {
+      const engine = await load(addModel());
+      using a = await zeros(on.device, f32, [2]);
+      const run = engine.run({ a, b: a });
+      expect((await failure(() => run.capture())).code).toBe('ERR_CUDA_CAPTURE');
+      expect(() => run.sync()).toThrow(/await the operation/);
+    });
+
+    test('what is closed', async () => {
+      const engine = await load(addModel());
+      const context = await engine.createContext();
+      using a = await zeros(on.device, f32, [2]);
+      await context.close();
+      expect(() => context.enqueue({ a, b: a })).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      const late = engine.run({ a, b: a });
+      await engine.close();
+      expect(() => engine.run({ a, b: a })).toThrow(/used after it was closed/);
+      expect((await failure(() => late)).code).toBe('ERR_CUDA_DISPOSED');
+    });
+  });
+
+  test('what a failed operation left undefined does not run, and leaves the outputs undefined', async () => {
+    const engine = await load(addModel('f32', ['n']));
+    using a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    const controller = new AbortController();
+    controller.abort(new Error('enough'));
+    expect(await failure(() => engine.run({ a, b: a }, { outputs: { c }, signal: controller.signal }))).toMatchObject({ message: 'enough' });
+    expect(await failure(() => c.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => engine.run({ a: c, b: c }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    // What is written whole is good again.
+    await c.fill(5);
+    const { c: sum } = await engine.run({ a: c, b: a });
+    expect(await values(sum)).toEqual([6, 7]);
+    sum!.close();
+  });
+
+  test('close waits for what is under way', async () => {
+    const engine = await load(longModel(256, 20));
+    using x = await tensor(on.device, f32, new Float32Array(65536).fill(1 / 256), [256, 256]);
+    const runs = [1, 2, 3].map(() => engine.run({ x }).run());
+    let closed = false;
+    const closing = engine.close().then(() => { closed = true; });
+    const outputs = await Promise.all(runs.map(async (run) => (await run)['y']!));
+    await closing;
+    expect(closed).toBe(true);
+    for (const y of outputs) {
+      expect((await y.read() as Float32Array)[7]).toBeCloseTo(1 / 256, 5);
+      y.close();
+    }
+  });
+
+  test('a signal ends a run that is under way', async () => {
+    const engine = await load(longModel(1024, 400));
+    using x = await zeros(on.device, f32, [1024, 1024]);
+    const begun = performance.now();
+    const error = await failure(() => engine.run({ x }, { signal: AbortSignal.timeout(300) }));
+    expect(error.name).toBe('TimeoutError');
+    // All of it takes more than ten times as long.
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    // The context is as good as new.
+    const small = await load(addModel());
+    using a = await zeros(on.device, f32, [2]);
+    (await small.run({ a, b: a }))['c']!.close();
+  }, 60_000);
+});
+
+async function hostOf(like: Tensor, numbers: readonly number[]): Promise<unknown> {
+  const array = await like.read() as unknown as { constructor: { from(values: readonly (number | bigint)[]): unknown }; [0]: unknown };
+  return array.constructor.from(typeof array[0] === 'bigint' ? numbers.map(BigInt) : numbers);
+}
+
+describe(`models that cannot be loaded (${testDevice})`, () => {
+  const model = addModel();
+  const node = (op: string, attributes = {}): Uint8Array => onnxModel({ inputs: [['x', 'f32', [2]]], outputs: [['y', 'f32', [2]]], nodes: [{ op, inputs: ['x'], outputs: ['y'], name: 'the culprit', attributes }] });
+  test.each<readonly [string, unknown, string, RegExp]>([
+    ['a truncated model', model.slice(0, model.length - 9), 'ERR_CUDA_FORMAT', /cut short/],
+    ['bytes that are no model', Uint8Array.from({ length: 300 }, (_, i) => (i * 131 + 255) & 255), 'ERR_CUDA_FORMAT', /no ONNX model/],
+    ['an opset that is not known', onnxModel({ inputs: [['x', 'f32', [2]]], outputs: [['y', 'f32', [2]]], nodes: [{ op: 'Neg', inputs: ['x'], outputs: ['y'] }], opset: 999 }), 'ERR_CUDA_UNSUPPORTED', /999/],
+    ['an operator that is not known, which is named', node('Frobnicate'), 'ERR_CUDA_UNSUPPORTED', /Frobnicate/],
+    ['elements that devices have not', onnxModel({ inputs: [['x', 'string', [2]]], outputs: [['y', 'string', [2]]], nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }] }), 'ERR_CUDA_UNSUPPORTED', /'x' of the model has elements of type string/],
+    ['a file that is not there', '/nowhere/model.onnx', 'ERR_CUDA_NOT_FOUND', /\/nowhere\/model\.onnx/],
+    ['no bytes', new Uint8Array(0), 'ERR_CUDA_INVALID_ARGUMENT', /got none/],
+    ['something else', 7, 'ERR_CUDA_INVALID_ARGUMENT', /model: expected a path, a file: URL, or the bytes/],
+    ['another URL', new URL('https://example.com/model.onnx'), 'ERR_CUDA_INVALID_ARGUMENT', /file: URL/],
+  ])('%s', async (_, given, code, says) => {
+    const device = await openTestDevice();
+    const error = await failure(() => loadEngine(device, given as Uint8Array));
+    expect(error).toMatchObject({ code, message: expect.stringMatching(says) as string });
+    if (code !== 'ERR_CUDA_INVALID_ARGUMENT' && !/devices have not/.test(error.message)) expect(error).toBeInstanceOf(CudaLibraryError);
+    await device.close();
+  });
+
+  test('options that are wrong', async () => {
+    const device = await openTestDevice();
+    for (const [options, says] of [
+      [{ thread: 2 }, /Did you mean 'threads'/], [{ threads: 0 }, /options\.threads/], [{ optimisation: 'most' }, /'none', 'basic', 'extended', 'all'/],
+      [{ providers: ['tpu'] }, /a list of 'cuda' and 'cpu'/], [{ contexts: 0.5 }, /options\.contexts/], [{ signal: true }, /AbortSignal/],
+    ] as const) {
+      expect(await failure(() => loadEngine(device, addModel(), options as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringMatching(says) as string });
+    }
+    if (onCpu) expect(await failure(() => loadEngine(device, addModel(), { providers: ['cuda'] }))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    await device.close();
+  });
+
+  test('with a signal that has aborted, or does', async () => {
+    const device = await openTestDevice();
+    expect((await failure(() => loadEngine(device, addModel(), { signal: AbortSignal.abort() }))).name).toBe('AbortError');
+    const controller = new AbortController();
+    const loading = loadEngine(device, longModel(8, 4000), { signal: controller.signal });
+    controller.abort();
+    expect((await failure(() => loading)).name).toBe('AbortError');
+    await (await loadEngine(device, addModel())).close();
+    await device.close();
+  });
+});
+
+test('a run that needs more memory than there is fails, and the next one does not', async () => {
+  const device = await openTestDevice();
+  await using engine = await loadEngine(device, onnxModel({
+    inputs: [['shape', 'i64', [1]]], outputs: [['y', 'f32', ['']]], nodes: [{ op: 'ConstantOfShape', inputs: ['shape'], outputs: ['y'] }],
+  }));
+  using huge = await tensor(device, i64, [1n << 44n]);
+  expect((await failure(() => engine.run({ shape: huge }))).code).toMatch(/ERR_CUDA_OUT_OF_MEMORY/);
+  using small = await tensor(device, i64, [3n]);
+  const { y } = await engine.run({ shape: small });
+  expect([...await y!.read() as Float32Array]).toEqual([0, 0, 0]);
+  y!.close();
+  await engine.close();
+  await device.close();
+});
+
+test.runIf(onCpu)('a device that is checked sees what a run reads and writes', async () => {
+  const device = await Device.open('cpu', { check: true });
+  const engine = await loadEngine(device, addModel());
+  expect(engine.staged).toBe(true);
+  using a = await tensor(device, f32, [1, 2, 3]);
+  const { c } = await engine.run({ a, b: a });
+  expect([...await c!.read() as Float32Array]).toEqual([2, 4, 6]);
+  c!.close();
+  const indices = await loadEngine(device, NON_ZERO);
+  const { i } = await indices.run({ x: a });
+  expect([...await i!.read() as BigInt64Array]).toEqual([0n, 1n, 2n]);
+  i!.close();
+  await Promise.all([engine.close(), indices.close()]);
+  await device.close();
+});

@@ -1,0 +1,251 @@
+/** Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does what its engine says. */
+import { CudaArgumentError, CudaLibraryError, CudaOutOfMemoryError, f32, f64 } from 'async-cuda/core';
+import type { Stream } from 'async-cuda/core';
+import { enqueue } from 'async-cuda/ops';
+import { Runtime } from 'async-cuda/tensorrt';
+import type { TensorRTEngine } from 'async-cuda/tensorrt';
+import { Tensor } from 'async-cuda/tensor';
+import type { AnyTensor } from 'async-cuda/tensor';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { failure, onCpu, onDevice } from '../core/test-device.js';
+import { StandInTensorRT, planText, whyNoStandIn } from './stand-in-tensorrt.js';
+
+describe.skipIf(whyNoStandIn !== undefined).each([
+  { key: '8' as const, version: 8601 }, { key: '10' as const, version: 101600 }, { key: '11' as const, version: 110000 },
+])(`TensorRT $version runs${whyNoStandIn === undefined ? '' : ` (${whyNoStandIn})`}`, ({ key, version }) => {
+  const standIn = whyNoStandIn === undefined ? new StandInTensorRT(key, version) : undefined!;
+
+  onDevice('on', (host) => {
+    let runtime: Runtime;
+    let engine: TensorRTEngine;
+    const kept: AnyTensor[] = [];
+    beforeAll(async () => {
+      runtime = await Runtime.create(host.device, { files: { library: standIn.path }, anyDevice: true });
+      engine = await runtime.deserialize(planText(1, 2));
+      standIn.take();
+    });
+    afterAll(async () => {
+      await engine.close();
+      await runtime.close();
+      for (const tensor of kept) tensor.close();
+    });
+
+    function tensor(values: readonly number[], shape: number[]): AnyTensor {
+      const buffer = host.device.alloc(f32, values.length);
+      void buffer.write(host.stream, Float32Array.from(values));
+      const made = Tensor.of(buffer, shape) as unknown as AnyTensor;
+      return made;
+    }
+
+    async function values(from: AnyTensor | undefined, stream: Stream = host.stream): Promise<number[]> {
+      return Array.from(await from!.buffer.read(stream) as Float32Array);
+    }
+
+    // async-tensorrt: engine, serialize
+    test('an engine is a plan again', async () => {
+      expect(Buffer.from(await engine.serialize()).toString()).toBe('plan 1 2');
+    });
+
+    // async-tensorrt: engine, tensor_info
+    test('an engine says what it takes and gives', () => {
+      const plain = (list: TensorRTEngine['inputs']): unknown => list.map(({ name, dtype, shape }) => ({ name, dtype, shape }));
+      expect(plain(engine.inputs)).toEqual([{ name: 'x', dtype: 'f32', shape: [1, 2] }]);
+      expect(plain(engine.outputs)).toEqual([{ name: 'y', dtype: 'f32', shape: [2, 3] }]);
+      expect(engine.profileShape('x')).toEqual({ min: [1, 2], opt: [1, 2], max: [1, 2] });
+      expect([engine.name, engine.layers, engine.isRefittable]).toEqual(['pad', 1, false]);
+    });
+
+    // async-tensorrt: engine, execution_context_new
+    test('two contexts, one after the other, and at once', async () => {
+      standIn.take();
+      await using first = await engine.createContext();
+      await using second = await engine.createContext();
+      expect(first).not.toBe(second);
+      expect(standIn.take()).toEqual(['createExecutionContext 0', 'createExecutionContext 0']);
+    });
+
+    // async-tensorrt: engine, execution_context_enqueue: with float32 values the first row is 2, 4, 0
+    test('a run', async () => {
+      await using context = await engine.createContext();
+      const x = tensor([2, 4], [1, 2]);
+      standIn.take();
+      const { y } = await context.enqueue({ x });
+      expect(standIn.take()).toEqual(['setTensorAddress x 1', 'setTensorAddress y 1', 'enqueueV3 1']);
+      expect(y!.shape).toEqual([2, 3]);
+      if (!onCpu) expect(await values(y)).toEqual([2, 4, 0, 0, 0, 0]);
+      y!.close();
+    });
+
+    test('addresses that have not changed are not set again', async () => {
+      await using context = await engine.createContext();
+      const x = tensor([2, 4], [1, 2]);
+      const y = tensor([9, 9, 9, 9, 9, 9], [2, 3]);
+      const other = tensor([1, 3], [1, 2]);
+      standIn.take();
+      await context.enqueue({ x }, { outputs: { y } });
+      await context.enqueue({ x }, { outputs: { y } });
+      await context.enqueue({ x: other }, { outputs: { y } });
+      expect(standIn.take()).toEqual(['setTensorAddress x 1', 'setTensorAddress y 1', 'enqueueV3 1', 'enqueueV3 1', 'setTensorAddress x 1', 'enqueueV3 1']);
+      if (!onCpu) expect(await values(y)).toEqual([1, 3, 0, 0, 0, 0]);
+    });
+
+    test('runs chain with other operations, in stream order', async () => {
+      const x = tensor([0, 0], [1, 2]);
+      const written = enqueue(host.device, ({ stream }) => { void (x.buffer as { write(stream: Stream, values: Float32Array): unknown }).write(stream, Float32Array.of(5, 6)); });
+      const read = await written.andThen(() => engine.run({ x }));
+      if (!onCpu) expect(await values(read['y'])).toEqual([5, 6, 0, 0, 0, 0]);
+      expect(read['y']!.shape).toEqual([2, 3]);
+    });
+
+    test.skipIf(onCpu)('a run is recorded in a graph', async () => {
+      await using context = await engine.createContext();
+      const x = tensor([1, 2], [1, 2]);
+      const y = tensor([9, 9, 9, 9, 9, 9], [2, 3]);
+      await context.enqueue({ x }, { outputs: { y } });
+      const graph = await context.enqueue({ x }, { outputs: { y } }).capture(host.stream);
+      await (x.buffer as unknown as { write(stream: Stream, values: Float32Array): PromiseLike<void> }).write(host.stream, Float32Array.of(7, 8));
+      await graph.launch();
+      expect(await values(y)).toEqual([7, 8, 0, 0, 0, 0]);
+    });
+
+    test('what the engine consists of', async () => {
+      expect(JSON.parse(await engine.inspect())).toEqual({ Layers: ['pad'] });
+      expect(JSON.parse(await engine.inspect(0))).toEqual({ Name: 'pad' });
+      expect(() => engine.inspect(1)).toThrow(CudaArgumentError);
+    });
+
+    test('layers have their times', async () => {
+      await using context = await engine.createContext();
+      const { layers, outputs } = await context.profileRun({ x: tensor([1, 2], [1, 2]) });
+      expect(layers).toEqual([{ layer: 'pad', milliseconds: 0.25 }]);
+      outputs['y']!.close();
+    });
+
+    test('weights are streamed, from version 10 on', async () => {
+      if (key === '8') {
+        expect((await failure(() => engine.weightStreaming())).code).toBe('ERR_CUDA_UNSUPPORTED');
+        return;
+      }
+      await engine.setWeightStreamingBudget(500);
+      expect(await engine.weightStreaming()).toEqual({ streamable: 1000, budget: 500, automatic: 1 << 20 });
+      expect(await failure(() => engine.setWeightStreamingBudget(5000))).toBeInstanceOf(CudaArgumentError);
+    });
+
+    describe('a dynamic extent', () => {
+      let dynamic: TensorRTEngine;
+      beforeAll(async () => { dynamic = await runtime.deserialize(planText(-1, 2)); });
+      afterAll(() => dynamic.close());
+
+      test('is given with each input', async () => {
+        await using context = await dynamic.createContext();
+        standIn.take();
+        const first = await context.enqueue({ x: tensor([1, 2, 3, 4], [2, 2]) });
+        expect(first['y']!.shape).toEqual([3, 3]);
+        expect(standIn.take().filter((line) => line.startsWith('setInputShape'))).toContain('setInputShape x 2 2 2');
+        if (!onCpu) expect(await values(first['y'])).toEqual([1, 2, 0, 3, 4, 0, 0, 0, 0]);
+        const second = await context.enqueue({ x: tensor([1, 2], [1, 2]) });
+        expect(second['y']!.shape).toEqual([2, 3]);
+        for (const each of [first, second]) each['y']!.close();
+      });
+
+      test('is inferred, and checked', async () => {
+        expect(await dynamic.inferShapes({ x: [3, 2] })).toEqual({ y: [4, 3] });
+        await using context = await dynamic.createContext();
+        expect(() => context.enqueue({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(/from 1 to 8, as profile 0 says/);
+      });
+    });
+
+    describe('bad input', () => {
+      test('names, dtypes, ranks and extents', async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        const wide = Tensor.of(host.device.alloc(f64, 2), [1, 2]) as unknown as AnyTensor;
+        expect(() => context.enqueue({})).toThrow(/inputs\.x: missing/);
+        expect(() => context.enqueue({ x, z: x })).toThrow(/inputs\.z/);
+        expect(() => context.enqueue({ x: wide })).toThrow(/elements of f32/);
+        expect(() => context.enqueue({ x: tensor([1, 2], [2]) })).toThrow(/2 axes/);
+        expect(() => context.enqueue({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(/extent 1 to be 2/);
+        expect(() => context.enqueue({ x: [1, 2] as unknown as AnyTensor })).toThrow(CudaArgumentError);
+        const error = await failure(async () => context.enqueue({ x }, { outputs: { y: tensor([1, 2, 3, 4], [2, 2]) } }));
+        expect(error).toBeInstanceOf(CudaArgumentError);
+        expect(error.message).toMatch(/options\.outputs\.y/);
+      });
+
+      test("a plan of garbage, and one of another version, in TensorRT's own words", async () => {
+        const garbage = await failure(() => runtime.deserialize(new TextEncoder().encode('garbage')));
+        expect(garbage).toBeInstanceOf(CudaLibraryError);
+        expect(garbage.message).toMatch(/magicTagRead/);
+        expect((await failure(() => runtime.deserialize(new TextEncoder().encode('other')))).message).toMatch(/not compatible with this version/);
+      });
+
+      test("a run that fails, with TensorRT's words; the next is made whole", async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        await context.enqueue({ x });
+        standIn.answers(1);
+        const error = await failure(async () => context.enqueue({ x }));
+        standIn.answers(0);
+        expect(error).toBeInstanceOf(CudaLibraryError);
+        expect(error.message).toMatch(/enqueueV3 of TensorRT .* returned false: the stand-in was told to refuse/);
+        standIn.take();
+        await context.enqueue({ x });
+        expect(standIn.take()).toContain('setTensorAddress x 1');
+      });
+
+      test('too little memory for a context', async () => {
+        standIn.answers(3);
+        const error = await failure(() => engine.createContext());
+        standIn.answers(0);
+        expect(error).toBeInstanceOf(CudaOutOfMemoryError);
+      });
+
+      test('two runs of one context at once', async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        const [a, b] = [host.device.createStream(), host.device.createStream()];
+        let go = (): void => undefined;
+        const gate = new Promise<void>((resolve) => { go = resolve; });
+        const held = a.call(() => gate);
+        const running = context.enqueue({ x }).on(a).then();
+        const error = await failure(async () => context.enqueue({ x }).on(b));
+        expect(error.code).toBe('ERR_CUDA_BUSY');
+        go();
+        await held;
+        await running;
+        await context.enqueue({ x }).on(b);
+        for (const stream of [a, b]) stream.close();
+      });
+
+      test('an engine is closed while it runs: its runs end first', async () => {
+        const other = await runtime.deserialize(planText(1, 2));
+        const context = await other.createContext();
+        const running = context.enqueue({ x: tensor([1, 2], [1, 2]) }).then();
+        await other.close();
+        await running;
+        expect(() => context.enqueue({ x: tensor([1, 2], [1, 2]) })).toThrow(/used after it was closed/);
+        expect(() => other.run({ x: tensor([1, 2], [1, 2]) })).toThrow(/used after it was closed/);
+      });
+    });
+  });
+});
+
+describe.skipIf(whyNoStandIn !== undefined)('a TensorRT of a version that is not known', () => {
+  onDevice('on', (host) => {
+    test.each([[8400, /8\.4\.0/], [120000, /12\.0\.0/]])('%i is refused', async (version, said) => {
+      const error = await failure(() => Runtime.create(host.device, { files: { library: new StandInTensorRT('10', version).path }, anyDevice: true }));
+      expect(error.code).toBe('ERR_CUDA_UNSUPPORTED');
+      expect(error.message).toMatch(said);
+    });
+
+    test('as is one whose tables are another\'s', async () => {
+      const error = await failure(() => Runtime.create(host.device, { files: { library: new StandInTensorRT('8', 101600).path }, anyDevice: true }));
+      expect(error.code).toBe('ERR_CUDA_UNSUPPORTED');
+      expect(error.message).toMatch(/virtual table of Runtime/);
+    });
+
+    test.skipIf(!onCpu)('a CPU device is none for TensorRT', async () => {
+      expect((await failure(() => Runtime.create(host.device))).message).toMatch(/ONNX Runtime/);
+    });
+  }, ['worker']);
+});
