@@ -1,13 +1,15 @@
 /**
- * `npm run demo`: a photograph goes through the pipeline on the best device found; the times go to the terminal, a
- * picture of the stages to a PNG file.
+ * `npm run demo`: a photograph goes through the pipeline on the best device found, then through operations on images by each engine that
+ * the device has; the times go to the terminal, a picture of the stages and a contact sheet of the engines to PNG files.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { basename, dirname, relative } from 'node:path';
+import { basename, dirname, join, parse, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
 import { Device, type Trace } from 'async-cuda/core';
 
+import { drawContactSheet, isMade } from './contact-sheet.js';
+import { type Comparison, compareEngines } from './engines.js';
 import { EventLoopStall } from './event-loop-stall.js';
 import { type Image, encodePng, readImage } from './image.js';
 import { loadKernels } from './kernels.js';
@@ -33,6 +35,7 @@ interface Measured {
   readonly trace: Trace | undefined;
   /** The longest stall while modules were loaded and the first runs made. */
   readonly loadingStall: number;
+  readonly comparison: Comparison;
 }
 
 async function measure(image: Image, { device: deviceName, kernels: written, trace: traced }: Options): Promise<Measured> {
@@ -51,7 +54,8 @@ async function measure(image: Image, { device: deviceName, kernels: written, tra
 
   const total = Math.max(...stages.times.map(({ end }) => end));
   const trace = traced === undefined ? undefined : await traceFrames(device, image, kernels);
-  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall, trace };
+  const comparison = await compareEngines(device, image);
+  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall, trace, comparison };
 }
 
 function report({ device, stages, total, wall, stall, loadingStall }: Measured): string {
@@ -66,6 +70,23 @@ function report({ device, stages, total, wall, stall, loadingStall }: Measured):
     `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
     `  (${milliseconds(loadingStall)} while kernels were loaded and warmed up)`,
   ].join('\n');
+}
+
+/** A line for each operation: how long each engine took, and by how much they differ. */
+function reportEngines({ operations, npp, reason }: Comparison): string {
+  const line = (...cells: readonly string[]): string => `  ${cells[0]!.padEnd(40)}${cells.slice(1).map((cell) => cell.padStart(16)).join('')}`;
+  return [
+    npp === undefined ? 'operations on images, our kernels only:' : `operations on images, our kernels and NVIDIA's NPP ${npp}:`,
+    ...(npp === undefined ? [`  NPP is not on this device: ${(reason ?? '').split('\n')[0]!}`] : [line('', 'own', 'npp', 'largest diff.')]),
+    ...operations.map(({ title, note, own, npp: theirs, largest }) =>
+      line(`${title}, ${note}`, milliseconds(own.time), ...(theirs === undefined ? [] : isMade(theirs) ? [milliseconds(theirs.time), `${largest!} of 255`] : ['-', theirs.split('\n')[0]!]))),
+  ].join('\n');
+}
+
+/** Beside the picture of the pipeline. */
+function besides(path: string, name: string): string {
+  const { dir, name: own, ext } = parse(path);
+  return join(dir, `${own}-${name}${ext}`);
 }
 
 /** A path as a reader of the terminal would type it. */
@@ -103,7 +124,15 @@ async function main(): Promise<void> {
   });
   await mkdir(dirname(options.out), { recursive: true });
   await writeFile(options.out, encodePng(picture));
+  const sheet = drawContactSheet(measured.comparison, {
+    title: 'async-cuda: operations on images',
+    subtitle: [measured.device, `${shortened(basename(options.image))}, ${size}`].join('  ·  '),
+  });
+  const sheetFile = besides(options.out, 'engines');
+  await writeFile(sheetFile, encodePng(sheet));
+  console.log(`\n${reportEngines(measured.comparison)}`);
   console.log(`\nwrote ${shown(options.out)}, ${picture.width} x ${picture.height}`);
+  console.log(`wrote ${shown(sheetFile)}, ${sheet.width} x ${sheet.height}`);
   const { trace } = measured;
   if (trace === undefined || options.trace === undefined) return;
   await mkdir(dirname(options.trace), { recursive: true });

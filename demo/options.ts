@@ -21,7 +21,8 @@ Usage: npm run demo -- [image] [options]
   image            a PNG or JPEG file; default: demo/images/coffee.png
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
   --kernels WHICH  cuda or typescript: the same kernels, written in CUDA C++ or in TypeScript; default: typescript
-  --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png
+  --out FILE       where to write the picture, a PNG; default: demo/out/pipeline.png. Beside it a contact sheet of operations
+                   on images by our kernels and, where it is installed, by NVIDIA's NPP: demo/out/pipeline-engines.png
   --trace FILE     also runs four photographs at once and writes a trace of that for https://ui.perfetto.dev,
                    and a picture of it beside it, FILE.png
   --help           this text

@@ -1,0 +1,67 @@
+/**
+ * Photographs in, digits out: the photographs are uploaded as they are, brought to the model's size and numbers by one
+ * kernel each, and run through the model together.
+ */
+import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, u8, value, zip } from 'async-cuda';
+import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
+import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
+
+import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
+import type { Detection } from './non-maximum-suppression.js';
+
+/** Packed 8-bit RGB. */
+export interface Photograph {
+  readonly width: number;
+  readonly height: number;
+  /** `height` × `width` × 3 bytes. */
+  readonly data: Uint8Array;
+}
+
+/** The model: see `model/README.md`. */
+export const MODEL = new URL('model/digits.onnx', import.meta.url);
+/** TensorRT asks for the batches that it is to take; ONNX Runtime takes all. */
+export const ENGINE_OPTIONS: LoadEngineOptions = {
+  tensorrt: { shapes: { image: { min: [1, 3, INPUT_SIZE, INPUT_SIZE], opt: [8, 3, INPUT_SIZE, INPUT_SIZE], max: [32, 3, INPUT_SIZE, INPUT_SIZE] } } },
+};
+
+export class DigitDetector {
+  private readonly device: Device;
+  private readonly engine: Engine;
+
+  /** @param engine of `model/digits.onnx`, on the device; it stays the caller's */
+  constructor(device: Device, engine: Engine) {
+    this.device = device;
+    this.engine = engine;
+  }
+
+  /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
+  detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
+    return this.device
+      .uninitialized(f32, [photographs.length, 3, INPUT_SIZE, INPUT_SIZE])
+      .use((image) => all(photographs.map((photograph, i) => this.prepare(photograph, image.slice(i)))).andThen(() => this.engine.run({ image })))
+      .andThen(({ digits, distances }) => zip(readAndClose(digits!), readAndClose(distances!)))
+      .map(([scores, distances]) =>
+        photographs.map((photograph, i) => decodeDigits(item(scores, i, photographs.length), item(distances, i, photographs.length), letterboxPlacement(photograph, INPUT), photograph)),
+      )
+      .label(`digits of ${photographs.length} photographs`);
+  }
+
+  /** Into `slot`, [3, 256, 256]: upload, letterbox, normalisation. */
+  private prepare({ data, height, width }: Photograph, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
+    return this.device.tensor(u8, data, [height, width, 3]).use((photograph) => letterboxNormalise(photograph, { ...INPUT, ...NORMALISATION, dtype: f32, out: slot }));
+  }
+}
+
+const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
+/** As the model was trained: from -1 to 1, and grey around the photograph. */
+const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };
+
+function readAndClose(tensor: AnyTensor): DeviceOp<Float32Array> {
+  return value(tensor).use((x) => (x as Tensor<'f32'>).read());
+}
+
+/** The i-th of `count` equal parts. */
+function item(whole: Float32Array, i: number, count: number): Float32Array {
+  const size = whole.length / count;
+  return whole.subarray(i * size, (i + 1) * size);
+}

@@ -1,0 +1,40 @@
+/** Of boxes that overlap, the best one: a detector says the same thing several times, in neighbouring cells. */
+
+/** In pixels of a picture; `right` and `bottom` are the first column and row that do not belong to it. */
+export interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** What a detector has found. */
+export interface Detection {
+  readonly label: string;
+  /** From 0 to 1. */
+  readonly score: number;
+  readonly box: Box;
+}
+
+export function areaOf({ left, top, right, bottom }: Box): number {
+  return Math.max(0, right - left) * Math.max(0, bottom - top);
+}
+
+/** The area that two boxes share, by the area that they cover together: 0 to 1. */
+export function intersectionOverUnion(a: Box, b: Box): number {
+  const shared = areaOf({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top), right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });
+  const together = areaOf(a) + areaOf(b) - shared;
+  return together === 0 ? 0 : shared / together;
+}
+
+/**
+ * The detections without those that overlap a better one by more than `overlap` (intersection over union), best first. Labels
+ * do not matter: two digits do not lie in one place.
+ */
+export function suppressNonMaxima(detections: readonly Detection[], overlap: number): Detection[] {
+  const kept: Detection[] = [];
+  for (const detection of [...detections].sort((a, b) => b.score - a.score)) {
+    if (kept.every(({ box }) => intersectionOverUnion(box, detection.box) <= overlap)) kept.push(detection);
+  }
+  return kept;
+}

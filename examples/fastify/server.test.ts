@@ -1,0 +1,174 @@
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import sharp from 'sharp';
+import { afterEach, expect, test, vi } from 'vitest';
+
+import type { Photograph } from '../../demo/inference/digit-detector.js';
+import type { Detection } from '../../demo/inference/non-maximum-suppression.js';
+import { buildServer } from './server.js';
+import type { ServerOptions } from './server.js';
+
+const menu = await readFile(new URL('../../demo/inference/photographs/menu.jpg', import.meta.url));
+
+/** A model that finds as many digits as the photograph's red value at the top left says, when it is let go. */
+class HeldModel {
+  readonly batches: number[] = [];
+  private readonly held: (() => void)[] = [];
+  private open = false;
+
+  readonly detect = async (photographs: readonly Photograph[]): Promise<Detection[][]> => {
+    this.batches.push(photographs.length);
+    if (!this.open) await new Promise<void>((resolve) => this.held.push(resolve));
+    return photographs.map(({ data }) => [{ label: String(data[0]! % 10), score: 1, box: { left: 0, top: 0, right: 1, bottom: 1 } }]);
+  };
+
+  letGo(): void {
+    this.open = true;
+    for (const each of this.held.splice(0)) each();
+  }
+}
+
+let app: FastifyInstance | undefined;
+let opened: HeldModel | undefined;
+afterEach(async () => {
+  opened?.letGo();
+  await app?.close();
+});
+
+/** Waits until the check passes. Decoders and their threads start with the first photograph, which takes a while. */
+function eventually(check: () => unknown): Promise<unknown> {
+  return vi.waitFor(check, { timeout: 20_000, interval: 10 });
+}
+
+async function started(model: HeldModel, options: Partial<ServerOptions> = {}): Promise<string> {
+  opened = model;
+  app = buildServer({ detect: model.detect, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
+  return app.listen({ host: '127.0.0.1', port: 0 });
+}
+
+const png = (red: number): Promise<Buffer> => sharp({ create: { width: 3, height: 2, channels: 3, background: { r: red, g: 0, b: 0 } } }).png().toBuffer();
+
+function post(origin: string, body: Uint8Array, { type = 'image/png', signal }: { type?: string; signal?: AbortSignal } = {}): Promise<Response> {
+  return fetch(`${origin}/digits`, { method: 'POST', body: body as never, headers: { 'content-type': type }, ...(signal === undefined ? {} : { signal }) });
+}
+
+test('each of many requests gets its own answer, from batches', async () => {
+  const model = new HeldModel();
+  const origin = await started(model);
+  const answers = Array.from({ length: 10 }, async (_, i) => (await post(origin, await png(i))).json());
+  await eventually(() => expect(model.batches.length).toBeGreaterThan(0));
+  model.letGo();
+  const labels = (await Promise.all(answers)) as { width: number; height: number; digits: Detection[] }[];
+  expect(labels.map(({ digits }) => digits[0]!.label)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+  expect(labels[0]).toMatchObject({ width: 3, height: 2 });
+  expect(Math.max(...model.batches)).toBeLessThanOrEqual(4);
+  expect(model.batches.length).toBeLessThan(10);
+});
+
+test('a photograph in JPEG has its pixels', async () => {
+  const model = new HeldModel();
+  model.letGo();
+  const origin = await started(model);
+  const answer = await post(origin, menu, { type: 'image/jpeg' });
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({ width: 600, height: 400 });
+});
+
+test('a client that goes away leaves the queue, and the others are answered', async () => {
+  const model = new HeldModel();
+  const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1, maxConcurrentBatches: 1 } });
+  const first = [post(origin, await png(1)), post(origin, await png(2))];
+  await eventually(() => expect(model.batches.reduce((a, b) => a + b, 0)).toBeGreaterThan(0));
+  const running = model.batches.reduce((a, b) => a + b, 0);
+  const controller = new AbortController();
+  const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
+  const queued = async (): Promise<number> => Number(/digits_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1]);
+  await eventually(async () => expect(await queued()).toBe(3 - running));
+  controller.abort();
+  expect(await gone).toBe('AbortError');
+  await eventually(async () => expect(await queued()).toBe(2 - running));
+  model.letGo();
+  expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
+  expect(model.batches.reduce((a, b) => a + b)).toBe(2);
+});
+
+test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
+  const model = new HeldModel();
+  const origin = await started(model, { batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 }, maxInFlight: 3 });
+  const body = await png(7);
+  const answers = Array.from({ length: 6 }, () => post(origin, body));
+  const refused = await Promise.race(answers);
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toMatch(/digits_responses_total\{status="503"\} [4-5]\n/));
+  model.letGo();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
+  expect(statuses).toEqual(expect.arrayContaining([200, 503]));
+  expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
+  expect((await post(origin, body)).status).toBe(200);
+});
+
+test.each([
+  ['what is no image', Buffer.from('not an image at all'), 'image/png', 422, /^not an image that can be read/],
+  ['an image that is cut short', menu.subarray(0, 2000), 'image/jpeg', 422, /^not an image that can be read/],
+  ['another type', Buffer.from('{}'), 'image/gif', 415, /Unsupported Media Type/],
+  ['an empty body', Buffer.alloc(0), 'image/png', 422, /^not an image that can be read/],
+])('%s is refused', async (_, body, type, status, message) => {
+  const model = new HeldModel();
+  model.letGo();
+  const origin = await started(model);
+  const answer = await post(origin, body, { type });
+  expect(answer.status).toBe(status);
+  expect(((await answer.json()) as { error: string }).error).toMatch(message);
+  expect(model.batches).toEqual([]);
+});
+
+test('a model that fails is a 500 for each request of the batch, without its message', async () => {
+  app = buildServer({ detect: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  const body = await png(1);
+  const answers = await Promise.all([post(origin, body), post(origin, body)]);
+  expect(answers.map(({ status }) => status)).toEqual([500, 500]);
+  expect(await answers[0]!.json()).toEqual({ error: 'the model failed' });
+});
+
+test('closing answers what was taken, and takes nothing more', async () => {
+  const model = new HeldModel();
+  const origin = await started(model);
+  const taken = post(origin, await png(5));
+  await eventually(() => expect(model.batches).toEqual([1]));
+  const closed = app!.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await expect(post(origin, await png(6))).rejects.toThrow();
+  model.letGo();
+  expect((await taken).status).toBe(200);
+  await closed;
+});
+
+test('says that it is well, and what it has done', async () => {
+  const model = new HeldModel();
+  model.letGo();
+  const origin = await started(model);
+  await post(origin, await png(1));
+  expect(await (await fetch(`${origin}/healthz`)).json()).toEqual({ status: 'ok', runsOn: 'a model held' });
+  const text = await (await fetch(`${origin}/metrics`)).text();
+  expect(text).toContain('# TYPE digits_responses_total counter\ndigits_responses_total{status="200"} 1\n');
+  expect(text).toContain('digits_batched_photographs_total 1\n');
+  expect(text.split('\n').every((line) => /^(# TYPE \w+ (gauge|counter)|\w+(\{\w+="\d+"\})? [\d.e+-]+|)$/.test(line))).toBe(true);
+});
+
+test('a connection that is cut in the middle of a body leaves nothing behind', async () => {
+  const model = new HeldModel();
+  model.letGo();
+  const origin = await started(model, { maxInFlight: 1 });
+  const { port } = app!.server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1');
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write('POST /digits HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
+  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
+  socket.destroy();
+  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));
+  expect((await post(origin, await png(1))).status).toBe(200);
+});

@@ -1,0 +1,135 @@
+/**
+ * A server that finds digits on photographs: `POST /digits` with a JPEG or PNG file gives JSON. Photographs of several requests
+ * run through the model together.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import { CudaQueueFullError } from 'async-cuda';
+import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
+
+import type { Photograph } from '../../demo/inference/digit-detector.js';
+import type { Detection } from '../../demo/inference/non-maximum-suppression.js';
+import { DecodingError, decodePhotograph } from './decoding.js';
+
+export interface ServerOptions {
+  /** Runs one batch: the digits of each photograph. */
+  readonly detect: (photographs: readonly Photograph[]) => PromiseLike<readonly Detection[][]>;
+  /** How requests are put together. */
+  readonly batching: BatcherOptions;
+  /** Requests that may be under way at once, from the first byte to the last; a further one is answered with 503. Default: eight batches. */
+  readonly maxInFlight?: number;
+  /** What `/healthz` says that it runs on. */
+  readonly description: string;
+  /** Bytes of a photograph, at most. Default: 16 MiB. */
+  readonly bodyLimit?: number;
+  readonly logger?: boolean;
+}
+
+/** How often the event loop is looked at; a timer is late by its delay. */
+const LOOP_RESOLUTION_MS = 1;
+
+/** Of requests that ended: how many with each status, and their time from the first byte to the answer. */
+interface Answered {
+  readonly statuses: Map<number, number>;
+  seconds: number;
+}
+
+/** The client has gone: nobody reads the answer. */
+class ClientGone extends Error {
+  override name = 'ClientGone';
+}
+
+/** The server, which listens once its `listen` is called. Its `close` finishes what has been taken, and refuses what comes. */
+export function buildServer({ detect, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
+  const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
+  const batcher = new Batcher(detect, batching);
+  const answered: Answered = { statuses: new Map(), seconds: 0 };
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  loop.enable();
+  let inFlight = 0;
+
+  app.addContentTypeParser(['image/jpeg', 'image/png'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+
+  app.post('/digits', {
+    // Before the body is read: what there is no room for costs as little as can be.
+    onRequest: async (_request, reply) => {
+      if (inFlight >= maxInFlight) return refuse(reply, 1000);
+      inFlight++;
+      reply.raw.once('close', () => inFlight--);
+    },
+    handler: async (request, reply) => {
+      const signal = signalOf(reply);
+      const photograph = await decodePhotograph(request.body as Buffer);
+      const digits = await batcher.run(photograph, { signal });
+      return { width: photograph.width, height: photograph.height, digits };
+    },
+  });
+
+  app.get('/healthz', () => ({ status: 'ok', runsOn: description }));
+  app.get('/metrics', (_request, reply) => {
+    const delay = Math.max(0, loop.max / 1e9 - LOOP_RESOLUTION_MS / 1000);
+    loop.reset();
+    return reply.type('text/plain; version=0.0.4').send(metrics(batcher.statistics, answered, inFlight, delay));
+  });
+
+  app.addHook('onResponse', async (request, reply) => {
+    if (request.routeOptions.url !== '/digits') return;
+    answered.statuses.set(reply.statusCode, (answered.statuses.get(reply.statusCode) ?? 0) + 1);
+    answered.seconds += reply.elapsedTime / 1000;
+  });
+  app.setErrorHandler((error, request, reply) => {
+    if (error instanceof ClientGone) return reply.hijack();
+    if (error instanceof DecodingError) return reply.code(422).send({ error: error.message });
+    if (error instanceof CudaQueueFullError) return refuse(reply, error.retryAfter);
+    const { statusCode = 500 } = error as { statusCode?: number };
+    if (statusCode >= 500) request.log.error(error);
+    return reply.code(statusCode).send({ error: statusCode >= 500 ? 'the model failed' : (error as Error).message });
+  });
+  // A connection that is busy now would stay open behind its answer, for as long as it is kept alive, and so would the server.
+  let closing = false;
+  app.addHook('preClose', async () => {
+    closing = true;
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    if (closing) reply.header('connection', 'close');
+  });
+  // Once every request has its answer: Fastify calls these hooks behind the last one.
+  app.addHook('onClose', async () => {
+    loop.disable();
+    await batcher.close();
+  });
+  return app;
+}
+
+/** Aborts when the connection closes before the answer has been sent. */
+function signalOf(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) controller.abort(new ClientGone('the connection was closed'));
+  });
+  return controller.signal;
+}
+
+/** There is no room: try again, a little later. */
+function refuse(reply: FastifyReply, milliseconds: number): FastifyReply {
+  return reply.code(503).header('retry-after', Math.max(1, Math.ceil(milliseconds / 1000))).send({ error: 'too many requests are under way' });
+}
+
+/** As Prometheus reads it. */
+function metrics(batcher: BatcherStatistics, { statuses, seconds }: Answered, inFlight: number, loopDelay: number): string {
+  const rows: [name: string, type: 'gauge' | 'counter', samples: readonly (readonly [labels: string, value: number])[]][] = [
+    ['digits_requests_in_flight', 'gauge', [['', inFlight]]],
+    ['digits_responses_total', 'counter', [...statuses].map(([status, count]) => [`{status="${status}"}`, count])],
+    ['digits_response_seconds_total', 'counter', [['', seconds]]],
+    // The longest since it was asked for last: what held up the event loop.
+    ['digits_event_loop_delay_seconds', 'gauge', [['', loopDelay]]],
+    ['digits_queue_length', 'gauge', [['', batcher.queued]]],
+    ['digits_batches_running', 'gauge', [['', batcher.running]]],
+    ['digits_batches_total', 'counter', [['', batcher.batches]]],
+    ['digits_batched_photographs_total', 'counter', [['', batcher.items]]],
+    ['digits_aborted_total', 'counter', [['', batcher.aborted]]],
+    ['digits_refused_total', 'counter', [['', batcher.refused]]],
+  ];
+  return rows.map(([name, type, samples]) => [`# TYPE ${name} ${type}`, ...samples.map(([labels, value]) => `${name}${labels} ${value}`), ''].join('\n')).join('');
+}
