@@ -7,7 +7,13 @@ import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
 import { cpuWorkers } from './cpu-device/workers.js';
+import { photographsBenchmarks } from './images/photographs.js';
+import { letterboxes } from './images/letterbox.js';
+import { imageOperations } from './images/operations.js';
 import { imageResizes } from './images/resize.js';
+import { classification } from './inference/classification.js';
+import { engineRuns } from './inference/engine-runs.js';
+import { serverLoad } from './inference/server-load.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
 import { matrixProduct } from './kernels/matrix-product.js';
 import { sorting } from './kernels/sorting.js';
@@ -48,6 +54,12 @@ export const BENCHMARKS: readonly Benchmark[] = [
   operationStalls,
   ...besideNvcc,
   ...imageResizes,
+  ...classification,
+  ...engineRuns,
+  ...serverLoad,
+  ...photographsBenchmarks,
+  ...letterboxes,
+  ...imageOperations,
   matrixProduct,
   sorting,
   firstLaunch,

@@ -3,6 +3,7 @@
  * `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';
+import type * as Inference from 'async-cuda/inference';
 import type * as Npp from 'async-cuda/npp';
 import type * as Library from 'async-cuda/library';
 import type * as Ops from 'async-cuda/ops';
@@ -18,7 +19,8 @@ export const core = await built('core') as typeof Core;
 export const ops = await built('ops') as typeof Ops;
 export const library = await built('library') as typeof Library;
 export const root = await built('index') as typeof Root;
+export const inference = await built('inference') as typeof Inference;
 export const npp = await built('npp') as typeof Npp;
 
-export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Stream } from 'async-cuda/core';
+export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Pending, Stream } from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

@@ -9,7 +9,7 @@
 #include "protocol.h"
 
 #define DRIVER_CALLS(X) \
-  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) \
   X(cuModuleLoadData) X(cuModuleGetFunction) X(cuStreamCreate) X(cuStreamSynchronize) X(cuLaunchKernel) \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemsetD32Async) X(cuMemsetD16Async) \
   X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
@@ -82,7 +82,7 @@ static CUmodule __attribute__((unused)) loadModule(const char *folder, const cha
   return module;
 }
 
-static int serve(const Measurement *measurements, int count) {
+static int __attribute__((unused)) serve(const Measurement *measurements, int count) {
   char versions[64];
   snprintf(versions, sizeof versions, ", \"cuda.h\": \"%d.%d\"", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
   return serveLines(measurements, count, versions);

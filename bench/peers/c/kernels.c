@@ -107,6 +107,34 @@ static void reduce(const long *args) {
   free(x);
 }
 
+/* The same in the order of a kernel whose 64 blocks of 256 threads run one after the other, or 32 of them by turns, 8 times round each. */
+static float reduceBlocks(const float *x, int blocks) {
+  enum { N = 16 << 20, GRID = 64, THREADS = 256, TURNS = 8 };
+  static float parts[GRID][THREADS];
+  memset(parts, 0, sizeof parts);
+  for (int first = 0; first < GRID; first += blocks)
+    for (int i = 0; i < N; i += TURNS * GRID * THREADS)
+      for (int b = first; b < first + blocks; b++) for (int unit = 0; unit < THREADS; unit += 32) {
+        float part[32];
+        for (int t = 0; t < 32; t++) part[t] = parts[b][unit + t];
+        for (int k = 0; k < TURNS; k++) for (int t = 0; t < 32; t++) part[t] += x[i + (k * GRID + b) * THREADS + unit + t];
+        for (int t = 0; t < 32; t++) parts[b][unit + t] = part[t];
+      }
+  float sum = 0;
+  for (int b = 0; b < GRID; b++) for (int t = 0; t < THREADS; t++) sum += parts[b][t];
+  return sum;
+}
+
+/* Arguments: samples, threads (1), blocks that take turns. */
+static void reduceInOrder(const long *args) {
+  enum { N = 16 << 20 };
+  float *x = zeroed(4 * N), sum = 0;
+  for (int i = 0; i < N; i++) x[i] = (float)(i & 1);
+  SAMPLE(sum = reduceBlocks(x, (int)args[2]));
+  if (sum != N / 2) FAIL("reduce in order: %g", sum);
+  free(x);
+}
+
 static void histogram(const long *args) {
   enum { N = 16 << 20 };
   unsigned char *d = zeroed(N);
@@ -287,7 +315,7 @@ static void bitonic(const long *args) {
 }
 
 static const Measurement measurements[] = {
-  {"saxpy", saxpy}, {"sgemm", sgemm}, {"sgemm-in-memory", sgemmInMemory}, {"mandel", mandel}, {"reduce", reduce}, {"histogram", histogram}, {"scan", scan}, {"running-sum", runningSum},
+  {"saxpy", saxpy}, {"sgemm", sgemm}, {"sgemm-in-memory", sgemmInMemory}, {"mandel", mandel}, {"reduce", reduce}, {"reduce-in-order", reduceInOrder}, {"histogram", histogram}, {"scan", scan}, {"running-sum", runningSum},
   {"transpose", transpose}, {"nbody", nbody}, {"softmax", softmax}, {"rms", rms}, {"resize", resize}, {"philox", philox}, {"bitonic", bitonic},
 };
 

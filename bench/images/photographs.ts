@@ -1,0 +1,182 @@
+/**
+ * A thousand photographs from JPEG to what a network takes, and back on the host: decoded by sharp, uploaded, put into a letterbox and
+ * normalised, downloaded, several at a time. How many a second, how much of the device's work lies beside decoding, and how long the event
+ * loop is held up meanwhile, beside a loop that does nothing. Photographs are the demo's, in several sizes and cuts.
+ */
+import { readFile } from 'node:fs/promises';
+import { performance } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers';
+
+import type { Device } from 'async-cuda';
+
+import type { Benchmark, Contender, LocalPeer, Setup } from '../benchmark.js';
+import { collectGarbage } from '../garbage.js';
+import { npp, root } from '../library.js';
+
+const PHOTOGRAPHS = 1000;
+/** Under way at a time: libuv decodes four of them, the others are on the device or on their way. */
+const AT_ONCE = 8;
+const WIDTHS = [640, 1024, 1600, 2400];
+const CUTS = 4;
+const TO = { width: 640, height: 640, color: 114, mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] } as const;
+const MAX_TURNS = 1 << 20;
+/** Of an idle loop's window, about as long as the photographs take. */
+const IDLE_MS = 4000;
+
+/** What of sharp is used. */
+interface Sharp {
+  (data: Uint8Array): {
+    extract(region: { left: number; top: number; width: number; height: number }): { resize(width: number): { jpeg(options: { quality: number }): { toBuffer(): Promise<Uint8Array> } } };
+    metadata(): Promise<{ width: number; height: number }>;
+  };
+}
+
+async function photographs(): Promise<Uint8Array[]> {
+  const { default: sharp } = await import('sharp') as unknown as { default: Sharp };
+  const picture = await readFile(new URL('../../demo/images/coffee.png', import.meta.url));
+  const { width, height } = await sharp(picture).metadata();
+  const cuts = Array.from({ length: CUTS }, (_, i) => ({ left: i * 8, top: i * 4, width: width - CUTS * 8, height: height - CUTS * 4 }));
+  return Promise.all(WIDTHS.flatMap((to) => cuts.map((cut) => sharp(picture).extract(cut).resize(to).jpeg({ quality: 90 }).toBuffer())));
+}
+
+/** A span of time, in milliseconds of one clock. */
+type Span = readonly [begin: number, end: number];
+
+/** Longest gap between turns of the event loop while the work goes on. `gaps` is room for them, made and touched beforehand. */
+async function longestGap(gaps: Float64Array, work: () => Promise<unknown>): Promise<number> {
+  collectGarbage();
+  let running = true;
+  let turns = 0;
+  let last = performance.now();
+  // A callback, not an await: the promises of a million turns would be a good part of the garbage.
+  const turned = new Promise<void>((resolve) => {
+    const turn = (): void => {
+      const now = performance.now();
+      gaps[turns++ % gaps.length] = now - last;
+      last = now;
+      if (running) setImmediate(turn);
+      else resolve();
+    };
+    setImmediate(turn);
+  });
+  try {
+    await work();
+  } finally {
+    running = false;
+    await turned;
+  }
+  return gaps.subarray(0, Math.min(turns, gaps.length)).reduce((most, gap) => Math.max(most, gap), 0);
+}
+
+/** Spans that do not overlap, in order. */
+function united(spans: readonly Span[]): Span[] {
+  const made: [number, number][] = [];
+  for (const [begin, end] of [...spans].sort(([a], [b]) => a - b)) {
+    const before = made.at(-1);
+    if (before !== undefined && begin <= before[1]) before[1] = Math.max(before[1], end);
+    else made.push([begin, end]);
+  }
+  return made;
+}
+
+const length = (spans: readonly Span[]): number => spans.reduce((sum, [begin, end]) => sum + end - begin, 0);
+
+function intersection(a: readonly Span[], b: readonly Span[]): number {
+  // Of sets, by their union.
+  return length(united(a)) + length(united(b)) - length(united([...a, ...b]));
+}
+
+class Photographs {
+  private readonly device: Device;
+  private readonly jpegs: readonly Uint8Array[];
+  private sums: readonly number[] = [];
+
+  private constructor(device: Device, jpegs: readonly Uint8Array[]) {
+    this.device = device;
+    this.jpegs = jpegs;
+  }
+
+  /** With what each photograph has to give, one after the other. */
+  static async open(device: Device): Promise<Photographs> {
+    const made = new Photographs(device, await photographs());
+    const sums: number[] = [];
+    for (const [i] of made.jpegs.entries()) sums.push(await made.one(i, []));
+    if (new Set(sums).size < sums.length / 2) throw new Error('photographs that differ gave the same');
+    made.sums = sums;
+    return made;
+  }
+
+  /** From JPEG to words on the host; gives a number that tells wrong ones. */
+  private async one(index: number, decodes: Span[]): Promise<number> {
+    const begin = performance.now();
+    const words = await npp.decodeImage(this.device, this.jpegs[index % this.jpegs.length]!)
+      .tap(() => { decodes.push([begin, performance.now()]); })
+      .use((image) => npp.letterboxNormalise(image, TO))
+      .use((input) => input.readBits());
+    let sum = 0;
+    for (let i = 0; i < words.length; i += 997) sum += Number(words[i]);
+    return sum;
+  }
+
+  /** All of them; gives when each was decoded. */
+  async run(count: number): Promise<Span[]> {
+    const decodes: Span[] = [];
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let i = next++; i < count; i = next++) {
+        if (await this.one(i, decodes) !== this.sums[i % this.jpegs.length]) throw new Error(`photograph ${i} gave something else than by itself`);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    return decodes;
+  }
+
+  /** How much of the device's work lies beside decoding, and how much of the time it works, percent: of fewer, since a trace takes time. */
+  async overlap(count: number): Promise<{ beside: number; busy: number }> {
+    const begun = performance.now();
+    const recording = this.device.recordTrace();
+    const decodes = (await this.run(count)).map(([begin, end]): Span => [begin - begun, end - begun]);
+    const ended = performance.now() - begun;
+    const { traceEvents } = (await recording.stop()).toJSON();
+    const work = traceEvents.filter(({ ph, pid }) => ph === 'X' && pid === 2).map(({ ts = 0, dur = 0 }): Span => [ts / 1000, (ts + dur) / 1000]);
+    const busy = length(united(work));
+    return { beside: 100 * intersection(work, decodes) / busy, busy: 100 * busy / ended };
+  }
+}
+
+const start = async ({ device, count }: Setup, sample: (photographs: Photographs, gaps: Float64Array, number: number) => Promise<{ samples: number[]; notes: Record<string, number> }>): Promise<Contender> => {
+  const made = await Photographs.open(root.Device.of(device));
+  const gaps = new Float64Array(MAX_TURNS).fill(0);
+  return { round: () => sample(made, gaps, count(PHOTOGRAPHS)) };
+};
+
+const idle: LocalPeer = {
+  name: 'Node with nothing to do',
+  start({ count }) {
+    const gaps = new Float64Array(MAX_TURNS).fill(0);
+    return Promise.resolve({
+      round: async () => ({ samples: [await longestGap(gaps, () => new Promise((resolve) => { setTimeout(resolve, count(IDLE_MS)); }))] }),
+    });
+  },
+};
+
+const rate: Benchmark = {
+  area: 'images', name: '1000 photographs: decode, upload, preprocess, download', unit: '1/s', statistic: 'median', peers: [], rounds: 3,
+  start: (setup) => start(setup, async (made, _, number) => {
+    const begin = performance.now();
+    await made.run(number);
+    const value = number / (performance.now() - begin) * 1000;
+    const { beside, busy } = await made.overlap(Math.ceil(number / 5));
+    return { samples: [value], notes: { "device's work beside decoding, %": beside, 'device at work, %': busy } };
+  }),
+};
+
+const stall: Benchmark = {
+  area: 'images', name: 'longest event-loop stall, 1000 photographs', unit: 'ms', statistic: 'longest', bar: '<= 5', peers: [idle], rounds: 2,
+  start: (setup) => start(setup, async (made, gaps, number) => {
+    const samples = [await longestGap(gaps, () => made.run(number))];
+    return { samples, notes: { photographs: number } };
+  }),
+};
+
+export const photographsBenchmarks: readonly Benchmark[] = [rate, stall];

@@ -1,0 +1,194 @@
+/**
+ * Photographs to classes, end to end, in batches of 32: decoded (sharp), uploaded, brought to the model's size and numbers by
+ * our kernel, run through ResNet-50, and the greatest of its outputs found on the device. The weights are seeded ones: what they
+ * say of a photograph means nothing, but it is the same for everybody, and is compared.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+
+import type { Engine } from 'async-cuda/inference';
+import type { AnyTensor, Device, Tensor } from 'async-cuda';
+
+import type { Benchmark, Contender, LocalPeer, Setup } from '../benchmark.js';
+import { core, inference, library, npp, root } from '../library.js';
+import { PeerAbsent } from '../peers/program.js';
+import { DIFFERENT, HEIGHT, WIDTH, decode, loadSharp, makePhotographs } from './photographs.js';
+import { CLASSES, SIDE, folderFor, resnet50 } from './resnet50.js';
+
+const { f32, u8 } = core;
+const PHOTOGRAPHS = 1000;
+const BATCH = 32;
+/** One batch is decoded and copied while others run. */
+const AT_ONCE = 3;
+/** Of ImageNet's photographs, for which such networks are made. */
+const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
+/** Photographs whose class may be another one than the peer's: where two are nearly as great, TF32 and f32 differ. */
+const MOST_DIFFERENT = 0.1;
+
+type From = 'files' | 'pixels';
+
+/** What all contenders of a run share. */
+interface Material {
+  readonly model: Uint8Array;
+  readonly files: readonly Buffer[];
+  readonly pixels: readonly Uint8Array[];
+  readonly folder: { readonly path: string; remove(): Promise<void> };
+}
+
+let material: Promise<Material> | undefined;
+
+async function prepared(): Promise<Material> {
+  const files = await makePhotographs();
+  const sharp = await loadSharp();
+  const pixels = await Promise.all(files.map((file) => decode(sharp, file)));
+  const model = resnet50();
+  const folder = await folderFor(model);
+  await Promise.all(files.map((file, i) => writeFile(join(folder.path, `${String(i).padStart(3, '0')}.jpg`), file)));
+  await writeFile(join(folder.path, 'pixels.u8'), Buffer.concat(pixels));
+  process.once('exit', () => void folder.remove());
+  return { model: model.bytes, files, pixels, folder };
+}
+
+/** Classes of `count` photographs, batches of which `AT_ONCE` are under way, and the time. */
+async function classifyAll(count: number, pixelsOf: (i: number) => Promise<Uint8Array>, classify: (photographs: readonly Uint8Array[]) => PromiseLike<Iterable<number>>, atOnce = AT_ONCE): Promise<{ readonly classes: number[]; readonly seconds: number; readonly stall: number }> {
+  const classes = new Array<number>(count);
+  let next = 0;
+  let longest = 0;
+  let last = performance.now();
+  const watch = setInterval(() => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last - 1);
+    last = now;
+  }, 1);
+  const start = performance.now();
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (next < count) {
+      const from = next;
+      next = Math.min(count, from + BATCH);
+      const photographs = await Promise.all(Array.from({ length: next - from }, (_, k) => pixelsOf((from + k) % DIFFERENT)));
+      let i = from;
+      for (const each of await classify(photographs)) classes[i++] = each;
+    }
+  }));
+  const seconds = (performance.now() - start) / 1000;
+  clearInterval(watch);
+  longest = Math.max(longest, performance.now() - last - 1);
+  return { classes, seconds, stall: longest };
+}
+
+/** @throws Error where the classes are not those of before, but for a few */
+function compare(classes: readonly number[], known: readonly number[], whose: string): void {
+  const different = classes.filter((each, i) => each !== known[i % DIFFERENT]).length / classes.length;
+  if (different > MOST_DIFFERENT) throw new Error(`${(100 * different).toFixed(0)} % of the photographs have another class than ${whose}`);
+}
+
+/** On the CPU device, where it is tried out, a tenth: cores take a hundred times as long. */
+function photographsOf({ device, count }: Pick<Setup, 'device' | 'count'>): number {
+  return count(device.kind === 'cuda' ? PHOTOGRAPHS : PHOTOGRAPHS / 10);
+}
+
+/** Ours, of the first batches: what peers in this process are compared with. */
+let ours: number[] | undefined;
+
+function contender(from: From): (setup: Setup) => Promise<Contender> {
+  return async ({ device, count }) => {
+    const { model, files, pixels } = await (material ??= prepared());
+    const sharp = await loadSharp();
+    const shape = (n: number): number[] => [n, 3, SIDE, SIDE];
+    const engine = await inference.loadEngine(device, model, { contexts: AT_ONCE, tensorrt: { shapes: { image: { min: shape(1), opt: shape(BATCH), max: shape(BATCH) } } } });
+    const pixelsOf = from === 'files' ? (i: number) => decode(sharp, files[i]!) : (i: number) => Promise.resolve(pixels[i]!);
+    const classify = classifier(root.Device.of(device), engine);
+    return {
+      async round() {
+        const first = await classifyAll(2 * BATCH, pixelsOf, classify);
+        if (new Set(first.classes).size < 2) throw new Error('every photograph has the same class');
+        ours = first.classes;
+        const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), pixelsOf, classify);
+        compare(classes, first.classes, 'in the round before');
+        return { samples: [classes.length / seconds], notes: { 'stall, ms': stall, classes: sumOf(first.classes) } };
+      },
+      close: () => engine.close(),
+    };
+  };
+}
+
+/** As the programs say it. */
+function sumOf(classes: readonly number[]): number {
+  return classes.slice(0, DIFFERENT).reduce((a, b) => a + b, 0);
+}
+
+function classifier(device: Device, engine: Engine): (photographs: readonly Uint8Array[]) => PromiseLike<Iterable<number>> {
+  return (photographs) => device.uninitialized(f32, [photographs.length, 3, SIDE, SIDE])
+    .use((image) => root.all(photographs.map((data, i) => device.tensor(u8, data, [HEIGHT, WIDTH, 3])
+      .use((photograph) => npp.letterboxNormalise(photograph, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out: image.slice(i) as Tensor<'f32', number[]> }))))
+      .andThen(() => engine.run({ image })))
+    .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Tensor<'f32', number[]>, { axis: 1 }).use((classes) => (classes as unknown as Tensor<'i32'>).read())))
+    .run() as unknown as Promise<Int32Array>;
+}
+
+/** onnxruntime-node as its users have it: its provider for the device, pixels brought to its input in JavaScript. */
+function besideOnnxRuntime(from: From): LocalPeer {
+  return {
+    name: 'onnxruntime-node', bar: '>= 1.5',
+    async start({ device, count }) {
+      const { model, files, pixels } = await (material ??= prepared());
+      const runtime = await import('onnxruntime-node').catch((cause: unknown) => {
+        throw new PeerAbsent('onnxruntime-node is not installed', { cause });
+      });
+      const sharp = await loadSharp();
+      const session = await runtime.InferenceSession.create(model, { executionProviders: [device.kind === 'cuda' ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
+        throw new PeerAbsent(error instanceof Error ? error.message.split('\n')[0] : String(error));
+      });
+      const height = Math.round((HEIGHT * SIDE) / WIDTH);
+      const above = Math.floor((SIDE - height) / 2);
+      const resized = (i: number): Promise<Uint8Array> => {
+        const input = from === 'files' ? sharp(files[i]) : sharp(pixels[i], { raw: { width: WIDTH, height: HEIGHT, channels: 3 } });
+        const extend = { top: above, bottom: SIDE - height - above, background: { r: 114, g: 114, b: 114 } };
+        return input.resize(SIDE, height, { fit: 'fill', kernel: 'linear' }).extend(extend).removeAlpha().raw().toBuffer();
+      };
+      const classify = async (photographs: readonly Uint8Array[]): Promise<number[]> => {
+        const data = new Float32Array(photographs.length * 3 * SIDE * SIDE);
+        let to = 0;
+        for (const photograph of photographs) {
+          for (let channel = 0; channel < 3; channel++) {
+            const factor = 1 / 255 / NORMALISATION.deviation[channel]!;
+            const offset = NORMALISATION.mean[channel]! / NORMALISATION.deviation[channel]!;
+            for (let at = channel; at < photograph.length; at += 3) data[to++] = photograph[at]! * factor - offset;
+          }
+        }
+        const { logits } = await session.run({ image: new runtime.Tensor('float32', data, [photographs.length, 3, SIDE, SIDE]) });
+        return Array.from(photographs, (_, i) => greatest((logits!.data as Float32Array).subarray(i * CLASSES, (i + 1) * CLASSES)));
+      };
+      return {
+        async round() {
+          await classifyAll(BATCH, resized, classify, 1);
+          const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), resized, classify);
+          return { samples: [classes.length / seconds], notes: { 'stall, ms': stall, 'as ours': classes.filter((each, i) => each === ours?.[i % DIFFERENT]).length / classes.length } };
+        },
+        close: () => session.release(),
+      };
+    },
+  };
+}
+
+function greatest(values: Float32Array): number {
+  let at = 0;
+  for (let i = 1; i < values.length; i++) if (values[i]! > values[at]!) at = i;
+  return at;
+}
+
+const rows = [['files', 'JPEG files'], ['pixels', 'pixels in memory']] as const;
+
+export const classification: readonly Benchmark[] = rows.map(([from, what]) => ({
+  area: 'inference',
+  name: `classification of 1000 photographs, from ${what}, batches of 32`,
+  unit: '1/s',
+  statistic: 'median',
+  rounds: 3,
+  peers: [
+    { name: 'PyTorch eager', bar: '>= 1.5', program: 'ResNet-50 in PyTorch', request: async ({ count }) => `${from} ${(await (material ??= prepared())).folder.path} ${count(PHOTOGRAPHS)} ${BATCH}` },
+    besideOnnxRuntime(from),
+  ],
+  start: contender(from),
+}));

@@ -1,0 +1,203 @@
+/**
+ * Engines of ONNX Runtime beside onnxruntime-node, which has the same library under it and blocks the event loop in `run()`: a
+ * run until its end, the longest stall of the event loop with loading included, and what queueing a run costs the JS thread.
+ */
+import { readFile } from 'node:fs/promises';
+import { performance } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers/promises';
+
+import type { AnyTensor, Device } from 'async-cuda';
+import type { Engine } from 'async-cuda/inference';
+
+import type { Benchmark, Contender, LocalPeer, Round } from '../benchmark.js';
+import { SETTLE_MS, collectGarbage } from '../garbage.js';
+import { core, inference, root } from '../library.js';
+import { PeerAbsent } from '../peers/program.js';
+
+const { f32 } = core;
+
+/** The demo's detector: 14 convolutions. */
+const MODEL = new URL('../../demo/inference/model/digits.onnx', import.meta.url);
+const SHAPE = [4, 3, 256, 256];
+const ELEMENTS = SHAPE.reduce((product, extent) => product * extent, 1);
+const WARM_UPS = 3;
+const SAMPLES = 20;
+/** What is compared may differ by this: the two may take other numbers of threads. */
+const TOLERANCE = 1e-3;
+
+/** Without structure, from 0 to 1. */
+const PIXELS = Float32Array.from({ length: ELEMENTS }, (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24));
+
+/** What the first contender has found, which the others are held against. */
+let expected: Float32Array | undefined;
+
+function checkValues(values: Float32Array): void {
+  if (values.every((value) => value === values[0])) throw new Error('the model gave the same everywhere');
+  expected ??= values.slice();
+  const wrong = values.findIndex((value, i) => !(Math.abs(value - expected![i]!) <= TOLERANCE * Math.max(1, Math.abs(expected![i]!))));
+  if (wrong !== -1) throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
+}
+
+/** Something that runs the model on the pixels; gives its first output where it is asked for. */
+interface Runner {
+  run(read: boolean): Promise<Float32Array | undefined>;
+  close(): Promise<void>;
+}
+
+async function open(device: Device): Promise<Runner> {
+  const engine: Engine = await inference.loadEngine(device, MODEL, { engine: 'onnxruntime' });
+  const x = await device.tensor(f32, PIXELS, SHAPE);
+  const input = engine.inputs[0]!.name;
+  const output = engine.outputs[0]!.name;
+  return {
+    async run(read) {
+      const outputs = await engine.run({ [input]: x });
+      const values = read ? await outputs[output]!.read() as Float32Array : undefined;
+      for (const each of Object.values(outputs)) each.close();
+      return values;
+    },
+    async close() {
+      x.close();
+      await engine.close();
+    },
+  };
+}
+
+async function openPeer(cuda: boolean): Promise<Runner> {
+  const ort = await import('onnxruntime-node').catch(() => { throw new PeerAbsent('not installed: npm install onnxruntime-node'); });
+  const session = await ort.InferenceSession.create(await readFile(MODEL), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
+    if (!cuda) throw error;
+    throw new PeerAbsent(String(error));
+  });
+  const feeds = { [session.inputNames[0]!]: new ort.Tensor('float32', PIXELS, SHAPE) };
+  return {
+    async run() {
+      const outputs = await session.run(feeds);
+      return outputs[session.outputNames[0]!]!.data as Float32Array;
+    },
+    close: () => session.release(),
+  };
+}
+
+async function timed(runner: Runner, count: number): Promise<Round> {
+  for (let i = 0; i < WARM_UPS; i++) checkValues((await runner.run(true))!);
+  const samples: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const begun = performance.now();
+    await runner.run(false);
+    samples.push(performance.now() - begun);
+  }
+  return { samples };
+}
+
+/** The longest gap between turns of the event loop while a model is loaded, run and closed. */
+async function stalled(open: () => Promise<Runner>, count: number): Promise<Round> {
+  collectGarbage();
+  await new Promise((resolve) => { setTimeout(resolve, SETTLE_MS / 3); });
+  let longest = 0;
+  let done = false;
+  const work = (async () => {
+    try {
+      const runner = await open();
+      for (let i = 0; i < count; i++) await runner.run(false);
+      await runner.close();
+    } finally {
+      done = true;
+    }
+  })();
+  let last = performance.now();
+   
+  while (!done) {
+    await setImmediate();
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+  }
+  await work;
+  return { samples: [longest] };
+}
+
+async function contender(runner: Promise<Runner>, count: number): Promise<Contender> {
+  const opened = await runner;
+  return { round: () => timed(opened, count), close: () => opened.close() };
+}
+
+const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPeer => ({ name: 'onnxruntime-node', ...(bar === undefined ? {} : { bar }), start });
+
+const QUEUED = 50;
+
+/** Operations are made and queued on one stream, which is held until all are; what happens behind it is not in it. */
+async function queueing(device: Device, count: number): Promise<Contender> {
+  const engine = await inference.loadEngine(device, identity(), { engine: 'onnxruntime' });
+  const stream = device.core.createStream();
+  const x = await device.tensor(f32, [1]);
+  const y = await device.zeros(f32, [1]);
+  const outputs: Record<string, AnyTensor> = { y };
+  return {
+    async round() {
+      const samples: number[] = [];
+      for (let i = 0; i < count; i++) {
+        let release = (): void => undefined;
+        void stream.call(() => new Promise<void>((resolve) => { release = resolve; }));
+        await setImmediate();
+        const begun = performance.now();
+        let last: PromiseLike<unknown> | undefined;
+        for (let n = 0; n < QUEUED; n++) last = engine.run({ x }, { outputs }).runOn(stream);
+        samples.push((performance.now() - begun) * 1000 / QUEUED);
+        release();
+        await last;
+      }
+      await x.write(new Float32Array([i32()]));
+      await engine.run({ x }, { outputs });
+      if ((await y.read())[0] !== (await x.read())[0]) throw new Error('a run gave a wrong result');
+      return { samples };
+    },
+    async close() {
+      await engine.close();
+      x.close();
+      y.close();
+      stream.close();
+    },
+  };
+}
+
+const i32 = (): number => Math.floor(Math.random() * (1 << 20));
+
+/** y = x, of one element: a ModelProto, byte by byte. */
+function identity(): Uint8Array {
+  const text = (value: string): number[] => [...Buffer.from(value)];
+  const field = (number: number, bytes: readonly number[]): number[] => [number * 8 + 2, bytes.length, ...bytes];
+  const value = (name: string): number[] => [...field(1, text(name)), ...field(2, field(1, [8, 1, ...field(2, field(1, [8, 1]))]))];
+  const node = [...field(1, text('x')), ...field(2, text('y')), ...field(4, text('Identity'))];
+  const graph = [...field(1, node), ...field(2, text('g')), ...field(11, value('x')), ...field(12, value('y'))];
+  return Uint8Array.from([8, 8, ...field(7, graph), ...field(8, [...field(1, []), 16, 17])]);
+}
+
+export const engineRuns: readonly Benchmark[] = [
+  {
+    area: 'inference', name: 'run of a detector by ONNX Runtime, awaited, batch of 4', unit: 'ms', statistic: 'median',
+    start: async ({ device, count }) => {
+      const lazy = await root.Device.open(device.kind);
+      const own = await contender(open(lazy), count(SAMPLES));
+      return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
+    },
+    peers: [besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda'), count(SAMPLES)), '<= 1.05')],
+  },
+  {
+    area: 'inference', name: 'longest event-loop stall, a model loaded and run by ONNX Runtime', unit: 'ms', statistic: 'longest', bar: '<= 5',
+    start: async ({ device, count }) => {
+      const lazy = await root.Device.open(device.kind);
+      return { round: () => stalled(() => open(lazy), count(SAMPLES)), close: () => lazy.close() };
+    },
+    peers: [besideNode(({ device, count }) => Promise.resolve({ round: () => stalled(() => openPeer(device.kind === 'cuda'), count(SAMPLES)) }))],
+  },
+  {
+    area: 'inference', name: 'run by ONNX Runtime made and queued, time of the JS thread', unit: 'µs', statistic: 'median', bar: '<= 1',
+    start: async ({ device, count }) => {
+      const lazy = await root.Device.open(device.kind);
+      const own = await queueing(lazy, count(SAMPLES / 2));
+      return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
+    },
+    peers: [],
+  },
+];

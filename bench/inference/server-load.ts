@@ -1,0 +1,111 @@
+/**
+ * The example server at 80 % of what it can do, and at twice that. What it can do is measured first, by as many clients as keep
+ * its batches full; the load itself comes whether the server answers or not.
+ */
+import type { Benchmark, Contender } from '../benchmark.js';
+import { quantile } from './load.js';
+import type { Answer } from './load.js';
+import { MAX_BATCH, MAX_DELAY_MS, ServerProcess } from './server-process.js';
+
+const CAPACITY_MS = 6000;
+const SERVICE_MS = 3000;
+const CALM_SECONDS = 20;
+const OVERLOAD_SECONDS = 60;
+
+/** What the server can do. */
+interface Measured {
+  readonly server: ServerProcess;
+  /** Answers a second, with four full batches of clients. */
+  readonly capacity: number;
+  /** How long one full batch takes that comes at once, from the first byte to the answers: the median of its requests, ms. */
+  readonly service: number;
+}
+
+async function measured(kind: 'cuda' | 'cpu'): Promise<Measured> {
+  const server = await ServerProcess.start(kind);
+  await server.load.closed(MAX_BATCH, 1000);
+  const service = quantile(good(await server.load.closed(MAX_BATCH, SERVICE_MS)).map(({ ms }) => ms), 0.5);
+  const begun = performance.now();
+  const answers = good(await server.load.closed(4 * MAX_BATCH, CAPACITY_MS));
+  return { server, service, capacity: answers.length / ((performance.now() - begun) / 1000) };
+}
+
+/** @throws Error where a request was lost, hung, or refused */
+function good(answers: readonly Answer[]): readonly Answer[] {
+  const bad = answers.find(({ status }) => status !== 200);
+  if (bad !== undefined) throw new Error(`a request ended with ${bad.status ?? bad.problem}`);
+  return answers;
+}
+
+/** The server of each row, started with it: peers find what was measured here. */
+let current: Measured | undefined;
+
+function contender(row: (measured: Measured) => Promise<Awaited<ReturnType<Contender['round']>>>): (kind: 'cuda' | 'cpu') => Promise<Contender> {
+  return async (kind) => {
+    const own = await measured(kind);
+    current = own;
+    return { round: () => row(own), close: () => own.server.close() };
+  };
+}
+
+function allowed(value: (measured: Measured) => number): () => Promise<Contender> {
+  return () => Promise.resolve({ round: () => Promise.resolve({ samples: [value(current!)] }) });
+}
+
+export const serverLoad: readonly Benchmark[] = [
+  {
+    area: 'inference',
+    name: 'server at 80 % load, p99 of the time to the answer',
+    unit: 'ms',
+    statistic: 'p99',
+    rounds: 1,
+    warmUp: false,
+    peers: [{ name: '2 × delay + service', bar: '<= 1', start: allowed(({ service }) => 2 * MAX_DELAY_MS + service) }],
+    start: ({ device, count }) => contender(async ({ server, capacity, service }) => {
+      await server.metrics();
+      const answers = good(await server.load.open(0.8 * capacity, 1000 * count(CALM_SECONDS)));
+      const times = answers.map(({ ms }) => ms);
+      return { samples: times, notes: { 'capacity, 1/s': capacity, 'service, ms': service, 'median, ms': quantile(times, 0.5), requests: times.length, 'stall, ms': await stallOf(server) } };
+    })(device.kind),
+  },
+  {
+    area: 'inference',
+    name: 'server at twice its capacity, answers',
+    unit: '1/s',
+    statistic: 'median',
+    rounds: 1,
+    warmUp: false,
+    peers: [{ name: 'its capacity', bar: '>= 0.8', start: allowed(({ capacity }) => capacity) }],
+    start: ({ device, count }) => contender(async ({ server, capacity }) => {
+      const seconds = count(OVERLOAD_SECONDS);
+      await server.metrics();
+      const answers = await server.load.open(2 * capacity, 1000 * seconds);
+      const { 200: taken = 0, 503: refused = 0 } = Object.fromEntries([200, 503].map((status) => [status, answers.filter((each) => each.status === status).length])) as Record<number, number>;
+      const lost = answers.length - taken - refused;
+      if (lost > 0) throw new Error(`${lost} of ${answers.length} requests were lost or hung: ${answers.find(({ problem }) => problem !== undefined)?.problem}`);
+      const metrics = await server.metrics();
+      if (metrics.get('digits_requests_in_flight') !== 0 || metrics.get('digits_queue_length') !== 0) throw new Error('the server still has requests that were answered');
+      const times = answers.filter(({ status }) => status === 200).map(({ ms }) => ms);
+      return { samples: [taken / seconds], notes: { requests: answers.length, taken, refused, lost, 'p99 of the taken, ms': quantile(times, 0.99), 'stall, ms': 1000 * metrics.get('digits_event_loop_delay_seconds')! } };
+    })(device.kind),
+  },
+  {
+    area: 'inference',
+    name: "server at twice its capacity, longest stall of its event loop",
+    unit: 'ms',
+    statistic: 'longest',
+    bar: '<= 5',
+    rounds: 1,
+    warmUp: false,
+    peers: [],
+    start: ({ device, count }) => contender(async ({ server, capacity }) => {
+      await server.metrics();
+      await server.load.open(2 * capacity, 1000 * count(CALM_SECONDS));
+      return { samples: [await stallOf(server)] };
+    })(device.kind),
+  },
+];
+
+async function stallOf(server: ServerProcess): Promise<number> {
+  return 1000 * (await server.metrics()).get('digits_event_loop_delay_seconds')!;
+}

@@ -1,0 +1,624 @@
+/**
+ * Which form of a scan is fastest: elements of a thread, threads of a block, how a block learns what is before its chunk.
+ *
+ *     npx tsx bench/kernels/scan-variants.ts [elements=67108864] [text in names]
+ *
+ * Runs the sources. What is left over after the last whole chunk is left out. Every variant adds in a fixed order but those called 'any', which take whichever sums they find.
+ */
+import { Device, Tensor, deviceFunction, i32, inout, input, kernel, output, u64 } from '../../src/index.js';
+import type { Gpu } from '../../src/index.js';
+import { compare } from './variants.js';
+import type { Variant } from './variants.js';
+
+type Words = Record<number, number> & { readonly length: number };
+
+const put = (state: Words, at: number, sum: number, gpu: Gpu): void => { gpu.volatileStore(state, at, gpu.u64(gpu.u32(sum)) | 0x100000000); };
+const get = (state: Words, at: number, gpu: Gpu): number => {
+  let word = gpu.volatileLoad(state, at);
+  while (word < 0x100000000) word = gpu.volatileLoad(state, at);
+  return gpu.i32(word);
+};
+/** Waits where the word that was seen is not yet written. */
+const settle = (state: Words, at: number, seen: number, gpu: Gpu): number => {
+  let word = gpu.u64(seen);
+  while (word < 0x100000000) word = gpu.volatileLoad(state, at);
+  return gpu.i32(word);
+};
+
+/** The device functions above, as those that use them see them. */
+interface Telling extends Gpu {
+  put(state: Words, at: number, sum: number): void;
+  get(state: Words, at: number): number;
+  settle(state: Words, at: number, seen: number): number;
+}
+
+type LookBack = (state: Words, chunk: number, chunks: number, total: number) => number;
+
+/** Sums of chunks, then of groups, then of spans: one after another. */
+const inSteps = (state: Words, chunk: number, chunks: number, total: number, gpu: Telling): number => {
+  const { lane } = gpu;
+  const groups = (chunks + 31) / 32;
+  const group = chunk / 32;
+  const span = group / 32;
+  const last = chunk % 32 === 31;
+  if (lane === 0) gpu.put(state, 1 + chunk, total);
+  let found = 0;
+  if (lane < chunk % 32) found = gpu.get(state, 1 + group * 32 + lane);
+  const inGroup = gpu.warp.sum(found);
+  if (last && lane === 0) gpu.put(state, 1 + chunks + group, inGroup + total);
+  found = 0;
+  if (lane < group % 32) found = gpu.get(state, 1 + chunks + span * 32 + lane);
+  let before = 0;
+  if (lane === 31 && span > 0) before = gpu.get(state, chunks + groups + span);
+  const inSpan = gpu.warp.sum(found);
+  before = gpu.warp.shuffle(before, 31);
+  if (last && group % 32 === 31 && lane === 0) gpu.put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
+  return before + inSpan + inGroup;
+};
+
+/** The same order of sums, but all three words of a lane are asked for at once. */
+const atOnce = (state: Words, chunk: number, chunks: number, total: number, gpu: Telling): number => {
+  const { lane } = gpu;
+  const groups = (chunks + 31) / 32;
+  const group = chunk / 32;
+  const span = group / 32;
+  const last = chunk % 32 === 31;
+  if (lane === 0) gpu.put(state, 1 + chunk, total);
+  const ofChunk = lane < chunk % 32;
+  const ofGroup = lane < group % 32;
+  const chunkAt = 1 + group * 32 + lane;
+  // The last lane, which no group is left for, takes what is up to the span before.
+  const ofSpan = lane === 31 && span > 0;
+  const groupAt = ofSpan ? chunks + groups + span : 1 + chunks + span * 32 + lane;
+  let first = gpu.u64(0x100000000);
+  let second = gpu.u64(0x100000000);
+  if (ofChunk) first = gpu.volatileLoad(state, chunkAt);
+  if (ofGroup || ofSpan) second = gpu.volatileLoad(state, groupAt);
+  const inGroup = gpu.warp.sum(gpu.settle(state, chunkAt, first));
+  if (last && lane === 0) gpu.put(state, 1 + chunks + group, inGroup + total);
+  const found = gpu.settle(state, groupAt, second);
+  const inSpan = gpu.warp.sum(lane === 31 ? 0 : found);
+  const before = gpu.warp.shuffle(found, 31);
+  if (last && group % 32 === 31 && lane === 0) gpu.put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
+  return before + inSpan + inGroup;
+};
+
+/** Merrill and Garland: the nearest prefix and all sums after it, 32 chunks at a time. The order depends on who was first. */
+const anyFound = (state: Words, chunk: number, _chunks: number, total: number, gpu: Gpu): number => {
+  const { lane } = gpu;
+  if (lane === 0) gpu.volatileStore(state, 1 + chunk, gpu.u64(gpu.u32(total)) | (chunk === 0 ? 0x200000000 : 0x100000000));
+  let sum = 0;
+  let at = chunk - 1;
+  while (at >= 0) {
+    const own = at - lane;
+    let word = gpu.u64(0x200000000);
+    if (own >= 0) {
+      do word = gpu.volatileLoad(state, 1 + own); while (word < 0x100000000);
+    }
+    const prefixes = gpu.warp.ballot(word >= 0x200000000);
+    // Lanes up to the nearest prefix count.
+    const nearest = gpu.i32(gpu.popcount((prefixes & (0 - prefixes)) - 1));
+    sum += gpu.warp.sum(lane <= nearest ? gpu.i32(word) : 0);
+    at = prefixes !== 0 ? -1 : at - 32;
+  }
+  if (lane === 0 && chunk > 0) gpu.volatileStore(state, 1 + chunk, gpu.u64(gpu.u32(sum + total)) | 0x200000000);
+  return sum;
+};
+
+/** No scan: what all but the look-back costs. */
+const nothing = (state: Words, chunk: number, _chunks: number, total: number, gpu: Gpu): number => {
+  if (gpu.lane === 0) gpu.volatileStore(state, 1 + chunk, gpu.u64(gpu.u32(total)) | 0x100000000);
+  return 0;
+};
+
+const LOOK_BACKS = {
+  steps: deviceFunction(inSteps as never, { uses: { put, get } as never }), once: deviceFunction(atOnce as never, { uses: { put, settle } as never }), any: anyFound, none: nothing,
+} as const;
+
+interface Plan {
+  readonly block: number;
+  /** Runs of four elements that a thread has. */
+  readonly times: number;
+  readonly look: keyof typeof LOOK_BACKS | 'block';
+  /** Whether blocks number themselves as they begin, or are taken to begin in the order of their index. */
+  readonly ticket: boolean;
+  readonly streaming?: boolean;
+  /** Blocks of each multiprocessor, which take one chunk after another; then the next is read while this one looks back. */
+  readonly persistent?: number;
+  /** Chunks that are copied to shared memory ahead. */
+  readonly stages?: number;
+}
+
+interface Constants {
+  readonly BLOCK: number;
+  readonly TIMES: number;
+  readonly TICKET: boolean;
+  readonly STREAMING: boolean;
+  readonly STAGES: number;
+  readonly look: LookBack;
+}
+
+interface Args {
+  readonly out: Words;
+  readonly state: Words;
+  readonly x: { readonly length: number; readonly [index: number]: number };
+  readonly chunks: number;
+}
+
+type ScanGpu = Gpu & Constants;
+
+/** One chunk for each block. */
+const oneChunk = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
+  const warps = gpu.shared.i32(gpu.BLOCK / 32);
+  const turn = gpu.shared.i32(2);
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
+  const { lane, warpIdx } = gpu;
+  let chunk = gpu.blockIdx.x;
+  if (gpu.TICKET) {
+    if (gpu.threadIdx.x === 0) turn[0] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    gpu.block.sync();
+    chunk = turn[0]!;
+  }
+  const first = chunk * (gpu.BLOCK * gpu.TIMES) + warpIdx * (32 * gpu.TIMES) + lane;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
+  }
+  let sum = 0;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+    let upTo = values[j * 4 + 3]!;
+    gpu.unroll(5);
+    for (let step = 1; step < 32; step <<= 1) {
+      const below = gpu.warp.shuffleUp(upTo, step);
+      if (lane >= step) upTo += below;
+    }
+    starts[j] = sum + upTo - values[j * 4 + 3]!;
+    sum += gpu.warp.shuffle(upTo, 31);
+  }
+  if (lane === 0) warps[warpIdx] = sum;
+  gpu.block.sync();
+  let start = 0;
+  let total = 0;
+  gpu.unroll(gpu.BLOCK / 32);
+  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+    if (warp < warpIdx) start += warps[warp]!;
+    total += warps[warp]!;
+  }
+  if (warpIdx === 0) {
+    const before = gpu.look(state, chunk, chunks, total);
+    if (lane === 0) turn[1] = before;
+  }
+  gpu.block.sync();
+  start += turn[1]!;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    const from = start + starts[j]!;
+    for (let k = 0; k < 4; k++) {
+      if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+      else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+    }
+  }
+};
+
+/** One chunk after another: the next is read into registers while this one learns what is before it. */
+const oneAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
+  const warps = gpu.shared.i32(gpu.BLOCK / 32);
+  const turn = gpu.shared.i32(3);
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const ahead = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
+  const { lane, warpIdx } = gpu;
+  if (gpu.threadIdx.x === 0) turn[2] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+  gpu.block.sync();
+  let chunk = turn[2]!;
+  const within = warpIdx * (32 * gpu.TIMES) + lane;
+  if (chunk < chunks) {
+    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
+    }
+  }
+  while (chunk < chunks) {
+    let next = 0;
+    if (gpu.threadIdx.x === 0) next = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    let sum = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      values[j * 4] = ahead[j * 4]!;
+      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + ahead[j * 4 + k]!;
+      let upTo = values[j * 4 + 3]!;
+      gpu.unroll(5);
+      for (let step = 1; step < 32; step <<= 1) {
+        const below = gpu.warp.shuffleUp(upTo, step);
+        if (lane >= step) upTo += below;
+      }
+      starts[j] = sum + upTo - values[j * 4 + 3]!;
+      sum += gpu.warp.shuffle(upTo, 31);
+    }
+    if (lane === 0) warps[warpIdx] = sum;
+    if (gpu.threadIdx.x === 0) turn[0] = next;
+    gpu.block.sync();
+    let start = 0;
+    let total = 0;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+      if (warp < warpIdx) start += warps[warp]!;
+      total += warps[warp]!;
+    }
+    next = turn[0]!;
+    if (next < chunks) {
+      const first = next * (gpu.BLOCK * gpu.TIMES) + within;
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
+      }
+    }
+    if (warpIdx === 0) {
+      const before = gpu.look(state, chunk, chunks, total);
+      if (lane === 0) turn[1] = before;
+    }
+    gpu.block.sync();
+    start += turn[1]!;
+    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const from = start + starts[j]!;
+      for (let k = 0; k < 4; k++) {
+        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+      }
+    }
+    chunk = next;
+  }
+};
+
+/** One chunk after another: the next ones are copied to shared memory meanwhile, where each thread reads what it copied itself. */
+const copiedAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
+  const warps = gpu.shared.i32(gpu.BLOCK / 32);
+  const before = gpu.shared.i32(1);
+  const turns = gpu.shared.i32(gpu.STAGES + 1);
+  const staged = gpu.dynamicShared.i32();
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
+  const { lane, warpIdx } = gpu;
+  const within = warpIdx * (32 * gpu.TIMES) + lane;
+  if (gpu.threadIdx.x === 0) {
+    for (let stage = 0; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+  }
+  gpu.block.sync();
+  for (let stage = 0; stage < gpu.STAGES; stage++) {
+    const chunk = turns[stage]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (chunk < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (chunk * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
+    }
+    gpu.async.commit();
+  }
+  let stage = 0;
+  let slot = 0;
+  let chunk = turns[0]!;
+  while (chunk < chunks) {
+    // The ticket of the chunk that is STAGES turns on takes the place of the one before.
+    let next = 0;
+    if (gpu.threadIdx.x === 0) next = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    const free = slot === 0 ? gpu.STAGES : slot - 1;
+    gpu.async.wait(gpu.STAGES - 1);
+    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) values[j * 4 + k] = staged[at + j * 128 + k]!;
+    }
+    let sum = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+      let upTo = values[j * 4 + 3]!;
+      gpu.unroll(5);
+      for (let step = 1; step < 32; step <<= 1) {
+        const below = gpu.warp.shuffleUp(upTo, step);
+        if (lane >= step) upTo += below;
+      }
+      starts[j] = sum + upTo - values[j * 4 + 3]!;
+      sum += gpu.warp.shuffle(upTo, 31);
+    }
+    if (lane === 0) warps[warpIdx] = sum;
+    if (gpu.threadIdx.x === 0) turns[free] = next;
+    gpu.block.sync();
+    let start = 0;
+    let total = 0;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+      if (warp < warpIdx) start += warps[warp]!;
+      total += warps[warp]!;
+    }
+    next = turns[free]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (next < chunks) gpu.async.copy(staged, at + j * 128, x, (next * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
+    }
+    gpu.async.commit();
+    if (warpIdx === 0) {
+      const found = gpu.look(state, chunk, chunks, total);
+      if (lane === 0) before[0] = found;
+    }
+    gpu.block.sync();
+    start += before[0]!;
+    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const from = start + starts[j]!;
+      for (let k = 0; k < 4; k++) {
+        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+      }
+    }
+    stage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
+    slot = slot === gpu.STAGES ? 0 : slot + 1;
+    chunk = turns[slot]!;
+  }
+};
+
+/**
+ * One chunk for each block, which looks back with all its threads at once: one for each chunk of the group before this one, the last for
+ * what is up to the end of the group before. A group has as many chunks as a block has threads: only the ends of groups wait for one
+ * another in a row.
+ */
+const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void => {
+  const warps = gpu.shared.i32(gpu.BLOCK / 32);
+  const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
+  const turn = gpu.shared.i32(1);
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
+  const { lane, warpIdx } = gpu;
+  const t = gpu.threadIdx.x;
+  let chunk = gpu.blockIdx.x;
+  if (gpu.TICKET) {
+    if (t === 0) turn[0] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    gpu.block.sync();
+    chunk = turn[0]!;
+  }
+  const first = chunk * (gpu.BLOCK * gpu.TIMES) + warpIdx * (32 * gpu.TIMES) + lane;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
+  }
+  let sum = 0;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+    let upTo = values[j * 4 + 3]!;
+    gpu.unroll(5);
+    for (let step = 1; step < 32; step <<= 1) {
+      const below = gpu.warp.shuffleUp(upTo, step);
+      if (lane >= step) upTo += below;
+    }
+    starts[j] = sum + upTo - values[j * 4 + 3]!;
+    sum += gpu.warp.shuffle(upTo, 31);
+  }
+  if (lane === 0) warps[warpIdx] = sum;
+  gpu.block.sync();
+  let start = 0;
+  let total = 0;
+  gpu.unroll(gpu.BLOCK / 32);
+  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+    if (warp < warpIdx) start += warps[warp]!;
+    total += warps[warp]!;
+  }
+  const group = chunk / gpu.BLOCK;
+  const within = chunk % gpu.BLOCK;
+  if (t === 0) gpu.put(state, 1 + chunk, total);
+  let word = 0;
+  if (t < within) word = gpu.get(state, 1 + group * gpu.BLOCK + t);
+  if (t === gpu.BLOCK - 1) {
+    let upTo = 0;
+    if (group > 0) upTo = gpu.get(state, chunks + group);
+    found[gpu.BLOCK / 32] = upTo;
+  }
+  word = gpu.warp.sum(word);
+  if (lane === 0) found[warpIdx] = word;
+  gpu.block.sync();
+  let before = found[gpu.BLOCK / 32]!;
+  gpu.unroll(gpu.BLOCK / 32);
+  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
+  if (t === 0 && within === gpu.BLOCK - 1) gpu.put(state, 1 + chunks + group, before + total);
+  start += before;
+  gpu.unroll(gpu.TIMES);
+  for (let j = 0; j < gpu.TIMES; j++) {
+    const from = start + starts[j]!;
+    for (let k = 0; k < 4; k++) {
+      if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+      else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+    }
+  }
+};
+
+/**
+ * One chunk after another, looking back with the whole block, and a chunk later than it tells its sum: by then the others have told
+ * theirs. Chunks lie in shared memory meanwhile; with STAGES of them two are held and the others on their way.
+ */
+const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void => {
+  // Of this chunk and of the next.
+  const warps = gpu.shared.i32(2, gpu.BLOCK / 32);
+  const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
+  const turns = gpu.shared.i32(gpu.STAGES + 1);
+  const staged = gpu.dynamicShared.i32();
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
+  const { lane, warpIdx } = gpu;
+  const t = gpu.threadIdx.x;
+  const within = warpIdx * (32 * gpu.TIMES) + lane;
+  if (t === 0) {
+    for (let stage = 0; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+  }
+  gpu.block.sync();
+  for (let stage = 0; stage < gpu.STAGES; stage++) {
+    const taken = turns[stage]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (taken < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (taken * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
+    }
+    gpu.async.commit();
+  }
+  let slot = 0;
+  let stage = 0;
+  let turn = 0;
+  let chunk = turns[0]!;
+  let total = 0;
+  gpu.async.wait(gpu.STAGES - 1);
+  if (chunk < chunks) {
+    let own = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) own += staged[(within + j * 32) * 4 + k]!;
+    }
+    own = gpu.warp.sum(own);
+    if (lane === 0) warps[0]![warpIdx] = own;
+  }
+  gpu.block.sync();
+  gpu.unroll(gpu.BLOCK / 32);
+  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) total += warps[0]![warp]!;
+  if (t === 0 && chunk < chunks) gpu.put(state, 1 + chunk, total);
+  while (chunk < chunks) {
+    const nextSlot = slot === gpu.STAGES ? 0 : slot + 1;
+    const nextStage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
+    const next = turns[nextSlot]!;
+    let taken = 0;
+    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    gpu.async.wait(gpu.STAGES - 2);
+    if (next < chunks) {
+      const from = (nextStage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+      let own = 0;
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        for (let k = 0; k < 4; k++) own += staged[from + j * 128 + k]!;
+      }
+      own = gpu.warp.sum(own);
+      if (lane === 0) warps[1 - turn]![warpIdx] = own;
+    }
+    if (t === 0) turns[slot === 0 ? gpu.STAGES : slot - 1] = taken;
+    gpu.block.sync();
+    let nextTotal = 0;
+    let start = 0;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+      nextTotal += warps[1 - turn]![warp]!;
+      if (warp < warpIdx) start += warps[turn]![warp]!;
+    }
+    if (t === 0 && next < chunks) gpu.put(state, 1 + next, nextTotal);
+    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+    let sum = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) values[j * 4 + k] = staged[at + j * 128 + k]!;
+      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+      let upTo = values[j * 4 + 3]!;
+      gpu.unroll(5);
+      for (let step = 1; step < 32; step <<= 1) {
+        const below = gpu.warp.shuffleUp(upTo, step);
+        if (lane >= step) upTo += below;
+      }
+      starts[j] = sum + upTo - values[j * 4 + 3]!;
+      sum += gpu.warp.shuffle(upTo, 31);
+    }
+    const free = turns[slot === 0 ? gpu.STAGES : slot - 1]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (free < chunks) gpu.async.copy(staged, at + j * 128, x, (free * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
+    }
+    gpu.async.commit();
+    const group = chunk / gpu.BLOCK;
+    const place = chunk % gpu.BLOCK;
+    let word = 0;
+    if (t < place) word = gpu.get(state, 1 + group * gpu.BLOCK + t);
+    if (t === gpu.BLOCK - 1) {
+      let upTo = 0;
+      if (group > 0) upTo = gpu.get(state, chunks + group);
+      found[gpu.BLOCK / 32] = upTo;
+    }
+    word = gpu.warp.sum(word);
+    if (lane === 0) found[warpIdx] = word;
+    gpu.block.sync();
+    let before = found[gpu.BLOCK / 32]!;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
+    if (t === 0 && place === gpu.BLOCK - 1) gpu.put(state, 1 + chunks + group, before + total);
+    start += before;
+    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const from = start + starts[j]!;
+      for (let k = 0; k < 4; k++) {
+        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+      }
+    }
+    total = nextTotal;
+    chunk = next;
+    slot = nextSlot;
+    stage = nextStage;
+    turn = 1 - turn;
+  }
+};
+
+const signature = { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 } as const;
+
+function nameOf({ block, times, look, ticket, streaming, persistent, stages }: Plan): string {
+  const walk = persistent === undefined ? (ticket ? 'a ticket for each block' : 'blocks by index') : `${persistent} blocks per SM, ${stages === undefined ? 'one chunk ahead in registers' : `${stages} ahead in shared memory`}`;
+  return `${block} x ${times * 4}, ${look}, ${walk}${streaming === true ? ', streaming' : ''}`;
+}
+
+const plans: Plan[] = [];
+// Measured first on an H200: the best of those that look back by a warp, and what there is to be gained.
+for (const look of ['once', 'any', 'none', 'steps'] as const) plans.push({ block: 256, times: 4, look, ticket: true }, { block: 256, times: 8, look, ticket: true, streaming: true });
+plans.push({ block: 512, times: 8, look: 'once', ticket: false }, { block: 512, times: 8, look: 'once', ticket: false, streaming: true });
+for (const [block, times] of [[256, 4], [256, 6], [256, 8], [512, 4], [512, 6], [512, 8], [1024, 4], [1024, 2], [128, 8]] as const) {
+  for (const ticket of [true, false]) {
+    for (const streaming of [true, false]) plans.push({ block, times, look: 'block', ticket, streaming });
+  }
+}
+for (const [block, times, persistent, stages] of [[256, 4, 3, 4], [256, 4, 4, 3], [256, 4, 6, 2], [256, 2, 6, 4], [256, 2, 7, 3], [256, 8, 2, 3], [256, 8, 3, 2], [512, 4, 2, 3], [512, 4, 1, 6], [512, 4, 3, 2], [512, 2, 3, 4], [512, 2, 4, 3], [1024, 2, 2, 3], [1024, 4, 1, 3]] as const) {
+  for (const streaming of [true, false]) plans.push({ block, times, look: 'block', ticket: true, streaming, persistent, stages });
+}
+
+const N = Number(process.argv[2] ?? 64 * 2 ** 20);
+await using device = await Device.open();
+const { core } = device;
+const { stream } = core;
+const multiprocessors = device.kind === 'cuda' ? device.properties.multiprocessorCount : 2;
+const [x, out, state] = [core.alloc(i32, N), core.alloc(i32, N), core.alloc(u64, 4 + Math.ceil(N / 512) * 2)];
+await x.write(stream, new Int32Array(N).map((_, i) => i % 10 - ((i * 7) % 3)));
+const host = await x.read(stream);
+const expected = new Int32Array(N);
+for (let i = 0, sum = 0; i < N; i++) expected[i] = sum = (sum + host[i]!) | 0;
+
+const tensors = { out: Tensor.of(out, [N]), state: Tensor.of(state, [state.length]), x: Tensor.of(x, [N]) };
+
+const variants = plans.map((plan): Variant => {
+  const { block, times, look, ticket, streaming = false, persistent, stages = 0 } = plan;
+  const chunks = Math.floor(N / (block * times * 4));
+  const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
+  const body = look === 'block' ? (persistent === undefined ? byBlock : toldAhead) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
+  const name = nameOf(plan);
+  const made = kernel(`scan_${block}_${times}`, signature, body as never, { uses } as never) as unknown as (args: unknown, options: unknown) => { runOn(on: typeof stream): PromiseLike<unknown> };
+  const grid = Math.min(chunks, persistent === undefined ? chunks : persistent * multiprocessors);
+  const op = made({ ...tensors, chunks }, { grid, block, ...(stages > 0 ? { sharedBytes: stages * block * times * 16 } : {}) });
+  return {
+    name,
+    launch: () => op.runOn(stream),
+    before: () => state.fill(stream, 0n),
+    ...(look === 'none' ? {} : {
+      async prove() {
+        const result = await out.read(stream);
+        for (let i = 0; i < chunks * block * times * 4; i++) if (result[i] !== expected[i]) throw new Error(`out[${i}] is ${result[i]}, not ${expected[i]}`);
+        await out.fill(stream, 0);
+      },
+    }),
+  };
+});
+const wanted = process.argv[3] ?? '';
+await compare(device, `scan of ${N} i32`, 8 * N, variants.filter(({ name }) => name.includes(wanted)));
+for (const each of [x, out, state]) each.close();

@@ -1,0 +1,62 @@
+/** Variants of a kernel, each proved right and then timed beside a copy on the card of as many bytes: what the programs here share. */
+import type { Device } from '../../src/index.js';
+import { f32 } from '../../src/index.js';
+
+type Core = Device['core'];
+
+/** On the CPU device only whether results are right is of interest. */
+const TURNS = { cuda: { samples: 5, launches: 20 }, cpu: { samples: 1, launches: 1 } } as const;
+
+export interface Variant {
+  readonly name: string;
+  /** Queues one launch. */
+  readonly launch: () => PromiseLike<unknown>;
+  /** What has to come before each launch, and counts. */
+  readonly before?: () => PromiseLike<unknown>;
+  /** Throws where the result of one launch is wrong. */
+  readonly prove?: () => Promise<void>;
+}
+
+/** Microseconds of one launch: the median of some samples. */
+async function measure(core: Core, turns: { readonly samples: number; readonly launches: number }, { launch, before }: Pick<Variant, 'launch' | 'before'>): Promise<number> {
+  const samples: number[] = [];
+  for (let k = 0; k < turns.samples; k++) {
+    const [begin, end] = [core.createEvent(), core.createEvent()];
+    core.stream.record(begin);
+    for (let i = 0; i < turns.launches; i++) {
+      void before?.();
+      void launch();
+    }
+    core.stream.record(end);
+    samples.push((await begin.elapsed(end)) * 1000 / turns.launches);
+    begin.close();
+    end.close();
+  }
+  return samples.sort((a, b) => a - b)[turns.samples >> 1]!;
+}
+
+/** Proves and times each variant, and prints them, the fastest first. @param bytes read and written by one launch */
+export async function compare({ core, kind }: Device, title: string, bytes: number, variants: readonly Variant[]): Promise<void> {
+  const [from, to] = [core.alloc(f32, bytes / 8), core.alloc(f32, bytes / 8)];
+  await from.fill(core.stream, 1);
+  const copying = { launch: () => to.copyFrom(core.stream, from) };
+  await measure(core, TURNS[kind], copying);
+  const copy = await measure(core, TURNS[kind], copying);
+  console.log(`${title}: copy of as many bytes ${copy.toFixed(1)} µs`);
+  const rows: { readonly name: string; readonly time: number }[] = [];
+  for (const variant of variants) {
+    try {
+      await variant.before?.();
+      await variant.launch();
+      await variant.prove?.();
+      rows.push({ name: variant.name, time: await measure(core, TURNS[kind], variant) });
+    } catch (error) {
+      console.log(`  ${variant.name}: ${(error as Error).message.slice(0, 300)}`);
+    }
+  }
+  const again = await measure(core, TURNS[kind], copying);
+  for (const { name, time } of rows.sort((a, b) => a.time - b.time)) console.log(`  ${(time / copy).toFixed(3)}  ${time.toFixed(1).padStart(8)} µs  ${name}`);
+  console.log(`  copy again: ${again.toFixed(1)} µs`);
+  from.close();
+  to.close();
+}
