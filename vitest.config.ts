@@ -13,7 +13,7 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'demo/**/*.test.ts', 'bench/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'demo/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'],
     globalSetup: ['./scripts/vitest-setup.mjs'],
     // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own file with it.
     pool: 'forks',

@@ -3,6 +3,7 @@
  * process of its own that ends by itself.
  */
 import { execFile } from 'node:child_process';
+import { symlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import ts from 'typescript';
@@ -22,6 +23,8 @@ let folder: ProgramFolder;
 beforeAll(async () => {
   folder = await ProgramFolder.create();
   await folder.write('kernels.ptx', ptx);
+  // Where programs find optional packages.
+  await symlink(`${repository}node_modules`, `${folder.path}/node_modules`, 'junction');
   const sources = await Promise.all(programs.map(({ file, text }) => folder.write(`${file}.mts`, text)));
   await build({
     entryPoints: sources, outdir: folder.path, outExtension: { '.js': '.mjs' }, bundle: true, splitting: true, format: 'esm',
@@ -31,6 +34,9 @@ beforeAll(async () => {
       'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
       'async-cuda/nvrtc': `${repository}src/nvrtc/index.ts`,
       'async-cuda/npp': `${repository}src/npp/index.ts`,
+      'async-cuda/onnxruntime': `${repository}src/onnxruntime/index.ts`,
+      'async-cuda/tensorrt': `${repository}src/tensorrt/index.ts`,
+      'async-cuda/inference': `${repository}src/inference/index.ts`,
       'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });
