@@ -3,7 +3,7 @@
  * when all that its stream has queued before is over, what is queued behind waits for it, and its memory is tracked as a
  * kernel's is. JavaScript only waits: the work itself is another thread's.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, OP } from '../runtime/commands.js';
+import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
 import { HANDLE, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
@@ -13,6 +13,9 @@ import { ACCESSES } from './native-library.js';
 import type { PinnedBuffer } from './pinned.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
+
+/** A copy that failed leaves page-locked memory undefined: the next one makes it good again. What comes from where is known by its source. */
+const STAGED = ACCESS_WRITE | ACCESS_WHOLE;
 
 /** Memory that the work uses: the device's, or page-locked memory that is copied from and to it. */
 export interface HostUse {
@@ -26,6 +29,15 @@ export interface HostTurn {
   readonly addresses: readonly number[];
   /** Copies from byte `offset` of page-locked memory on to all of a buffer, behind what the work has done by then and before all else. */
   copyOut(staging: PinnedBuffer, offset: number, target: DeviceBuffer): void;
+  /** Copies all of a buffer to page-locked memory from byte `offset` on. */
+  copyIn(source: DeviceBuffer, staging: PinnedBuffer, offset: number): void;
+  /** Resolves when the copies so far are over, whether they succeeded or not. */
+  copied(): Promise<void>;
+  /**
+   * The work uses page-locked memory that was not there when it was queued: it is kept until the work is over. Resolves when its
+   * uses before are over; to be used by nothing else meanwhile.
+   */
+  keep(staging: PinnedBuffer): Promise<void>;
 }
 
 /**
@@ -57,7 +69,21 @@ export function queueHostWork(stream: Stream, name: string, uses: readonly HostU
         if (failure !== undefined && (access === 'in' || runtime.shared.status[handle] === HANDLE.failed)) throw failure;
         return values[handle]! + buffer.byteOffset;
       });
-      await begin({ addresses, copyOut: (staging, offset, target) => { copyBehind(stream, staging, offset, target); } });
+      await begin({
+        addresses,
+        copyOut: (staging, offset, target) => {
+          copyPast(stream, target.byteLength, [target.memory, ACCESS_WRITE, target.byteOffset], [staging.memory, ACCESS_READ, staging.byteOffset + offset], COPY_HOST_TO_DEVICE);
+        },
+        copyIn: (source, staging, offset) => {
+          copyPast(stream, source.byteLength, [staging.memory, STAGED, staging.byteOffset + offset], [source.memory, ACCESS_READ, source.byteOffset], COPY_DEVICE_TO_HOST);
+        },
+        copied: () => runtime.completion.wait(transferSlot, runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS), stream.slot.index),
+        keep: (staging) => {
+          const over = staging.memory.settled();
+          staging.memory.keep(stream, mark);
+          return over;
+        },
+      });
     } catch (error) {
       if (runtime.lost === undefined) leaveUndefined(stream, uses, error);
       throw error;
@@ -74,17 +100,17 @@ export function copyToStaging(stream: Stream, source: DeviceBuffer, staging: Pin
   stream.order(source.memory, ACCESS_READ);
   stream.order(staging.memory, ACCESS_WRITE);
   const body = stream.begin(OP.copy, 13, stream.nextRoot());
-  putCopy(stream, body, [staging.memory, ACCESS_WRITE, staging.byteOffset + offset], [source.memory, ACCESS_READ, source.byteOffset], source.byteLength, COPY_DEVICE_TO_HOST);
+  putCopy(stream, body, [staging.memory, STAGED, staging.byteOffset + offset], [source.memory, ACCESS_READ, source.byteOffset], source.byteLength, COPY_DEVICE_TO_HOST);
   const mark = stream.commit();
   stream.used(source.memory, ACCESS_READ, mark);
   stream.used(staging.memory, ACCESS_WRITE, mark);
 }
 
 /** Past the hold, and before it is released: both are uses of the work at hand. */
-function copyBehind(stream: Stream, staging: PinnedBuffer, offset: number, target: DeviceBuffer): void {
-  if (target.byteLength === 0) return;
+function copyPast(stream: Stream, bytes: number, to: End, from: End, kind: number): void {
+  if (bytes === 0) return;
   const body = stream.beginBypass(OP.copy, 13, 0);
-  putCopy(stream, body, [target.memory, ACCESS_WRITE, target.byteOffset], [staging.memory, ACCESS_READ, staging.byteOffset + offset], target.byteLength, COPY_HOST_TO_DEVICE);
+  putCopy(stream, body, to, from, bytes, kind);
   stream.runtime.ring.commit();
 }
 

@@ -112,7 +112,7 @@ export class Stream implements Disposable {
     this.flags = blocking ? 0 : CU_STREAM_NON_BLOCKING;
     this.slot = this.runtime.takeSlot();
     this.crossings = Atomics.load(this.runtime.shared.slots, this.slot.index * SLOT_WORDS + SLOT_CROSSED);
-    const root = this.runtime.nextRoot();
+    const root = this.runtime.ownRoot();
     this.runtime.name(root, `createStream (${this.title})`);
     this.runtime.streamTitles.set(this.slot.index, this.title);
     this.shared.capture?.keepOut(this);
@@ -764,7 +764,7 @@ export class Stream implements Disposable {
 /** Queues the making of an event; returns its handle. cuEventCreate */
 export function createEvent(runtime: Runtime, flags: number): number {
   const handle = runtime.handles.take();
-  const body = runtime.ring.begin(OP.eventCreate, 0, 6, runtime.nextRoot(), -1, 0);
+  const body = runtime.ring.begin(OP.eventCreate, 0, 6, runtime.ownRoot(), -1, 0);
   runtime.ring.memory[body] = handle;
   runtime.ring.memory[body + 1] = flags;
   runtime.ring.commit();

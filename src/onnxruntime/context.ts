@@ -15,7 +15,6 @@ import type { OnnxEngine } from './engine.js';
 import { engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { Staging, layOut } from './staging.js';
-import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
@@ -127,25 +126,29 @@ export class OnnxContext implements EngineContext {
       made.push(tensor);
       return placed(tensor);
     });
-    const abandon = (error: unknown): never => {
-      for (const tensor of made) tensor.close();
-      throw error;
-    };
     const all = outputs.every((output) => output !== undefined);
     const { staged } = this.engine;
     const sizes = [...inputs, ...outputs].map((each) => each?.buffer.byteLength ?? 0);
     const { offsets, bytes } = layOut(sizes);
-    const area = staged ? this.staging.ofBytes(bytes) : undefined;
-    const queued = (ready: StagingArea | undefined): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> => {
+    // The run has its place in the stream now, also where page-locked memory has to be made for it first: then it copies in its turn.
+    const ahead = staged ? this.staging.ready(bytes) : undefined;
+    const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
+    try {
       let values: readonly (MadeValue | undefined)[] = [];
-      if (ready !== undefined) inputs.forEach((input, i) => { copyToStaging(run.stream, input.buffer, ready.buffer, offsets[i]!); });
+      if (ahead !== undefined) inputs.forEach((input, i) => { copyToStaging(run.stream, input.buffer, ahead.buffer, offsets[i]!); });
       const uses: HostUse[] = [
         ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
         ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
-        ...(ready === undefined ? [] : [{ buffer: ready.buffer, access: 'inout' } as const]),
+        ...(ahead === undefined ? [] : [{ buffer: ahead.buffer, access: 'inout' } as const]),
       ];
       const begin = async (turn: HostTurn): Promise<void> => {
         await before;
+        const ready = ahead ?? await later;
+        if (later !== undefined) {
+          await turn.keep(ready!.buffer);
+          inputs.forEach((input, i) => { turn.copyIn(input.buffer, ready!.buffer, offsets[i]!); });
+          await turn.copied();
+        }
         const addresses = ready === undefined ? [...turn.addresses] : undefined;
         const base = await this.engine.base;
         let next = 0;
@@ -157,24 +160,19 @@ export class OnnxContext implements EngineContext {
         const given = inputs.map((input, i) => place(input, i)!);
         values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
         if (ready !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready.buffer, offsets[inputs.length + i]!, output.buffer); });
+        if (later !== undefined) await turn.copied();
       };
       const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
+      if (later !== undefined) this.staging.usedUntil(done);
       for (const tensor of plan.temporaries) tensor.close();
       if (all) {
         run.dependOn(done);
         return { done, value: this.named(plan, outputs.map((output) => output.tensor)) };
       }
       return new Later(done.then(() => run.settled(run.resume(() => this.take(run, plan, outputs, values)))), false);
-    };
-    try {
-      if (!(area instanceof Promise)) return queued(area);
-      // The stream's other work does not wait for memory; the operation's does.
-      return new Later(area.then((ready) => {
-        const given = run.resume(() => queued(ready));
-        return given instanceof Later ? given.promise : given.value;
-      }).catch(abandon), false);
     } catch (error) {
-      return abandon(error);
+      for (const tensor of made) tensor.close();
+      throw error;
     }
   }
 
@@ -183,11 +181,6 @@ export class OnnxContext implements EngineContext {
     const { path } = this.engine.library;
     const found = values.flatMap((value) => (value === undefined ? [] : [value]));
     const made: AnyTensor[] = [];
-    const giveUp = (error: unknown): never => {
-      for (const tensor of made) tensor.close();
-      ask({ kind: 'take', path, values: found.map((value) => ({ ...value, to: 0 })) }).catch(() => undefined);
-      throw error;
-    };
     try {
       const tensors = plan.outputs.map(({ info }, i) => {
         const value = values[i];
@@ -198,23 +191,24 @@ export class OnnxContext implements EngineContext {
       });
       const targets = made.map((tensor) => tensor.dense());
       const { offsets, bytes } = layOut(found.map((value) => value.bytes));
-      const inPlace = this.engine.inProcess;
-      const queued = (ready: StagingArea | undefined): NamedTensors => {
-        const uses: HostUse[] = [...targets.map((buffer): HostUse => ({ buffer, access: 'out' })), ...(ready === undefined ? [] : [{ buffer: ready.buffer, access: 'inout' } as const])];
-        const done = queueHostWork(run.stream, this.engine.toString(), uses, async (turn) => {
-          const base = await this.engine.base;
-          const to = (i: number): number => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!);
-          await ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
-          if (ready !== undefined) targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
-        });
-        run.dependOn(done);
-        return this.named(plan, tensors);
-      };
-      const area = inPlace ? undefined : this.staging.ofBytes(bytes);
-      if (!(area instanceof Promise)) return queued(area);
-      return new Later(area.then((ready) => run.resume(() => queued(ready))).catch(giveUp), false);
+      const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
+      const done = queueHostWork(run.stream, this.engine.toString(), targets.map((buffer): HostUse => ({ buffer, access: 'out' })), async (turn) => {
+        const ready = await area;
+        if (ready !== undefined) await turn.keep(ready.buffer);
+        const base = await this.engine.base;
+        const to = (i: number): number => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!);
+        await ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
+        if (ready === undefined) return;
+        targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
+        await turn.copied();
+      });
+      if (area !== undefined) this.staging.usedUntil(done);
+      run.dependOn(done);
+      return this.named(plan, tensors);
     } catch (error) {
-      return giveUp(error);
+      for (const tensor of made) tensor.close();
+      ask({ kind: 'take', path, values: found.map((value) => ({ ...value, to: 0 })) }).catch(() => undefined);
+      throw error;
     }
   }
 

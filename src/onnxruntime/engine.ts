@@ -22,6 +22,9 @@ import type { LibraryInfo, Loaded, ProviderName, ValueInfo } from './thread/mess
 /** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
 
+/** Why a provider did not load, once told. */
+const passedOver = new Set<string>();
+
 /**
  * Loads an ONNX model with ONNX Runtime, on a thread of its own.
  *
@@ -39,7 +42,8 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   const placed = await placeModel(model);
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
-  if (loaded.passedOver !== undefined) {
+  if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
+    passedOver.add(loaded.passedOver);
     process.emitWarning(`ONNX Runtime's CUDA provider does not load, so the CPU computes: ${loaded.passedOver.trim()}`, { type: 'CUDA_FALLBACK' });
   }
   const give = (): Promise<unknown> => ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });

@@ -16,23 +16,40 @@ export interface StagingArea {
 export class Staging {
   private readonly device: Device;
   private area: StagingArea | undefined;
-  private growing: Promise<StagingArea> | undefined;
+  /** Uses that were queued before there was memory for them, and the end of the last of them. */
+  private latecomers = 0;
+  private last: Promise<void> = Promise.resolve();
 
   constructor(device: Device) {
     this.device = device;
   }
 
-  /** At least so many bytes; at once where they are there. What is there is given back once its copies are over. */
-  ofBytes(bytes: number): StagingArea | Promise<StagingArea> {
-    if (this.growing === undefined && this.area !== undefined && this.area.buffer.byteLength >= bytes) return this.area;
-    const before = this.growing ?? Promise.resolve(undefined);
-    const growing = before.catch(() => undefined).then(() => this.grow(bytes)).finally(() => {
-      if (this.growing === growing) this.growing = undefined;
-    });
-    return (this.growing = growing);
+  /** At least so many bytes whose uses the streams can order: they are there, and nothing that was queued without them is under way. */
+  ready(bytes: number): StagingArea | undefined {
+    return this.latecomers === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes ? this.area : undefined;
   }
 
-  private async grow(bytes: number): Promise<StagingArea> {
+  /**
+   * At least so many bytes, for what takes its place in a stream before they are there: once all that came so before it is over.
+   * To be followed by {@link usedUntil}.
+   */
+  later(bytes: number): Promise<StagingArea> {
+    const area = this.last.then(() => this.ofBytes(bytes));
+    // Whoever waits for it is told; where its work is not begun nobody is.
+    area.catch(ignore);
+    return area;
+  }
+
+  /** The end of what was given {@link later}. */
+  usedUntil(done: Promise<void>): void {
+    this.latecomers++;
+    const end = (): void => { this.latecomers--; };
+    const over = done.then(end, end);
+    this.last = this.last.then(() => over);
+  }
+
+  /** What is there is given back once its copies are over. */
+  private async ofBytes(bytes: number): Promise<StagingArea> {
     if (this.area !== undefined && this.area.buffer.byteLength >= bytes) return this.area;
     const old = this.area;
     this.area = undefined;
@@ -44,7 +61,7 @@ export class Staging {
   }
 
   async close(): Promise<void> {
-    await this.growing?.catch(() => undefined);
+    await this.last;
     await this.area?.buffer.close();
     this.area = undefined;
   }
@@ -59,4 +76,8 @@ export function layOut(sizes: readonly number[]): { offsets: number[]; bytes: nu
     return offset;
   });
   return { offsets, bytes };
+}
+
+function ignore(): void {
+  // Told through the work that waits for it.
 }

@@ -267,7 +267,11 @@ export class Runtime {
 
   /** A number for a new operation; every command carries the number of the operation that it belongs to. */
   nextRoot(): number {
-    if (this.held !== undefined) return this.held.root;
+    return this.held === undefined ? this.ownRoot() : this.held.root;
+  }
+
+  /** A number for what others use too, which is made although the operation at hand has failed: a stream, an event. */
+  ownRoot(): number {
     this.root = (this.root + 1) & 0x7fffffff;
     return this.root;
   }

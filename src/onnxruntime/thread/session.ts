@@ -14,6 +14,8 @@ const KINDS: readonly string[] = ['unknown', 'tensor', 'sequence', 'map', 'opaqu
 
 /** `loading` is told of the options, by which another thread can cancel the load. */
 export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void): Loaded {
+  // Before all else: a provider that cannot be loaded says so by the logger that the environment makes.
+  const { env } = ort;
   const options = ort.give('CreateSessionOptions');
   try {
     ort.do('SetSessionLogSeverityLevel', options, LOG_FATAL);
@@ -22,7 +24,7 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
     if (request.interOpThreads > 0) ort.do('SetInterOpNumThreads', options, request.interOpThreads);
     const { provider, passedOver } = chosenProvider(ort, options, request);
     loading(options);
-    const session = createSession(ort, options, request);
+    const session = createSession(ort, env, options, request);
     try {
       return { library: ort.info, session, provider, passedOver, inputs: values(ort, session, 'Input'), outputs: values(ort, session, 'Output') };
     } catch (error) {
@@ -48,12 +50,12 @@ function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, 
   return { provider: 'cpu', passedOver };
 }
 
-function createSession(ort: OrtLibrary, options: number, { model }: LoadRequest): number {
-  if ('path' in model) return ort.give('CreateSession', ort.env, model.path, options);
+function createSession(ort: OrtLibrary, env: number, options: number, { model }: LoadRequest): number {
+  if ('path' in model) return ort.give('CreateSession', env, model.path, options);
   const { bytes } = model;
   const address = bytes.byteLength === 0 ? 0 : Number(ort.koffi.address(new Uint8Array(bytes)));
   try {
-    return ort.give('CreateSessionFromArray', ort.env, address, bytes.byteLength, options);
+    return ort.give('CreateSessionFromArray', env, address, bytes.byteLength, options);
   } finally {
     // The session has its own copy. This thread makes so little garbage that the bytes would stay for long.
     if (bytes instanceof ArrayBuffer) (bytes as { resize?(bytes: number): void }).resize?.(0);
