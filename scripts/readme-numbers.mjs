@@ -66,8 +66,8 @@ const OPERATIONS = [
   ['letterbox', ALL, USUAL], ['mirror', ALL, USUAL], ['rotateQuarters', ALL, ALL], ['copyBorder', ALL, USUAL], ['warpAffine', ALL, USUAL], ['warpPerspective', ALL, USUAL],
   ['convertColor to grey', ALL, USUAL], ['convertColor to HSV', ALL, 'u8'], ['rgbToYuv', 'u8', 'u8'], ['orderChannels', ALL, ALL], ['addAlpha', ALL, USUAL], ['toPlanar', ALL, ALL],
   ['rescale to f32', ALL, ALL], ['normalise to f16', ALL, ALL], ['letterboxNormalise', ALL, '–'], ['add', ALL, ALL], ['threshold', ALL, USUAL], ['blend', ALL, 'u8, u16, f32; premultiplied'],
-  ['gaussianFilter', ALL, `${USUAL}; border replicate`], ['boxFilter', ALL, `${USUAL}; border replicate`], ['sobel', ALL, '–'],
-  ['channelSums', ALL, USUAL], ['channelExtremes', ALL, USUAL], ['channelHistogram', ALL, 'u8, u16'],
+  ['gaussianFilter', ALL, `${USUAL}; border replicate; no u8 of one channel`], ['boxFilter', ALL, `${USUAL}; border replicate`], ['sobel', ALL, '–'],
+  ['channelSums', ALL, USUAL], ['channelExtremes', ALL, 'u16, f32'], ['channelHistogram', ALL, 'u8, u16; to the greatest value'],
 ];
 
 /** Of an image of 1920 × 1080, on a GPU; empty where it was not measured yet. */

@@ -170,8 +170,10 @@ else onDevice('Calls of NPP', (host) => {
 
   test('extremes: values and places; histograms of whole numbers of values', async () => {
     using image = await device.zeros(u8, [5, 7, 3]);
-    const { lines } = await calls(channelExtremes(image, npp));
-    expect(shape(lines)).toEqual(['Min', 'Max'].flatMap((name) => [`nppi${name}IndxGetBufferHostSize_8u_C3R_Ctx 7x5 0000000000000000`, `nppi${name}Indx_8u_C3R_Ctx @ 21 7x5 @ @ @ @`]));
+    expect(() => channelExtremes(image, npp)).toThrow("'npp' has no u8 with 3 channels");
+    using deep = await device.zeros(u16, [5, 7, 3]);
+    const { lines } = await calls(channelExtremes(deep, npp));
+    expect(shape(lines)).toEqual(['Min', 'Max'].flatMap((name) => [`nppi${name}IndxGetBufferHostSize_16u_C3R_Ctx 7x5 0000000000000000`, `nppi${name}Indx_16u_C3R_Ctx @ 42 7x5 @ @ @ @`]));
     const ints = (...values: number[]): string => Buffer.from(Int32Array.from(values).buffer).toString('hex');
     const { lines: counted } = await calls(channelHistogram(image, npp));
     const levels = ints(257, 257, 257);
@@ -179,9 +181,10 @@ else onDevice('Calls of NPP', (host) => {
     const [, ...places] = addresses(counted[1]!);
     expect(places.slice(0, 3).map((place) => place - places[0]!)).toEqual([0, 1024, 2048]);
     using grey = await device.zeros(u16, [5, 7, 1]);
-    expect(shape((await calls(channelHistogram(grey, { bins: 64, from: 64, to: 192, ...npp }))).lines)).toEqual([
-      'nppiHistogramEvenGetBufferSize_16u_C1R_Ctx 7x5 65 0000000000000000', 'nppiHistogramEven_16u_C1R_Ctx @ 14 7x5 @ 65 64 192 @',
+    expect(shape((await calls(channelHistogram(grey, { bins: 64, from: 1024, to: 65536, ...npp }))).lines)).toEqual([
+      'nppiHistogramEvenGetBufferSize_16u_C1R_Ctx 7x5 65 0000000000000000', 'nppiHistogramEven_16u_C1R_Ctx @ 14 7x5 @ 65 1024 65536 @',
     ]);
+    expect(() => channelHistogram(grey, { bins: 64, from: 64, to: 192, ...npp })).toThrow('no range that ends before the greatest u16');
     expect(() => channelHistogram(grey, { bins: 100, ...npp })).toThrow('no bins but those of a whole number of values');
   });
 

@@ -1,5 +1,5 @@
 /** Numbers of images, beside JavaScript in doubles. */
-import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
+import { CudaArgumentError, Device, f32, u16, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { channelExtremes, channelHistogram, channelMeans, channelSums } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
@@ -111,6 +111,7 @@ onDevice('Statistics', (host) => {
     using image = await device.zeros(u8, [4, 4, 3]);
     using none = await device.zeros(u8, [0, 4, 4, 3]);
     using pairs = await device.zeros(u8, [4, 4, 2]);
+    using deep = await device.zeros(u16, [4, 4, 3]);
     const message = async (call: () => DeviceOp<unknown>): Promise<string> => {
       const error = await failure(call);
       expect(error).toBeInstanceOf(CudaArgumentError);
@@ -120,7 +121,7 @@ onDevice('Statistics', (host) => {
       expect(await message(() => f(none))).toContain('at least one image in the batch');
       expect(await message(() => f(pairs))).toContain('1, 3 or 4 channels');
       expect(await message(() => f(image, { bin: 3 } as never))).toContain('options');
-      if (onCpu) expect((await failure(() => f(image, { engine: 'npp' }))).message).toContain('NPP works on NVIDIA GPUs only');
+      if (onCpu) expect((await failure(() => f(deep, { engine: 'npp' }))).message).toContain('NPP works on NVIDIA GPUs only');
     }
     expect(await message(() => channelHistogram(image, { bins: 0 }))).toContain('options.bins');
     expect(await message(() => channelHistogram(image, { bins: 4097 }))).toContain('of each of 3 channels');

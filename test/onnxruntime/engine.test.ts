@@ -277,8 +277,9 @@ onDevice('an engine of ONNX Runtime', (on) => {
     }
   });
 
-  test('a signal ends a run that is under way', async () => {
+  test('a signal ends a run that is under way', async ({ skip }) => {
     const engine = await load(longModel(1024, 400));
+    skip(engine.provider === 'cuda', 'on a GPU all of the run is queued before the signal comes');
     using x = await zeros(on.device, f32, [1024, 1024]);
     const begun = performance.now();
     const error = await failure(() => engine.run({ x }, { signal: AbortSignal.timeout(300) }));
