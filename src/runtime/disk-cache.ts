@@ -6,7 +6,7 @@
  * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
  * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read` and `write`.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -44,17 +44,17 @@ export interface CacheContents {
 
 /** The entry that holds V8's code of a script. `engine` is all that it depends on beside the script. */
 export function codeEntry(scriptDigest: string, engine: readonly unknown[]): string {
-  return `${createHash('sha256').update(JSON.stringify([VERSION, scriptDigest, engine])).digest('hex')}.code`;
+  return `${hash('sha256', JSON.stringify([VERSION, scriptDigest, engine]))}.code`;
 }
 
 /** The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that it depends on. */
 export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]): string {
-  return `${createHash('sha256').update(JSON.stringify([VERSION, ...key])).digest('hex')}.${kind}`;
+  return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.${kind}`;
 }
 
 /** The entry of a program in CUDA C++. `key` is all that it depends on. */
 export function programEntry(key: readonly unknown[]): string {
-  return `${createHash('sha256').update(JSON.stringify([VERSION, ...key])).digest('hex')}.program`;
+  return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;
 }
 
 export class DiskCache {
@@ -212,7 +212,7 @@ function contentsOf(file: Buffer): Buffer | undefined {
 }
 
 function checksum(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
+  return hash('sha256', bytes, 'buffer');
 }
 
 /** Whether `act` went through. */
