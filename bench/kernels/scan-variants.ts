@@ -25,11 +25,21 @@ const settle = (state: Words, at: number, seen: number, gpu: Gpu): number => {
   return gpu.i32(word);
 };
 
+/** As {@link put} and {@link get}, where the upper half of a word is the number of the launch: nothing has to be cleared before it. */
+const tell = (state: Words, at: number, sum: number, launch: number, gpu: Gpu): void => { gpu.volatileStore(state, at, (gpu.u64(launch) << 32) | gpu.u64(gpu.u32(sum))); };
+const hear = (state: Words, at: number, launch: number, gpu: Gpu): number => {
+  let word = gpu.volatileLoad(state, at);
+  while (gpu.u32(word >> 32) !== launch) word = gpu.volatileLoad(state, at);
+  return gpu.i32(word);
+};
+
 /** The device functions above, as those that use them see them. */
 interface Telling extends Gpu {
   put(state: Words, at: number, sum: number): void;
   get(state: Words, at: number): number;
   settle(state: Words, at: number, seen: number): number;
+  tell(state: Words, at: number, sum: number, launch: number): void;
+  hear(state: Words, at: number, launch: number): number;
 }
 
 type LookBack = (state: Words, chunk: number, chunks: number, total: number) => number;
@@ -438,7 +448,8 @@ const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void 
 
 /**
  * One chunk after another, looking back with the whole block, and a chunk later than it tells its sum: by then the others have told
- * theirs. Chunks lie in shared memory meanwhile; with STAGES of them two are held and the others on their way.
+ * theirs. Chunks lie in shared memory meanwhile; with STAGES of them two are held and the others on their way. Each launch takes as
+ * many tickets, from which it knows its own number.
  */
 const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void => {
   // Of this chunk and of the next.
@@ -451,10 +462,20 @@ const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): voi
   const { lane, warpIdx } = gpu;
   const t = gpu.threadIdx.x;
   const within = warpIdx * (32 * gpu.TIMES) + lane;
+  const tickets = gpu.u64(chunks + gpu.gridDim.x * gpu.STAGES);
+  const launch = gpu.shared.u32(1);
+  // What the tickets of the launches before come to.
+  let spent = gpu.u64(0);
   if (t === 0) {
-    for (let stage = 0; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    const taken = gpu.atomicAdd(state as never, 0, 1) as number;
+    const number = taken / tickets;
+    spent = number * tickets;
+    launch[0] = gpu.u32(number + 1);
+    turns[0] = gpu.i32(taken - spent);
+    for (let stage = 1; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
   }
   gpu.block.sync();
+  const number = launch[0]!;
   for (let stage = 0; stage < gpu.STAGES; stage++) {
     const taken = turns[stage]!;
     gpu.unroll(gpu.TIMES);
@@ -481,13 +502,13 @@ const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): voi
   gpu.block.sync();
   gpu.unroll(gpu.BLOCK / 32);
   for (let warp = 0; warp < gpu.BLOCK / 32; warp++) total += warps[0]![warp]!;
-  if (t === 0 && chunk < chunks) gpu.put(state, 1 + chunk, total);
+  if (t === 0 && chunk < chunks) gpu.tell(state, 1 + chunk, total, number);
   while (chunk < chunks) {
     const nextSlot = slot === gpu.STAGES ? 0 : slot + 1;
     const nextStage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
     const next = turns[nextSlot]!;
     let taken = 0;
-    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
+    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
     gpu.async.wait(gpu.STAGES - 2);
     if (next < chunks) {
       const from = (nextStage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
@@ -508,7 +529,7 @@ const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): voi
       nextTotal += warps[1 - turn]![warp]!;
       if (warp < warpIdx) start += warps[turn]![warp]!;
     }
-    if (t === 0 && next < chunks) gpu.put(state, 1 + next, nextTotal);
+    if (t === 0 && next < chunks) gpu.tell(state, 1 + next, nextTotal, number);
     const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
     let sum = 0;
     gpu.unroll(gpu.TIMES);
@@ -533,10 +554,10 @@ const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): voi
     const group = chunk / gpu.BLOCK;
     const place = chunk % gpu.BLOCK;
     let word = 0;
-    if (t < place) word = gpu.get(state, 1 + group * gpu.BLOCK + t);
+    if (t < place) word = gpu.hear(state, 1 + group * gpu.BLOCK + t, number);
     if (t === gpu.BLOCK - 1) {
       let upTo = 0;
-      if (group > 0) upTo = gpu.get(state, chunks + group);
+      if (group > 0) upTo = gpu.hear(state, chunks + group, number);
       found[gpu.BLOCK / 32] = upTo;
     }
     word = gpu.warp.sum(word);
@@ -545,7 +566,7 @@ const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): voi
     let before = found[gpu.BLOCK / 32]!;
     gpu.unroll(gpu.BLOCK / 32);
     for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
-    if (t === 0 && place === gpu.BLOCK - 1) gpu.put(state, 1 + chunks + group, before + total);
+    if (t === 0 && place === gpu.BLOCK - 1) gpu.tell(state, 1 + chunks + group, before + total, number);
     start += before;
     const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
     gpu.unroll(gpu.TIMES);
@@ -580,7 +601,7 @@ for (const [block, times] of [[256, 4], [256, 6], [256, 8], [512, 4], [512, 6], 
     for (const streaming of [true, false]) plans.push({ block, times, look: 'block', ticket, streaming });
   }
 }
-for (const [block, times, persistent, stages] of [[256, 4, 3, 4], [256, 4, 4, 3], [256, 4, 6, 2], [256, 2, 6, 4], [256, 2, 7, 3], [256, 8, 2, 3], [256, 8, 3, 2], [512, 4, 2, 3], [512, 4, 1, 6], [512, 4, 3, 2], [512, 2, 3, 4], [512, 2, 4, 3], [1024, 2, 2, 3], [1024, 4, 1, 3]] as const) {
+for (const [block, times, persistent, stages] of [[256, 4, 3, 4], [256, 4, 4, 3], [256, 4, 6, 2], [256, 2, 6, 4], [256, 2, 7, 3], [256, 8, 2, 3], [256, 8, 3, 2], [512, 4, 2, 3], [512, 4, 1, 6], [512, 4, 3, 2], [512, 2, 3, 4], [512, 2, 4, 3], [1024, 2, 2, 3], [1024, 4, 1, 3], [256, 6, 4, 2], [256, 5, 5, 2], [128, 8, 6, 2], [192, 8, 4, 2], [384, 8, 2, 2], [256, 6, 3, 3], [384, 6, 2, 3], [512, 6, 2, 2], [256, 10, 2, 2], [128, 8, 4, 3]] as const) {
   for (const streaming of [true, false]) plans.push({ block, times, look: 'block', ticket: true, streaming, persistent, stages });
 }
 
@@ -600,8 +621,9 @@ const tensors = { out: Tensor.of(out, [N]), state: Tensor.of(state, [state.lengt
 const variants = plans.map((plan): Variant => {
   const { block, times, look, ticket, streaming = false, persistent, stages = 0 } = plan;
   const chunks = Math.floor(N / (block * times * 4));
-  const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
-  const body = look === 'block' ? (persistent === undefined ? byBlock : toldAhead) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
+  const alone = look === 'block' && persistent !== undefined;
+  const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(alone ? { tell, hear } : look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
+  const body = look === 'block' ? (alone ? toldAhead : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
   const name = nameOf(plan);
   const made = kernel(`scan_${block}_${times}`, signature, body as never, { uses } as never) as unknown as (args: unknown, options: unknown) => { runOn(on: typeof stream): PromiseLike<unknown> };
   const grid = Math.min(chunks, persistent === undefined ? chunks : persistent * multiprocessors);
@@ -609,7 +631,7 @@ const variants = plans.map((plan): Variant => {
   return {
     name,
     launch: () => op.runOn(stream),
-    before: () => state.fill(stream, 0n),
+    ...(alone ? { first: () => state.fill(stream, 0n) } : { before: () => state.fill(stream, 0n) }),
     ...(look === 'none' ? {} : {
       async prove() {
         const result = await out.read(stream);

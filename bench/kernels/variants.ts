@@ -11,6 +11,8 @@ export interface Variant {
   readonly name: string;
   /** Queues one launch. */
   readonly launch: () => PromiseLike<unknown>;
+  /** What has to come once, before all launches. */
+  readonly first?: () => PromiseLike<unknown>;
   /** What has to come before each launch, and counts. */
   readonly before?: () => PromiseLike<unknown>;
   /** Throws where the result of one launch is wrong. */
@@ -46,10 +48,14 @@ export async function compare({ core, kind }: Device, title: string, bytes: numb
   const rows: { readonly name: string; readonly time: number }[] = [];
   for (const variant of variants) {
     try {
+      await variant.first?.();
       await variant.before?.();
       await variant.launch();
       await variant.prove?.();
-      rows.push({ name: variant.name, time: await measure(core, TURNS[kind], variant) });
+      const time = await measure(core, TURNS[kind], variant);
+      // Of the last one too.
+      await variant.prove?.();
+      rows.push({ name: variant.name, time });
     } catch (error) {
       console.log(`  ${variant.name}: ${(error as Error).message.slice(0, 300)}`);
     }
