@@ -40,8 +40,8 @@ interface Pair {
   readonly inCuda: readonly (string | Scalar)[];
   /** Read and written by one launch, where memory is the limit. */
   readonly bytes?: number;
-  /** A buffer that is filled with zeros before each launch, which is measured with it. */
-  readonly cleared?: string;
+  /** Of dynamic shared memory, of each block. */
+  readonly sharedBytes?: number;
   readonly result: string;
   /** What `result` holds at some indices after one launch on the buffers' contents. */
   expected(contents: Readonly<Record<string, Numbers>>): readonly (readonly [index: number, value: number])[];
@@ -128,9 +128,9 @@ const ALIKE: readonly Pair[] = [
     },
   },
   {
-    name: 'scan of 64 M integers', kernel: typescript.scan, entry: 'scan', grid: N / 4096, block: BLOCK, bytes: 8 * N, cleared: 'state',
-    buffers: { out: () => new Int32Array(N), state: () => new BigUint64Array(1 + N / 4096 + N / 4096 / 32 + N / 4096 / 1024), x: () => new Int32Array(N).map((_, i) => i % 10) },
-    scalars: { chunks: N / 4096 }, inCuda: ['out', 'state', 'x', [i32, N / 4096]], result: 'out', tolerance: 0,
+    name: 'scan of 64 M integers', kernel: typescript.scan as never, entry: 'scan', grid: 132 * 3, block: BLOCK, sharedBytes: 2 * 8192 * 4, bytes: 8 * N,
+    buffers: { out: () => new Int32Array(N), state: () => new BigUint64Array(1 + N / 8192 + N / 8192 / BLOCK), x: () => new Int32Array(N).map((_, i) => i % 10) },
+    scalars: { chunks: N / 8192 }, inCuda: ['out', 'state', 'x', [i32, N / 8192]], result: 'out', tolerance: 0,
     expected: () => some(N).map((i) => [i, 45 * Math.floor((i + 1) / 10) + ((i + 1) % 10) * (i % 10) / 2]),
   },
   {
@@ -210,7 +210,6 @@ class Measured implements Contender {
       const [begin, end] = [this.device.createEvent(), this.device.createEvent()];
       this.stream.record(begin);
       for (let i = 0; i < LAUNCHES; i++) {
-        this.clear();
         void this.launch(this.stream);
       }
       this.stream.record(end);
@@ -219,11 +218,6 @@ class Measured implements Contender {
       end.close();
     }
     return { samples };
-  }
-
-  private clear(): void {
-    const { cleared } = this.pair;
-    if (cleared !== undefined) void (this.buffers[cleared] as DeviceBuffer<'u64'>).fill(this.stream, 0n);
   }
 
   private async prove(): Promise<void> {
@@ -250,12 +244,12 @@ function allocate(device: Device, { buffers }: Pair): { contents: Record<string,
 
 async function inTypeScript(setup: Setup, pair: Pair): Promise<Contender> {
   const { contents, memory } = allocate(setup.device, pair);
-  const { shape = [], grid, block } = pair;
+  const { shape = [], grid, block, sharedBytes } = pair;
   const whole = shape.reduce<number>((product, extent) => product * extent, 1);
   const tensors = Object.fromEntries(Object.entries(memory).map(([name, buffer]) => {
     return [name, root.Tensor.of(buffer as DeviceBuffer<'f32'>, buffer.length === whole && shape.length > 0 ? shape : [buffer.length])];
   }));
-  const op = pair.kernel({ ...tensors, ...pair.scalars } as never, (shape.length > 0 ? {} : { grid, block }) as never);
+  const op = pair.kernel({ ...tensors, ...pair.scalars } as never, (shape.length > 0 ? {} : { grid, block, ...(sharedBytes === undefined ? {} : { sharedBytes }) }) as never);
   return new Measured(setup, pair, contents, memory, (stream) => op.runOn(stream));
 }
 
@@ -266,7 +260,8 @@ async function byNvcc(setup: Setup, pair: Pair): Promise<Contender> {
   const signature = pair.inCuda.map((arg) => (typeof arg === 'string' ? inout(memory[arg]!.dtype as typeof f32) : arg[0]));
   const kernel = (await device.loadModule(cubin)).kernel(pair.entry, signature);
   const args = pair.inCuda.map((arg) => (typeof arg === 'string' ? memory[arg]! : arg[1]));
-  return new Measured(setup, pair, contents, memory, (stream) => kernel.launch(stream, { grid: pair.grid, block: pair.block }, ...args));
+  const { grid, block, sharedBytes = 0 } = pair;
+  return new Measured(setup, pair, contents, memory, (stream) => kernel.launch(stream, { grid, block, shared: sharedBytes }, ...args));
 }
 
 /** A copy on the card that reads and writes `bytes` in all. */

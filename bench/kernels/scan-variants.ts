@@ -7,6 +7,7 @@
  */
 import { Device, Tensor, deviceFunction, i32, inout, input, kernel, output, u64 } from '../../src/index.js';
 import type { Gpu } from '../../src/index.js';
+import { hear, scanAhead, tell } from './typescript.js';
 import { compare } from './variants.js';
 import type { Variant } from './variants.js';
 
@@ -25,21 +26,11 @@ const settle = (state: Words, at: number, seen: number, gpu: Gpu): number => {
   return gpu.i32(word);
 };
 
-/** As {@link put} and {@link get}, where the upper half of a word is the number of the launch: nothing has to be cleared before it. */
-const tell = (state: Words, at: number, sum: number, launch: number, gpu: Gpu): void => { gpu.volatileStore(state, at, (gpu.u64(launch) << 32) | gpu.u64(gpu.u32(sum))); };
-const hear = (state: Words, at: number, launch: number, gpu: Gpu): number => {
-  let word = gpu.volatileLoad(state, at);
-  while (gpu.u32(word >> 32) !== launch) word = gpu.volatileLoad(state, at);
-  return gpu.i32(word);
-};
-
 /** The device functions above, as those that use them see them. */
 interface Telling extends Gpu {
   put(state: Words, at: number, sum: number): void;
   get(state: Words, at: number): number;
   settle(state: Words, at: number, seen: number): number;
-  tell(state: Words, at: number, sum: number, launch: number): void;
-  hear(state: Words, at: number, launch: number): number;
 }
 
 type LookBack = (state: Words, chunk: number, chunks: number, total: number) => number;
@@ -446,145 +437,6 @@ const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void 
   }
 };
 
-/**
- * One chunk after another, looking back with the whole block, and a chunk later than it tells its sum: by then the others have told
- * theirs. Chunks lie in shared memory meanwhile; with STAGES of them two are held and the others on their way. Each launch takes as
- * many tickets, from which it knows its own number.
- */
-const toldAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void => {
-  // Of this chunk and of the next.
-  const warps = gpu.shared.i32(2, gpu.BLOCK / 32);
-  const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
-  const turns = gpu.shared.i32(gpu.STAGES + 1);
-  const staged = gpu.dynamicShared.i32();
-  const values = gpu.local.i32(4 * gpu.TIMES);
-  const starts = gpu.local.i32(gpu.TIMES);
-  const { lane, warpIdx } = gpu;
-  const t = gpu.threadIdx.x;
-  const within = warpIdx * (32 * gpu.TIMES) + lane;
-  const tickets = gpu.u64(chunks + gpu.gridDim.x * gpu.STAGES);
-  const launch = gpu.shared.u32(1);
-  // What the tickets of the launches before come to.
-  let spent = gpu.u64(0);
-  if (t === 0) {
-    const taken = gpu.atomicAdd(state as never, 0, 1) as number;
-    const number = taken / tickets;
-    spent = number * tickets;
-    launch[0] = gpu.u32(number + 1);
-    turns[0] = gpu.i32(taken - spent);
-    for (let stage = 1; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
-  }
-  gpu.block.sync();
-  const number = launch[0]!;
-  for (let stage = 0; stage < gpu.STAGES; stage++) {
-    const taken = turns[stage]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (taken < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (taken * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-  }
-  let slot = 0;
-  let stage = 0;
-  let turn = 0;
-  let chunk = turns[0]!;
-  let total = 0;
-  gpu.async.wait(gpu.STAGES - 1);
-  if (chunk < chunks) {
-    let own = 0;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) own += staged[(within + j * 32) * 4 + k]!;
-    }
-    own = gpu.warp.sum(own);
-    if (lane === 0) warps[0]![warpIdx] = own;
-  }
-  gpu.block.sync();
-  gpu.unroll(gpu.BLOCK / 32);
-  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) total += warps[0]![warp]!;
-  if (t === 0 && chunk < chunks) gpu.tell(state, 1 + chunk, total, number);
-  while (chunk < chunks) {
-    const nextSlot = slot === gpu.STAGES ? 0 : slot + 1;
-    const nextStage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
-    const next = turns[nextSlot]!;
-    let taken = 0;
-    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
-    gpu.async.wait(gpu.STAGES - 2);
-    if (next < chunks) {
-      const from = (nextStage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
-      let own = 0;
-      gpu.unroll(gpu.TIMES);
-      for (let j = 0; j < gpu.TIMES; j++) {
-        for (let k = 0; k < 4; k++) own += staged[from + j * 128 + k]!;
-      }
-      own = gpu.warp.sum(own);
-      if (lane === 0) warps[1 - turn]![warpIdx] = own;
-    }
-    if (t === 0) turns[slot === 0 ? gpu.STAGES : slot - 1] = taken;
-    gpu.block.sync();
-    let nextTotal = 0;
-    let start = 0;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
-      nextTotal += warps[1 - turn]![warp]!;
-      if (warp < warpIdx) start += warps[turn]![warp]!;
-    }
-    if (t === 0 && next < chunks) gpu.tell(state, 1 + next, nextTotal, number);
-    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
-    let sum = 0;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) values[j * 4 + k] = staged[at + j * 128 + k]!;
-      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
-      let upTo = values[j * 4 + 3]!;
-      gpu.unroll(5);
-      for (let step = 1; step < 32; step <<= 1) {
-        const below = gpu.warp.shuffleUp(upTo, step);
-        if (lane >= step) upTo += below;
-      }
-      starts[j] = sum + upTo - values[j * 4 + 3]!;
-      sum += gpu.warp.shuffle(upTo, 31);
-    }
-    const free = turns[slot === 0 ? gpu.STAGES : slot - 1]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (free < chunks) gpu.async.copy(staged, at + j * 128, x, (free * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-    const group = chunk / gpu.BLOCK;
-    const place = chunk % gpu.BLOCK;
-    let word = 0;
-    if (t < place) word = gpu.hear(state, 1 + group * gpu.BLOCK + t, number);
-    if (t === gpu.BLOCK - 1) {
-      let upTo = 0;
-      if (group > 0) upTo = gpu.hear(state, chunks + group, number);
-      found[gpu.BLOCK / 32] = upTo;
-    }
-    word = gpu.warp.sum(word);
-    if (lane === 0) found[warpIdx] = word;
-    gpu.block.sync();
-    let before = found[gpu.BLOCK / 32]!;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
-    if (t === 0 && place === gpu.BLOCK - 1) gpu.tell(state, 1 + chunks + group, before + total, number);
-    start += before;
-    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      const from = start + starts[j]!;
-      for (let k = 0; k < 4; k++) {
-        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
-        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
-      }
-    }
-    total = nextTotal;
-    chunk = next;
-    slot = nextSlot;
-    stage = nextStage;
-    turn = 1 - turn;
-  }
-};
-
 const signature = { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 } as const;
 
 function nameOf({ block, times, look, ticket, streaming, persistent, stages }: Plan): string {
@@ -623,7 +475,7 @@ const variants = plans.map((plan): Variant => {
   const chunks = Math.floor(N / (block * times * 4));
   const alone = look === 'block' && persistent !== undefined;
   const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(alone ? { tell, hear } : look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
-  const body = look === 'block' ? (alone ? toldAhead : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
+  const body = look === 'block' ? (alone ? scanAhead : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
   const name = nameOf(plan);
   const made = kernel(`scan_${block}_${times}`, signature, body as never, { uses } as never) as unknown as (args: unknown, options: unknown) => { runOn(on: typeof stream): PromiseLike<unknown> };
   const grid = Math.min(chunks, persistent === undefined ? chunks : persistent * multiprocessors);

@@ -105,75 +105,177 @@ export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) 
 });
 
 type Words = Record<number, number> & { readonly length: number };
-const put = (state: Words, at: number, sum: number, gpu: Gpu): void => { gpu.volatileStore(state, at, gpu.u64(gpu.u32(sum)) | 0x100000000); };
-const get = (state: Words, at: number, gpu: Gpu): number => {
+
+/** A sum and the number of the launch that it belongs to, in one word: nothing has to be cleared between launches. */
+export const tell = (state: Words, at: number, sum: number, launch: number, gpu: Gpu): void => { gpu.volatileStore(state, at, (gpu.u64(launch) << 32) | gpu.u64(gpu.u32(sum))); };
+export const hear = (state: Words, at: number, launch: number, gpu: Gpu): number => {
   let word = gpu.volatileLoad(state, at);
-  while (word < 0x100000000) word = gpu.volatileLoad(state, at);
+  while (gpu.u32(word >> 32) !== launch) word = gpu.volatileLoad(state, at);
   return gpu.i32(word);
 };
 
+interface ScanArgs {
+  readonly out: Words;
+  readonly state: Words;
+  readonly x: { readonly length: number; readonly [index: number]: number };
+  readonly chunks: number;
+}
+
+/** What a form of the scan is made of. */
+interface ScanGpu extends Gpu {
+  readonly BLOCK: number;
+  /** Runs of four elements that a thread has of a chunk. */
+  readonly TIMES: number;
+  readonly STAGES: number;
+  /** Whether results pass caches by. */
+  readonly STREAMING: boolean;
+  tell(state: Words, at: number, sum: number, launch: number): void;
+  hear(state: Words, at: number, launch: number): number;
+}
+
 /**
- * Of a multiple of 4096 elements, each read once: blocks take chunks in the order in which they begin, and what is before a chunk
- * from those before it: sums of its group of 32 chunks, of the 32 groups of its span, and what is up to the span before.
+ * One chunk after another, looking back with the whole block, and a chunk later than it tells its sum: by then the others have told
+ * theirs. Chunks lie in shared memory meanwhile; with STAGES of them two are held and the others on their way. Each launch takes as
+ * many tickets, from which it knows its own number.
  */
-export const scan = kernel('scan', { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 }, ({ out, state, x, chunks }, gpu) => {
-  const warps = gpu.shared.i32(8);
-  const turn = gpu.shared.i32(2);
-  const values = gpu.local.i32(16);
-  const starts = gpu.local.i32(4);
+export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): void => {
+  // Of this chunk and of the next.
+  const warps = gpu.shared.i32(2, gpu.BLOCK / 32);
+  const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
+  const turns = gpu.shared.i32(gpu.STAGES + 1);
+  const staged = gpu.dynamicShared.i32();
+  const values = gpu.local.i32(4 * gpu.TIMES);
+  const starts = gpu.local.i32(gpu.TIMES);
   const { lane, warpIdx } = gpu;
-  if (gpu.threadIdx.x === 0) turn[0] = gpu.i32(gpu.atomicAdd(state, 0, 1));
-  gpu.block.sync();
-  const chunk = turn[0]!;
-  const first = chunk * 1024 + warpIdx * 128 + lane;
-  for (let j = 0; j < 4; j++) {
-    for (let k = 0; k < 4; k++) values[j * 4 + k] = x[(first + j * 32) * 4 + k]!;
+  const t = gpu.threadIdx.x;
+  const within = warpIdx * (32 * gpu.TIMES) + lane;
+  const tickets = gpu.u64(chunks + gpu.gridDim.x * gpu.STAGES);
+  const launch = gpu.shared.u32(1);
+  // What the tickets of the launches before come to.
+  let spent = gpu.u64(0);
+  if (t === 0) {
+    const taken = gpu.atomicAdd(state as never, 0, 1) as number;
+    const number = taken / tickets;
+    spent = number * tickets;
+    launch[0] = gpu.u32(number + 1);
+    turns[0] = gpu.i32(taken - spent);
+    for (let stage = 1; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
   }
-  let sum = 0;
-  for (let j = 0; j < 4; j++) {
-    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
-    let upTo = values[j * 4 + 3]!;
-    for (let step = 1; step < 32; step <<= 1) {
-      const below = gpu.warp.shuffleUp(upTo, step);
-      if (lane >= step) upTo += below;
+  gpu.block.sync();
+  const number = launch[0]!;
+  for (let stage = 0; stage < gpu.STAGES; stage++) {
+    const taken = turns[stage]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (taken < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (taken * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
     }
-    const below = gpu.warp.shuffleUp(upTo, 1);
-    starts[j] = lane > 0 ? sum + below : sum;
-    sum += gpu.warp.shuffle(upTo, 31);
+    gpu.async.commit();
   }
-  if (lane === 0) warps[warpIdx] = sum;
-  gpu.block.sync();
-  let start = 0;
+  let slot = 0;
+  let stage = 0;
+  let turn = 0;
+  let chunk = turns[0]!;
   let total = 0;
-  for (let warp = 0; warp < 8; warp++) {
-    if (warp < warpIdx) start += warps[warp]!;
-    total += warps[warp]!;
-  }
-  if (warpIdx === 0) {
-    const groups = chunks / 32;
-    const group = chunk / 32;
-    const span = group / 32;
-    const last = chunk % 32 === 31;
-    if (lane === 0) gpu.put(state, 1 + chunk, total);
-    let found = 0;
-    if (lane < chunk % 32) found = gpu.get(state, 1 + group * 32 + lane);
-    const inGroup = gpu.warp.sum(found);
-    if (last && lane === 0) gpu.put(state, 1 + chunks + group, inGroup + total);
-    found = 0;
-    if (lane < group % 32) found = gpu.get(state, 1 + chunks + span * 32 + lane);
-    let before = 0;
-    if (lane === 31 && span > 0) before = gpu.get(state, chunks + groups + span);
-    const inSpan = gpu.warp.sum(found);
-    before = gpu.warp.shuffle(before, 31);
-    if (last && group % 32 === 31 && lane === 0) gpu.put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
-    if (lane === 0) turn[1] = before + inSpan + inGroup;
+  gpu.async.wait(gpu.STAGES - 1);
+  if (chunk < chunks) {
+    let own = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) own += staged[(within + j * 32) * 4 + k]!;
+    }
+    own = gpu.warp.sum(own);
+    if (lane === 0) warps[0]![warpIdx] = own;
   }
   gpu.block.sync();
-  start += turn[1]!;
-  for (let j = 0; j < 4; j++) {
-    for (let k = 0; k < 4; k++) out[(first + j * 32) * 4 + k] = start + starts[j]! + values[j * 4 + k]!;
+  gpu.unroll(gpu.BLOCK / 32);
+  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) total += warps[0]![warp]!;
+  if (t === 0 && chunk < chunks) gpu.tell(state, 1 + chunk, total, number);
+  while (chunk < chunks) {
+    const nextSlot = slot === gpu.STAGES ? 0 : slot + 1;
+    const nextStage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
+    const next = turns[nextSlot]!;
+    let taken = 0;
+    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
+    gpu.async.wait(gpu.STAGES - 2);
+    if (next < chunks) {
+      const from = (nextStage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+      let own = 0;
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        for (let k = 0; k < 4; k++) own += staged[from + j * 128 + k]!;
+      }
+      own = gpu.warp.sum(own);
+      if (lane === 0) warps[1 - turn]![warpIdx] = own;
+    }
+    if (t === 0) turns[slot === 0 ? gpu.STAGES : slot - 1] = taken;
+    gpu.block.sync();
+    let nextTotal = 0;
+    let start = 0;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
+      nextTotal += warps[1 - turn]![warp]!;
+      if (warp < warpIdx) start += warps[turn]![warp]!;
+    }
+    if (t === 0 && next < chunks) gpu.tell(state, 1 + next, nextTotal, number);
+    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+    let sum = 0;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 0; k < 4; k++) values[j * 4 + k] = staged[at + j * 128 + k]!;
+      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+      let upTo = values[j * 4 + 3]!;
+      gpu.unroll(5);
+      for (let step = 1; step < 32; step <<= 1) {
+        const below = gpu.warp.shuffleUp(upTo, step);
+        if (lane >= step) upTo += below;
+      }
+      starts[j] = sum + upTo - values[j * 4 + 3]!;
+      sum += gpu.warp.shuffle(upTo, 31);
+    }
+    const free = turns[slot === 0 ? gpu.STAGES : slot - 1]!;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      if (free < chunks) gpu.async.copy(staged, at + j * 128, x, (free * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
+    }
+    gpu.async.commit();
+    const group = chunk / gpu.BLOCK;
+    const place = chunk % gpu.BLOCK;
+    let word = 0;
+    if (t < place) word = gpu.hear(state, 1 + group * gpu.BLOCK + t, number);
+    if (t === gpu.BLOCK - 1) {
+      let upTo = 0;
+      if (group > 0) upTo = gpu.hear(state, chunks + group, number);
+      found[gpu.BLOCK / 32] = upTo;
+    }
+    word = gpu.warp.sum(word);
+    if (lane === 0) found[warpIdx] = word;
+    gpu.block.sync();
+    let before = found[gpu.BLOCK / 32]!;
+    gpu.unroll(gpu.BLOCK / 32);
+    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
+    if (t === 0 && place === gpu.BLOCK - 1) gpu.tell(state, 1 + chunks + group, before + total, number);
+    start += before;
+    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      const from = start + starts[j]!;
+      for (let k = 0; k < 4; k++) {
+        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
+        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
+      }
+    }
+    total = nextTotal;
+    chunk = next;
+    slot = nextSlot;
+    stage = nextStage;
+    turn = 1 - turn;
   }
-}, { uses: { put, get } });
+};
+
+/** Of a multiple of 8192 elements, each read once. */
+export const scan = kernel('scan', { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 }, scanAhead as never, {
+  uses: { BLOCK: 256, TIMES: 8, STAGES: 2, STREAMING: false, tell, hear },
+} as never);
 
 const body = struct({ x: f32, y: f32, z: f32, w: f32 });
 

@@ -131,11 +131,11 @@ K histogram(unsigned *out, const unsigned char *__restrict__ data, int n) {
 
 typedef unsigned long long Word;
 
-__device__ __forceinline__ void put(volatile Word *state, int at, int sum) { state[at] = (unsigned)sum | 1ull << 32; }
+__device__ __forceinline__ void tell(volatile Word *state, int at, int sum, unsigned launch) { state[at] = (Word)launch << 32 | (unsigned)sum; }
 
-__device__ __forceinline__ int get(volatile Word *state, int at) {
+__device__ __forceinline__ int hear(volatile Word *state, int at, unsigned launch) {
   Word word = state[at];
-  while (word < 1ull << 32) word = state[at];
+  while ((unsigned)(word >> 32) != launch) word = state[at];
   return (int)word;
 }
 
@@ -144,56 +144,116 @@ __device__ __forceinline__ int warpSum(int v) {
   return v;
 }
 
-/* Of a multiple of 4096 elements, each read once. */
+__device__ __forceinline__ void copyAhead(int4 *to, const int4 *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void commitAhead() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int left> __device__ __forceinline__ void waitAhead() { asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory"); }
+
+/* Of a multiple of 8192 elements, each read once. */
+enum { SCAN_BLOCK = 256, SCAN_TIMES = 8, SCAN_STAGES = 2, SCAN_WARPS = SCAN_BLOCK / 32, SCAN_UNITS = SCAN_BLOCK * SCAN_TIMES };
+
 K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chunks) {
-  __shared__ int warps[8], turn[2];
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (threadIdx.x == 0) turn[0] = (int)atomicAdd(state, 1ull);
+  __shared__ int warps[2][SCAN_WARPS], found[SCAN_WARPS + 1], turns[SCAN_STAGES + 1];
+  __shared__ unsigned launchOf[1];
+  extern __shared__ int4 staged[];
+  int t = threadIdx.x, lane = t & 31, warp = t >> 5, within = warp * (32 * SCAN_TIMES) + lane;
+  Word tickets = chunks + gridDim.x * SCAN_STAGES, spent = 0;
+  if (t == 0) {
+    Word taken = atomicAdd(state, 1ull), number = taken / tickets;
+    spent = number * tickets;
+    launchOf[0] = (unsigned)(number + 1);
+    turns[0] = (int)(taken - spent);
+    for (int stage = 1; stage < SCAN_STAGES; stage++) turns[stage] = (int)(atomicAdd(state, 1ull) - spent);
+  }
   __syncthreads();
-  int chunk = turn[0], first = chunk * 1024 + warp * 128 + lane, starts[4], sum = 0;
-  int4 v[4];
+  unsigned launch = launchOf[0];
+  for (int stage = 0; stage < SCAN_STAGES; stage++) {
+    int taken = turns[stage];
 #pragma unroll
-  for (int j = 0; j < 4; j++) v[j] = in[first + j * 32];
+    for (int j = 0; j < SCAN_TIMES; j++)
+      if (taken < chunks) copyAhead(&staged[stage * SCAN_UNITS + within + j * 32], &in[taken * SCAN_UNITS + within + j * 32]);
+    commitAhead();
+  }
+  int slot = 0, stage = 0, turn = 0, chunk = turns[0], total = 0;
+  waitAhead<SCAN_STAGES - 1>();
+  if (chunk < chunks) {
+    int own = 0;
 #pragma unroll
-  for (int j = 0; j < 4; j++) {
-    v[j].y += v[j].x, v[j].z += v[j].y, v[j].w += v[j].z;
-    int upTo = v[j].w;
-#pragma unroll
-    for (int o = 1; o < 32; o <<= 1) {
-      int below = __shfl_up_sync(~0u, upTo, o);
-      if (lane >= o) upTo += below;
+    for (int j = 0; j < SCAN_TIMES; j++) {
+      int4 v = staged[within + j * 32];
+      own += v.x, own += v.y, own += v.z, own += v.w;
     }
-    int below = __shfl_up_sync(~0u, upTo, 1);
-    starts[j] = lane > 0 ? sum + below : sum;
-    sum += __shfl_sync(~0u, upTo, 31);
-  }
-  if (lane == 0) warps[warp] = sum;
-  __syncthreads();
-  int start = 0, total = 0;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    if (i < warp) start += warps[i];
-    total += warps[i];
-  }
-  if (warp == 0) {
-    int groups = chunks / 32, group = chunk / 32, span = group / 32;
-    bool last = chunk % 32 == 31;
-    if (lane == 0) put(state, 1 + chunk, total);
-    int inGroup = warpSum(lane < chunk % 32 ? get(state, 1 + group * 32 + lane) : 0);
-    if (last && lane == 0) put(state, 1 + chunks + group, inGroup + total);
-    int found = lane < group % 32 ? get(state, 1 + chunks + span * 32 + lane) : 0;
-    int before = lane == 31 && span > 0 ? get(state, chunks + groups + span) : 0;
-    int inSpan = warpSum(found);
-    before = __shfl_sync(~0u, before, 31);
-    if (last && group % 32 == 31 && lane == 0) put(state, 1 + chunks + groups + span, before + inSpan + inGroup + total);
-    if (lane == 0) turn[1] = before + inSpan + inGroup;
+    own = warpSum(own);
+    if (lane == 0) warps[0][warp] = own;
   }
   __syncthreads();
-  start += turn[1];
 #pragma unroll
-  for (int j = 0; j < 4; j++) {
-    int s = start + starts[j];
-    out[first + j * 32] = make_int4(s + v[j].x, s + v[j].y, s + v[j].z, s + v[j].w);
+  for (int i = 0; i < SCAN_WARPS; i++) total += warps[0][i];
+  if (t == 0 && chunk < chunks) tell(state, 1 + chunk, total, launch);
+  while (chunk < chunks) {
+    int nextSlot = slot == SCAN_STAGES ? 0 : slot + 1, nextStage = stage == SCAN_STAGES - 1 ? 0 : stage + 1, next = turns[nextSlot], taken = 0;
+    if (t == 0) taken = (int)(atomicAdd(state, 1ull) - spent);
+    waitAhead<SCAN_STAGES - 2>();
+    if (next < chunks) {
+      int own = 0;
+#pragma unroll
+      for (int j = 0; j < SCAN_TIMES; j++) {
+        int4 v = staged[nextStage * SCAN_UNITS + within + j * 32];
+        own += v.x, own += v.y, own += v.z, own += v.w;
+      }
+      own = warpSum(own);
+      if (lane == 0) warps[1 - turn][warp] = own;
+    }
+    int freed = slot == 0 ? SCAN_STAGES : slot - 1;
+    if (t == 0) turns[freed] = taken;
+    __syncthreads();
+    int nextTotal = 0, start = 0;
+#pragma unroll
+    for (int i = 0; i < SCAN_WARPS; i++) {
+      nextTotal += warps[1 - turn][i];
+      if (i < warp) start += warps[turn][i];
+    }
+    if (t == 0 && next < chunks) tell(state, 1 + next, nextTotal, launch);
+    int4 v[SCAN_TIMES];
+    int starts[SCAN_TIMES], sum = 0;
+#pragma unroll
+    for (int j = 0; j < SCAN_TIMES; j++) {
+      v[j] = staged[stage * SCAN_UNITS + within + j * 32];
+      v[j].y += v[j].x, v[j].z += v[j].y, v[j].w += v[j].z;
+      int upTo = v[j].w;
+#pragma unroll
+      for (int o = 1; o < 32; o <<= 1) {
+        int below = __shfl_up_sync(~0u, upTo, o);
+        if (lane >= o) upTo += below;
+      }
+      starts[j] = sum + upTo - v[j].w;
+      sum += __shfl_sync(~0u, upTo, 31);
+    }
+    int ahead = turns[freed];
+#pragma unroll
+    for (int j = 0; j < SCAN_TIMES; j++)
+      if (ahead < chunks) copyAhead(&staged[stage * SCAN_UNITS + within + j * 32], &in[ahead * SCAN_UNITS + within + j * 32]);
+    commitAhead();
+    int group = chunk / SCAN_BLOCK, place = chunk % SCAN_BLOCK, word = 0;
+    if (t < place) word = hear(state, 1 + group * SCAN_BLOCK + t, launch);
+    if (t == SCAN_BLOCK - 1) found[SCAN_WARPS] = group > 0 ? hear(state, chunks + group, launch) : 0;
+    word = warpSum(word);
+    if (lane == 0) found[warp] = word;
+    __syncthreads();
+    int before = found[SCAN_WARPS];
+#pragma unroll
+    for (int i = 0; i < SCAN_WARPS; i++) before += found[i];
+    if (t == 0 && place == SCAN_BLOCK - 1) tell(state, 1 + chunks + group, before + total, launch);
+    start += before;
+#pragma unroll
+    for (int j = 0; j < SCAN_TIMES; j++) {
+      int s = start + starts[j];
+      out[chunk * SCAN_UNITS + within + j * 32] = make_int4(s + v[j].x, s + v[j].y, s + v[j].z, s + v[j].w);
+    }
+    total = nextTotal, chunk = next, slot = nextSlot, stage = nextStage, turn = 1 - turn;
   }
 }
 
