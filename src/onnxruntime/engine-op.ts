@@ -53,7 +53,7 @@ export function engineOp(
       const placed = all as readonly AnyTensor[];
       return submit(run, { inputs: placed, temporaries: placed.filter((tensor, i) => tensor !== tensors[i]), outputs, signal });
     });
-  }));
+  }, Object.values(given)));
 }
 
 /** @throws CudaArgumentError, CudaDisposedError for inputs that the model does not take, outputs that it does not give */

@@ -4,14 +4,36 @@ import type { Device, Stream } from '../core/index.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
+import { inTurn, isAnybodyAhead, takeTurn } from './turns.js';
+
+/** A value that is there already. */
+export class Ready<T> implements Node<T> {
+  readonly device = undefined;
+  readonly alone = true;
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  submit(): T {
+    return this.value;
+  }
+
+  describe(): string {
+    return 'value';
+  }
+}
 
 export class Collected implements Node<unknown[]> {
   readonly device: Node<unknown>['device'];
+  readonly alone: boolean;
   private readonly nodes: readonly Node<unknown>[];
   private readonly name: string;
 
   constructor(nodes: readonly Node<unknown>[], name: string) {
     this.device = nodes.find((node) => node.device !== undefined)?.device;
+    this.alone = nodes.every((node) => node instanceof Ready);
     this.nodes = nodes;
     this.name = name;
   }
@@ -54,17 +76,22 @@ export class Made<T> implements Node<T> {
   readonly device: Node<T>['device'];
   private readonly make: (run: Run) => Submitted<T>;
   private readonly name: string;
+  private readonly uses: readonly unknown[] | undefined;
+  readonly alone: boolean;
 
-  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>) {
+  /** @param uses tensors whose memory it uses; without them what it uses is not known */
+  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[]) {
     this.device = device;
     this.name = name;
     this.make = make;
+    this.uses = uses;
+    this.alone = uses !== undefined;
   }
 
   submit(run: Run): Submitted<T> {
-    const { make, device } = this;
+    const { make, device, uses } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
-    return make(run);
+    return uses === undefined ? make(run) : inTurn(run, uses, () => make(run));
   }
 
   describe(): string {
@@ -75,21 +102,33 @@ export class Made<T> implements Node<T> {
 /** What is made of the values of other nodes. */
 export class Applied<T> implements Node<T> {
   readonly device: Node<T>['device'];
+  readonly alone: boolean;
   private readonly inputs: Node<readonly unknown[]>;
   private readonly name: string;
   private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
+  private readonly uses: readonly unknown[] | undefined;
 
-  constructor(inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>) {
+  /** @param uses tensors whose memory it uses beside that of its inputs */
+  constructor(inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>, uses?: readonly unknown[]) {
     this.device = device ?? inputs.device;
+    this.alone = inputs.alone === true;
     this.inputs = inputs;
     this.name = name;
     this.apply = apply;
+    this.uses = uses;
   }
 
   submit(run: Run): Submitted<T> {
-    const { apply, device } = this;
+    const { apply, device, uses } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
-    return whenKnown(run, this.inputs.submit(run), (values) => apply(run, values));
+    return whenKnown(run, this.inputs.submit(run), (values) => {
+      const all = uses === undefined ? values : [...values, ...uses];
+      if (isAnybodyAhead()) return inTurn(run, all, () => apply(run, values));
+      const { loads } = run;
+      const given = apply(run, values);
+      if (run.loads !== loads) takeTurn(run, all, given);
+      return given;
+    });
   }
 
   describe(): string {

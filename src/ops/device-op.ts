@@ -15,6 +15,7 @@ import { checkOptions, checkSignal, checkString, invalid } from '../core/argumen
 import { AndThen, Mapped, Using } from './chain.js';
 import { Choose, RepeatWhile, When } from './conditional.js';
 import type { Decider } from './conditional.js';
+import { Ready } from './collect.js';
 import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
@@ -345,7 +346,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
     this.runs++;
     used(this.node);
-    return new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+    const run = new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+    run.alone = this.node.alone === true;
+    return run;
   }
 
   private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
@@ -423,24 +426,6 @@ function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] 
       return typeof key === 'string' && /^\d+$/.test(key) ? at(Number(key)) : Reflect.get(target, key, receiver);
     },
   });
-}
-
-/** A value that is there already. */
-export class Ready<T> implements Node<T> {
-  readonly device = undefined;
-  readonly value: T;
-
-  constructor(value: T) {
-    this.value = value;
-  }
-
-  submit(): T {
-    return this.value;
-  }
-
-  describe(): string {
-    return 'value';
-  }
 }
 
 function ignore(): void {

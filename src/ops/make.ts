@@ -1,8 +1,8 @@
 /** Functions that make operations of values, callbacks and other operations. */
 import { Pending } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
-import { Collected, Made, elsewhere } from './collect.js';
-import { DeviceOp, Ready, nodeOf, nodeOfResult } from './device-op.js';
+import { Collected, Made, elsewhere, Ready } from './collect.js';
+import { DeviceOp, nodeOf, nodeOfResult } from './device-op.js';
 import type { Given } from './device-op.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';

@@ -24,6 +24,8 @@ export type Submitted<T> = T | Later<T>;
 export interface Node<T> {
   /** The device that it belongs to, where it belongs to one. */
   readonly device: Device | undefined;
+  /** Whether all memory that it uses and others may have is known before its work is queued: nothing in it is made on the way. */
+  readonly alone?: boolean;
   /** Queues the work. Its value may stand for memory that is still being written; what is queued behind it finds it there. */
   submit(run: Run): Submitted<T>;
   /** As `util.inspect` shows it, down to so many levels. */

@@ -34,6 +34,9 @@ export interface OpContext {
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options?: { label?: string }): DeviceBuffer<D>;
 }
 
+/** How many there were. */
+let runs = 0;
+
 /** The run that is queueing at this moment. */
 let current: Run | undefined;
 
@@ -64,12 +67,19 @@ export class Run implements OpContext {
   private operation: Operation | undefined;
   /** How far its stream was when the operation began. */
   private start = 0;
+  /** Whether what it uses is known: see {@link Node.alone}. */
+  alone = false;
+  /** Later runs have greater ones. */
+  readonly number: number;
+  /** How often it had to wait for what was still being loaded. */
+  loads = 0;
 
   /** Whether what is recorded allocates by nodes of the graph. */
   readonly nodes: boolean;
 
   constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined, nodes = false) {
     this.nodes = nodes;
+    this.number = ++runs;
     this.device = device;
     this.stream = stream;
     this.policy = policy;

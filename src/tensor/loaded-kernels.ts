@@ -112,5 +112,6 @@ export function whenLoaded<K, T>(run: Run, loaded: K | undefined, done: Promise<
     done.catch(() => undefined);
     throw new CudaError('ERR_CUDA_NOT_FOUND', `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`);
   }
+  run.loads++;
   return new Later(done.then((there) => run.settled(run.resume(() => queue(there)))), false);
 }

@@ -215,7 +215,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
    * chain has the array. cuMemcpyDtoHAsync
    */
   read(): DeviceOp<HostArray<D>> {
-    return new DeviceOp(new Made<HostArray<D>>(this.device, `${this.name}.read()`, (run) => this.readIn(run)));
+    return new DeviceOp(new Made<HostArray<D>>(this.device, `${this.name}.read()`, (run) => this.readIn(run), [this]));
   }
 
   /** The single element of a tensor that has one. */
@@ -247,7 +247,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
       run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
       if (run.mode === 'block') return this.flat('readBits').readBitsBlocking(run.stream);
       return new Later(this.flat('readBits').readBits(run.stream).then(), true);
-    }));
+    }, [this]));
   }
 
   /** As {@link write}, of raw words. Of a contiguous tensor. cuMemcpyHtoDAsync */
@@ -286,7 +286,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return new DeviceOp(new Applied<this>(inputs, this.device, `${this.name}.copyFrom(…)`, (run, [from]) => {
       this.checkWritable('copyFrom');
       return after(copyElements(run, checkedSource(from), this), this);
-    }));
+    }, [this]));
   }
 
   /** A copy of its own, contiguous. */
@@ -311,7 +311,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
    * is kept, even where the tensor is closed; the device has to stay open. Nothing is copied.
    */
   toDLPack(): DeviceOp<DLTensor> {
-    return new DeviceOp(new Made<DLTensor>(this.device, `${this.name}.toDLPack()`, (run) => handOver(run, this)));
+    return new DeviceOp(new Made<DLTensor>(this.device, `${this.name}.toDLPack()`, (run) => handOver(run, this), [this]));
   }
 
   /**
@@ -340,7 +340,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
         }
       };
       return made instanceof Later ? new Later(made.promise.then((known) => run.settled(run.resume(() => queue(known)))), false) : queue(made);
-    }));
+    }, [this]));
   }
 
   /**
@@ -421,7 +421,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   private queued(name: string, queue: (run: Run) => unknown): DeviceOp<this> {
-    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => after(queue(run), this)));
+    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => after(queue(run), this), [this]));
   }
 
   private made<E extends DTypeName>(name: string, dtype: DType<E>): DeviceOp<Tensor<E, S>> {
@@ -429,7 +429,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
       this.checkAlive();
       const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
       return after(copyElements(run, this, target), target);
-    }));
+    }, [this]));
   }
 
   private readIn(run: Run): Submitted<HostArray<D>> {

@@ -30,7 +30,7 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, { 
     const checked = known ?? engine.checkInputs(Object.fromEntries(engine.inputs.map((port, i) => [port.name, tensors[i]])), profile);
     for (const tensor of checked) tensor.checkAlive();
     return submit(engine, checked, outputs, profile, choose, run);
-  }));
+  }, Object.values(outputs)));
 }
 
 function submit(engine: TensorRTEngine, inputs: readonly AnyTensor[], outputs: NamedTensors, profile: number, choose: Choose, run: Run): Submitted<NamedTensors> {
@@ -68,6 +68,7 @@ function submit(engine: TensorRTEngine, inputs: readonly AnyTensor[], outputs: N
 function once<T>(run: Run, ready: Promise<unknown>, next: () => Submitted<T>): Submitted<T> {
   // What is recorded cannot wait: it is recorded anew.
   if (run.recording) throw new NotLoaded(ready);
+  run.loads++;
   return new Later(ready.then(() => run.settled(run.resume(next))), false);
 }
 
