@@ -4,7 +4,7 @@ import { Canvas } from '../canvas.js';
 import { drawBoxes } from './boxes-picture.js';
 
 test('a box is drawn along its corners, and nothing inside of it', () => {
-  const image = new Canvas(300, 200, [0, 0, 0]);
+  const image = new Canvas(720, 200, [0, 0, 0]);
   const titles = { title: 'title', subtitle: 'subtitle' };
   const [plain, drawn] = [[], [{ label: 'x', score: 1, corners: [{ x: 50, y: 100 }, { x: 150, y: 60 }, { x: 170, y: 110 }, { x: 70, y: 150 }] }]]
     .map((found) => drawBoxes([{ name: 'name', image, found }], titles));

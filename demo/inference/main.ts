@@ -39,6 +39,19 @@ function shown(path: string): string {
   return fromHere.startsWith('..') ? path : fromHere;
 }
 
+/** What the work gives, and how long it held up the event loop. */
+async function stalled<T>(work: () => Promise<T>): Promise<[T, ReturnType<EventLoopStall['stop']>]> {
+  const stall = new EventLoopStall();
+  try {
+    const value = await work();
+    return [value, stall.stop()];
+  } catch (error) {
+    // It would keep the process alive.
+    stall.stop();
+    throw error;
+  }
+}
+
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options.help) {
@@ -48,20 +61,19 @@ async function main(): Promise<void> {
   const images = await Promise.all(options.images.map(readImage));
 
   await using device = await (options.device === undefined ? Device.open() : Device.open(options.device));
-  const loading = new EventLoopStall();
-  await using task = await TASKS[options.task](device, options.engine);
-  const timed = async () => {
+  const [opened, loading] = await stalled(() => TASKS[options.task](device, options.engine));
+  await using task = opened;
+  const find = async () => {
     const start = performance.now();
     const found = await task.find(images);
     return { found, time: performance.now() - start };
   };
-  const first = await timed();
-  for (let i = 1; i < WARM_UP_RUNS; i++) await timed();
-  const loadingStall = loading.stop().longest;
-
-  const running = new EventLoopStall();
-  const { found, time } = await timed();
-  const stall = running.stop();
+  const [first, warming] = await stalled(async () => {
+    const first = await find();
+    for (let i = 1; i < WARM_UP_RUNS; i++) await find();
+    return first;
+  });
+  const [{ found, time }, stall] = await stalled(find);
 
   const photographs = images.map((image, i) => ({ name: basename(options.images[i]!), image, found: found[i]! }));
   const where = `${device.name} (${device.kind})`;
@@ -75,7 +87,7 @@ async function main(): Promise<void> {
     '',
     `${count}, from pixels to ${options.task}: ${milliseconds(time)}, the first time ${milliseconds(first.time)}`,
     `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
-    `  (${milliseconds(loadingStall)} while the models were loaded and warmed up)`,
+    `  (${milliseconds(Math.max(loading.longest, warming.longest))} while the models were loaded and warmed up)`,
   ].join('\n'));
 
   const picture = drawBoxes(photographs, {

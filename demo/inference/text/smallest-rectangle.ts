@@ -23,9 +23,10 @@ export function cornersOf({ x, y, width, height, angle }: TurnedRectangle): [Poi
   return [corner(-0.5, -0.5), corner(0.5, -0.5), corner(0.5, 0.5), corner(-0.5, 0.5)];
 }
 
-/** The convex hull, in order around it: Andrew's monotone chain (1979). Points on its edges are left out. */
+/** The convex hull, in order around it: Andrew's monotone chain (1979). Points on its edges are left out, and so are those that come twice. */
 export function convexHull(points: readonly Point[]): Point[] {
-  const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
+  const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y).filter(({ x, y }, i, all) => x !== all[i - 1]?.x || y !== all[i - 1]?.y);
+  if (sorted.length === 1) return sorted;
   const half = (ordered: readonly Point[]): Point[] => {
     const chain: Point[] = [];
     for (const point of ordered) {
@@ -34,8 +35,7 @@ export function convexHull(points: readonly Point[]): Point[] {
     }
     return chain.slice(0, -1);
   };
-  const hull = [...half(sorted), ...half(sorted.reverse())];
-  return hull.length === 0 ? points.slice(0, 1) : hull;
+  return [...half(sorted), ...half(sorted.reverse())];
 }
 
 /** Above 0 where the way from a over b to c turns clockwise, as y goes down. */

@@ -90,8 +90,8 @@ describe.skipIf(whyNoOcr !== undefined)(`text on photographs${whyNoOcr === undef
 
   test('nothing is kept on the device', { timeout: 60_000 }, async () => {
     await reader.read(images);
-    const before = device.stats().memory.inUse;
+    const before = (await device.stats()).memory.inUse;
     await reader.read(images);
-    expect(device.stats().memory.inUse).toBe(before);
+    expect((await device.stats()).memory.inUse).toBe(before);
   });
 });
