@@ -113,8 +113,9 @@ export class TextReader {
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
       .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
-      // Each map is looked at in a turn of its own, so that none of them holds up the event loop for long.
-      .use((maps) => all(images.map((image, i) => maps.slice(i).read().map((map) => textBoxes(map, frame, letterboxPlacement(sizeOf(image), frame), sizeOf(image))))));
+      // One after the other: looking at one takes some two milliseconds, and all of them would hold the event loop up together.
+      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) =>
+        each!.map.read().map((map) => [textBoxes(map, frame, letterboxPlacement(each!.size, frame), each!.size)])));
   }
 
   /** What each box says, in every direction in which its line may run. */
@@ -161,7 +162,7 @@ function lineWidth({ width, height }: TurnedRectangle): number {
   return Math.min(LINE_WIDTHS.most, Math.max(1, Math.round((width * LINE_HEIGHT) / height)));
 }
 
-/** Of a box that was read in two directions the surer reading; without what is none. */
+/** Of a box that was read in several directions the surest reading; without what is none. */
 function textOf(lines: readonly ReadLine[]): TextLine[] {
   const best = new Map<TextBox, ReadLine>();
   for (const line of lines) {
