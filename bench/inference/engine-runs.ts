@@ -17,7 +17,7 @@ import { PeerAbsent } from '../peers/program.js';
 const { f32 } = core;
 
 /** The demo's detector: 14 convolutions. */
-const MODEL = new URL('../../demo/inference/model/digits.onnx', import.meta.url);
+const MODEL = new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url);
 const SHAPE = [4, 3, 256, 256];
 const ELEMENTS = SHAPE.reduce((product, extent) => product * extent, 1);
 const WARM_UPS = 3;

@@ -84,9 +84,9 @@ export const serverLoad: readonly Benchmark[] = [
       const lost = answers.length - taken - refused;
       if (lost > 0) throw new Error(`${lost} of ${answers.length} requests were lost or hung: ${answers.find(({ problem }) => problem !== undefined)?.problem}`);
       const metrics = await server.metrics();
-      if (metrics.get('digits_requests_in_flight') !== 0 || metrics.get('digits_queue_length') !== 0) throw new Error('the server still has requests that were answered');
+      if (metrics.get('photographs_requests_in_flight') !== 0 || metrics.get('photographs_queue_length') !== 0) throw new Error('the server still has requests that were answered');
       const times = answers.filter(({ status }) => status === 200).map(({ ms }) => ms);
-      return { samples: [taken / seconds], notes: { requests: answers.length, taken, refused, lost, 'p99 of the taken, ms': quantile(times, 0.99), 'stall, ms': 1000 * metrics.get('digits_event_loop_delay_seconds')! } };
+      return { samples: [taken / seconds], notes: { requests: answers.length, taken, refused, lost, 'p99 of the taken, ms': quantile(times, 0.99), 'stall, ms': 1000 * metrics.get('photographs_event_loop_delay_seconds')! } };
     })(device.kind),
   },
   {
@@ -107,5 +107,5 @@ export const serverLoad: readonly Benchmark[] = [
 ];
 
 async function stallOf(server: ServerProcess): Promise<number> {
-  return 1000 * (await server.metrics()).get('digits_event_loop_delay_seconds')!;
+  return 1000 * (await server.metrics()).get('photographs_event_loop_delay_seconds')!;
 }

@@ -26,7 +26,7 @@ export class ServerProcess {
   }
 
   static async start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
-    const args = [here('../../node_modules/tsx/dist/cli.mjs'), here('../../examples/fastify/main.ts'), '--port', '0', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`];
+    const args = [here('../../node_modules/tsx/dist/cli.mjs'), here('../../examples/fastify/main.ts'), '--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`];
     // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
     const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -47,7 +47,7 @@ export class ServerProcess {
       child.kill();
       throw error;
     });
-    return new ServerProcess(child, origin, await readFile(here('../../demo/inference/photographs/menu.jpg')));
+    return new ServerProcess(child, origin, await readFile(here('../../demo/inference/digits/photographs/menu.jpg')));
   }
 
   /** The values of `/metrics`; each look at the event loop's delay begins a new one. */

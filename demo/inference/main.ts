@@ -1,31 +1,35 @@
 /**
- * `npm run demo:inference`: finds the printed digits on photographs on the best device found; what was found goes to the
- * terminal, the photographs with boxes around the digits to a PNG file.
+ * `npm run demo:inference`: reads the text on photographs on the best device found; what was read goes to the terminal, the
+ * photographs with boxes around the lines to a PNG file.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
 
 import { Device } from 'async-cuda';
-import { loadEngine } from 'async-cuda/inference';
 
 import { EventLoopStall } from '../event-loop-stall.js';
 import { encodePng, readImage } from '../image.js';
 import { milliseconds } from '../theme.js';
 import { type Labelled, drawBoxes } from './boxes-picture.js';
-import { DigitDetector, ENGINE_OPTIONS, MODEL } from './digit-detector.js';
 import { HELP, parseOptions } from './options.js';
+import { TASKS, type TaskName } from './tasks.js';
 
 /** The first runs pay for what happens once: kernels that are compiled, memory that grows. */
-const WARM_UP_RUNS = 2;
+const WARM_UP_RUNS = 3;
 
-function lines({ name, image, detections }: Labelled): string[] {
-  const place = ({ left, top, right, bottom }: Labelled['detections'][number]['box']): string =>
-    `at ${Math.round(left)}, ${Math.round(top)}, ${Math.round(right - left)} x ${Math.round(bottom - top)}`;
+const TITLES: Readonly<Record<TaskName, string>> = {
+  text: 'async-cuda: text on photographs, read by ONNX models',
+  digits: 'async-cuda: printed digits, found by an ONNX model',
+};
+
+function lines({ name, image, found }: Labelled): string[] {
   return [
-    `${name}, ${image.width} x ${image.height}: ${detections.length === 0 ? 'no digits' : `${detections.length} digits`}`,
-    ...detections.map(({ label, score, box }) => `  ${label}  ${(100 * score).toFixed(0).padStart(3)} %  ${place(box)}`),
+    `${name}, ${image.width} x ${image.height}: ${found.length} found`,
+    ...found.map(({ label, score, corners }) => {
+      const [left, top, right, bottom] = [Math.min, Math.max].flatMap((extreme) => (['x', 'y'] as const).map((axis) => extreme(...corners.map((corner) => corner[axis]))));
+      return `  ${label.padEnd(26)} ${(100 * score).toFixed(0).padStart(3)} %  at ${Math.round(left!)}, ${Math.round(top!)}, ${Math.round(right! - left!)} x ${Math.round(bottom! - top!)}`;
+    }),
   ];
 }
 
@@ -33,6 +37,19 @@ function lines({ name, image, detections }: Labelled): string[] {
 function shown(path: string): string {
   const fromHere = relative('', path);
   return fromHere.startsWith('..') ? path : fromHere;
+}
+
+/** What the work gives, and how long it held up the event loop. */
+async function stalled<T>(work: () => Promise<T>): Promise<[T, ReturnType<EventLoopStall['stop']>]> {
+  const stall = new EventLoopStall();
+  try {
+    const value = await work();
+    return [value, stall.stop()];
+  } catch (error) {
+    // It would keep the process alive.
+    stall.stop();
+    throw error;
+  }
 }
 
 async function main(): Promise<void> {
@@ -44,35 +61,38 @@ async function main(): Promise<void> {
   const images = await Promise.all(options.images.map(readImage));
 
   await using device = await (options.device === undefined ? Device.open() : Device.open(options.device));
-  const loading = new EventLoopStall();
-  await using engine = await loadEngine(device, fileURLToPath(MODEL), { ...ENGINE_OPTIONS, engine: options.engine ?? 'auto' });
-  const detector = new DigitDetector(device, engine);
-  for (let i = 0; i < WARM_UP_RUNS; i++) await detector.detect(images);
-  const loadingStall = loading.stop().longest;
+  const [opened, loading] = await stalled(() => TASKS[options.task](device, options.engine));
+  await using task = opened;
+  const find = async () => {
+    const start = performance.now();
+    const found = await task.find(images);
+    return { found, time: performance.now() - start };
+  };
+  const [first, warming] = await stalled(async () => {
+    const first = await find();
+    for (let i = 1; i < WARM_UP_RUNS; i++) await find();
+    return first;
+  });
+  const [{ found, time }, stall] = await stalled(find);
 
-  const running = new EventLoopStall();
-  const start = performance.now();
-  const found = await detector.detect(images);
-  const time = performance.now() - start;
-  const stall = running.stop();
-
-  const photographs = images.map((image, i) => ({ name: basename(options.images[i]!), image, detections: found[i]! }));
+  const photographs = images.map((image, i) => ({ name: basename(options.images[i]!), image, found: found[i]! }));
   const where = `${device.name} (${device.kind})`;
   const count = `${images.length} ${images.length === 1 ? 'photograph' : 'photographs'}`;
   console.log([
     `device: ${where}`,
-    `model:  ${shown(fileURLToPath(MODEL))}, run by ${engine.description}`,
+    ...task.models.map((model, i) => `${i === 0 ? 'models: ' : '        '}${shown(model)}`),
+    `        run by ${task.description}`,
     '',
     ...photographs.flatMap(lines),
     '',
-    `${count}, from pixels to boxes: ${milliseconds(time)}`,
+    `${count}, from pixels to ${options.task}: ${milliseconds(time)}, the first time ${milliseconds(first.time)}`,
     `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
-    `  (${milliseconds(loadingStall)} while the model was loaded and warmed up)`,
+    `  (${milliseconds(Math.max(loading.longest, warming.longest))} while the models were loaded and warmed up)`,
   ].join('\n'));
 
   const picture = drawBoxes(photographs, {
-    title: 'async-cuda: printed digits, found by an ONNX model',
-    subtitle: [where, engine.description, `${count} in ${milliseconds(time)}`].join('  ·  '),
+    title: TITLES[options.task],
+    subtitle: [where, task.description, `${count} in ${milliseconds(time)}`].join('  ·  '),
   });
   await mkdir(dirname(options.out), { recursive: true });
   await writeFile(options.out, encodePng(picture));

@@ -2,29 +2,35 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import type { TaskName } from './tasks.js';
+
 export interface Options {
+  readonly task: TaskName;
   readonly images: readonly string[];
   readonly out: string;
   /** A name for `Device.open`; undefined for the best device. */
   readonly device: string | undefined;
-  /** What runs the model; undefined for the best that is there. */
-  readonly engine: 'tensorrt' | 'onnxruntime' | undefined;
+  /** What runs the models. */
+  readonly engine: 'auto' | 'tensorrt' | 'onnxruntime';
   readonly help: boolean;
 }
 
-export const HELP = `Finds the printed digits on photographs with an ONNX model, and draws boxes around them.
+export const HELP = `Reads the text on photographs with ONNX models, and draws boxes around its lines.
 
 Usage: npm run demo:inference -- [images] [options]
 
-  images           PNG or JPEG files; default: those in demo/inference/photographs
+  images           PNG or JPEG files; default: those of the task in demo/inference
+  --task NAME      text, or digits, which a smaller model of this project's own finds; default: text
   --device NAME    cpu, cpu:N, cuda or cuda:N; default: the first NVIDIA GPU, else the CPU device
-  --engine NAME    tensorrt or onnxruntime; default: TensorRT on a GPU where it is installed, else ONNX Runtime
-  --out FILE       where to write the picture, a PNG; default: demo/out/digits.png
+  --engine NAME    auto, tensorrt or onnxruntime; default: auto, TensorRT on a GPU where it is installed, else ONNX Runtime
+  --out FILE       where to write the picture, a PNG; default: demo/out/text.png or demo/out/digits.png
   --help           this text
 `;
 
-const PHOTOGRAPHS = ['menu.jpg', 'table.jpg', 'label.jpg', 'tickets.jpg'];
-const ENGINES = ['tensorrt', 'onnxruntime'] as const;
+const PHOTOGRAPHS: Readonly<Record<TaskName, readonly string[]>> = {
+  text: ['cafe.jpg', 'desk.jpg', 'parcel.jpg', 'station.jpg'].map((name) => besideThisFile(`photographs/${name}`)),
+  digits: ['menu.jpg', 'table.jpg', 'label.jpg', 'tickets.jpg'].map((name) => besideThisFile(`digits/photographs/${name}`)),
+};
 
 /** @throws Error with a one-line message when the arguments make no sense. */
 export function parseOptions(args: string[]): Options {
@@ -32,24 +38,27 @@ export function parseOptions(args: string[]): Options {
     args,
     allowPositionals: true,
     options: {
+      task: { type: 'string', default: 'text' },
       device: { type: 'string' },
-      engine: { type: 'string' },
+      engine: { type: 'string', default: 'auto' },
       out: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
+  const task = oneOf('--task', ['text', 'digits'], values.task);
   return {
-    images: positionals.length > 0 ? positionals : PHOTOGRAPHS.map((name) => besideThisFile(`photographs/${name}`)),
-    out: values.out ?? besideThisFile('../out/digits.png'),
+    task,
+    images: positionals.length > 0 ? positionals : PHOTOGRAPHS[task],
+    out: values.out ?? besideThisFile(`../out/${task}.png`),
     device: values.device,
-    engine: engineOf(values.engine),
+    engine: oneOf('--engine', ['auto', 'tensorrt', 'onnxruntime'], values.engine),
     help: values.help,
   };
 }
 
-function engineOf(name: string | undefined): Options['engine'] {
-  const found = ENGINES.find((each) => each === name);
-  if (name !== undefined && found === undefined) throw new Error(`--engine: expected ${ENGINES.join(' or ')}, got ${name}`);
+function oneOf<const A extends string>(option: string, names: readonly A[], given: string): A {
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new Error(`${option}: expected ${names.slice(0, -1).join(', ')} or ${names.at(-1)}, got ${given}`);
   return found;
 }
 

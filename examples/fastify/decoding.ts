@@ -1,7 +1,7 @@
 /** JPEG and PNG files as pixels, on the threads of libvips: the event loop only hands over and takes back. */
 import sharp from 'sharp';
 
-import type { Photograph } from '../../demo/inference/digit-detector.js';
+import type { Photograph } from '../../demo/inference/photograph.js';
 
 /** Pixels of a photograph, at most: a small file may claim to hold any number of them. */
 const MOST_PIXELS = 50_000_000;

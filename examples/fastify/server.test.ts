@@ -5,23 +5,22 @@ import type { FastifyInstance } from 'fastify';
 import sharp from 'sharp';
 import { afterEach, expect, test, vi } from 'vitest';
 
-import type { Photograph } from '../../demo/inference/digit-detector.js';
-import type { Detection } from '../../demo/inference/non-maximum-suppression.js';
+import type { Finding, Photograph } from '../../demo/inference/photograph.js';
 import { buildServer } from './server.js';
 import type { ServerOptions } from './server.js';
 
-const menu = await readFile(new URL('../../demo/inference/photographs/menu.jpg', import.meta.url));
+const cafe = await readFile(new URL('../../demo/inference/photographs/cafe.jpg', import.meta.url));
 
-/** A model that finds as many digits as the photograph's red value at the top left says, when it is let go. */
+/** A model that reads the photograph's red value at the top left, when it is let go. */
 class HeldModel {
   readonly batches: number[] = [];
   private readonly held: (() => void)[] = [];
   private open = false;
 
-  readonly detect = async (photographs: readonly Photograph[]): Promise<Detection[][]> => {
+  readonly find = async (photographs: readonly Photograph[]): Promise<Finding[][]> => {
     this.batches.push(photographs.length);
     if (!this.open) await new Promise<void>((resolve) => this.held.push(resolve));
-    return photographs.map(({ data }) => [{ label: String(data[0]! % 10), score: 1, box: { left: 0, top: 0, right: 1, bottom: 1 } }]);
+    return photographs.map(({ data }) => [{ label: String(data[0]! % 10), score: 1, corners: [] }]);
   };
 
   letGo(): void {
@@ -44,14 +43,14 @@ function eventually(check: () => unknown): Promise<unknown> {
 
 async function started(model: HeldModel, options: Partial<ServerOptions> = {}): Promise<string> {
   opened = model;
-  app = buildServer({ detect: model.detect, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
+  app = buildServer({ task: 'text', find: model.find, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
   return app.listen({ host: '127.0.0.1', port: 0 });
 }
 
 const png = (red: number): Promise<Buffer> => sharp({ create: { width: 3, height: 2, channels: 3, background: { r: red, g: 0, b: 0 } } }).png().toBuffer();
 
 function post(origin: string, body: Uint8Array, { type = 'image/png', signal }: { type?: string; signal?: AbortSignal } = {}): Promise<Response> {
-  return fetch(`${origin}/digits`, { method: 'POST', body: body as never, headers: { 'content-type': type }, ...(signal === undefined ? {} : { signal }) });
+  return fetch(`${origin}/text`, { method: 'POST', body: body as never, headers: { 'content-type': type }, ...(signal === undefined ? {} : { signal }) });
 }
 
 test('each of many requests gets its own answer, from batches', async () => {
@@ -60,8 +59,8 @@ test('each of many requests gets its own answer, from batches', async () => {
   const answers = Array.from({ length: 10 }, async (_, i) => (await post(origin, await png(i))).json());
   await eventually(() => expect(model.batches.length).toBeGreaterThan(0));
   model.letGo();
-  const labels = (await Promise.all(answers)) as { width: number; height: number; digits: Detection[] }[];
-  expect(labels.map(({ digits }) => digits[0]!.label)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+  const labels = (await Promise.all(answers)) as { width: number; height: number; text: Finding[] }[];
+  expect(labels.map(({ text }) => text[0]!.label)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
   expect(labels[0]).toMatchObject({ width: 3, height: 2 });
   expect(Math.max(...model.batches)).toBeLessThanOrEqual(4);
   expect(model.batches.length).toBeLessThan(10);
@@ -71,9 +70,9 @@ test('a photograph in JPEG has its pixels', async () => {
   const model = new HeldModel();
   model.letGo();
   const origin = await started(model);
-  const answer = await post(origin, menu, { type: 'image/jpeg' });
+  const answer = await post(origin, cafe, { type: 'image/jpeg' });
   expect(answer.status).toBe(200);
-  expect(await answer.json()).toMatchObject({ width: 600, height: 400 });
+  expect(await answer.json()).toMatchObject({ width: 720, height: 480 });
 });
 
 test('a client that goes away leaves the queue, and the others are answered', async () => {
@@ -84,7 +83,7 @@ test('a client that goes away leaves the queue, and the others are answered', as
   const running = model.batches.reduce((a, b) => a + b, 0);
   const controller = new AbortController();
   const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
-  const queued = async (): Promise<number> => Number(/digits_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1]);
+  const queued = async (): Promise<number> => Number(/photographs_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1]);
   await eventually(async () => expect(await queued()).toBe(3 - running));
   controller.abort();
   expect(await gone).toBe('AbortError');
@@ -102,7 +101,7 @@ test('more than there is room for is refused with 503 and Retry-After, and is ta
   const refused = await Promise.race(answers);
   expect(refused.status).toBe(503);
   expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toMatch(/digits_responses_total\{status="503"\} [4-5]\n/));
+  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toMatch(/photographs_responses_total\{status="503"\} [4-5]\n/));
   model.letGo();
   const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
   expect(statuses).toEqual(expect.arrayContaining([200, 503]));
@@ -112,7 +111,7 @@ test('more than there is room for is refused with 503 and Retry-After, and is ta
 
 test.each([
   ['what is no image', Buffer.from('not an image at all'), 'image/png', 422, /^not an image that can be read/],
-  ['an image that is cut short', menu.subarray(0, 2000), 'image/jpeg', 422, /^not an image that can be read/],
+  ['an image that is cut short', cafe.subarray(0, 2000), 'image/jpeg', 422, /^not an image that can be read/],
   ['another type', Buffer.from('{}'), 'image/gif', 415, /Unsupported Media Type/],
   ['an empty body', Buffer.alloc(0), 'image/png', 422, /^not an image that can be read/],
 ])('%s is refused', async (_, body, type, status, message) => {
@@ -126,7 +125,7 @@ test.each([
 });
 
 test('a model that fails is a 500 for each request of the batch, without its message', async () => {
-  app = buildServer({ detect: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
+  app = buildServer({ task: 'text', find: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const body = await png(1);
   const answers = await Promise.all([post(origin, body), post(origin, body)]);
@@ -154,8 +153,8 @@ test('says that it is well, and what it has done', async () => {
   await post(origin, await png(1));
   expect(await (await fetch(`${origin}/healthz`)).json()).toEqual({ status: 'ok', runsOn: 'a model held' });
   const text = await (await fetch(`${origin}/metrics`)).text();
-  expect(text).toContain('# TYPE digits_responses_total counter\ndigits_responses_total{status="200"} 1\n');
-  expect(text).toContain('digits_batched_photographs_total 1\n');
+  expect(text).toContain('# TYPE photographs_responses_total counter\nphotographs_responses_total{status="200"} 1\n');
+  expect(text).toContain('photographs_batched_total 1\n');
   expect(text.split('\n').every((line) => /^(# TYPE \w+ (gauge|counter)|\w+(\{\w+="\d+"\})? [\d.e+-]+|)$/.test(line))).toBe(true);
 });
 
@@ -166,7 +165,7 @@ test('a connection that is cut in the middle of a body leaves nothing behind', a
   const { port } = app!.server.address() as AddressInfo;
   const socket = connect(port, '127.0.0.1');
   await new Promise((resolve) => socket.once('connect', resolve));
-  socket.write('POST /digits HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
+  socket.write('POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
   await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
   socket.destroy();
   await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));

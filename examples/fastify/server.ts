@@ -1,6 +1,6 @@
 /**
- * A server that finds digits on photographs: `POST /digits` with a JPEG or PNG file gives JSON. Photographs of several requests
- * run through the model together.
+ * A server that finds something on photographs: `POST /text`, or whatever it is named after what is found, with a JPEG or PNG file gives
+ * JSON. Photographs of several requests run through the models together.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
@@ -8,13 +8,14 @@ import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { CudaQueueFullError } from 'async-cuda';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
-import type { Photograph } from '../../demo/inference/digit-detector.js';
-import type { Detection } from '../../demo/inference/non-maximum-suppression.js';
+import type { Finding, Photograph } from '../../demo/inference/photograph.js';
 import { DecodingError, decodePhotograph } from './decoding.js';
 
 export interface ServerOptions {
-  /** Runs one batch: the digits of each photograph. */
-  readonly detect: (photographs: readonly Photograph[]) => PromiseLike<readonly Detection[][]>;
+  /** What is found, and what the route is called: `text` for `POST /text`. */
+  readonly task: string;
+  /** Runs one batch: what is on each photograph. */
+  readonly find: (photographs: readonly Photograph[]) => PromiseLike<readonly Finding[][]>;
   /** How requests are put together. */
   readonly batching: BatcherOptions;
   /** Requests that may be under way at once, from the first byte to the last; a further one is answered with 503. Default: eight batches. */
@@ -41,9 +42,9 @@ class ClientGone extends Error {
 }
 
 /** The server, which listens once its `listen` is called. Its `close` finishes what has been taken, and refuses what comes. */
-export function buildServer({ detect, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
+export function buildServer({ task, find, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
   const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
-  const batcher = new Batcher(detect, batching);
+  const batcher = new Batcher(find, batching);
   const answered: Answered = { statuses: new Map(), seconds: 0 };
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
@@ -51,7 +52,7 @@ export function buildServer({ detect, batching, maxInFlight = 8 * batching.maxBa
 
   app.addContentTypeParser(['image/jpeg', 'image/png'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  app.post('/digits', {
+  app.post(`/${task}`, {
     // Before the body is read: what there is no room for costs as little as can be.
     onRequest: async (_request, reply) => {
       if (inFlight >= maxInFlight) return refuse(reply, 1000);
@@ -61,8 +62,8 @@ export function buildServer({ detect, batching, maxInFlight = 8 * batching.maxBa
     handler: async (request, reply) => {
       const signal = signalOf(reply);
       const photograph = await decodePhotograph(request.body as Buffer);
-      const digits = await batcher.run(photograph, { signal });
-      return { width: photograph.width, height: photograph.height, digits };
+      const found = await batcher.run(photograph, { signal });
+      return { width: photograph.width, height: photograph.height, [task]: found };
     },
   });
 
@@ -74,7 +75,7 @@ export function buildServer({ detect, batching, maxInFlight = 8 * batching.maxBa
   });
 
   app.addHook('onResponse', async (request, reply) => {
-    if (request.routeOptions.url !== '/digits') return;
+    if (request.routeOptions.url !== `/${task}`) return;
     answered.statuses.set(reply.statusCode, (answered.statuses.get(reply.statusCode) ?? 0) + 1);
     answered.seconds += reply.elapsedTime / 1000;
   });
@@ -119,17 +120,17 @@ function refuse(reply: FastifyReply, milliseconds: number): FastifyReply {
 /** As Prometheus reads it. */
 function metrics(batcher: BatcherStatistics, { statuses, seconds }: Answered, inFlight: number, loopDelay: number): string {
   const rows: [name: string, type: 'gauge' | 'counter', samples: readonly (readonly [labels: string, value: number])[]][] = [
-    ['digits_requests_in_flight', 'gauge', [['', inFlight]]],
-    ['digits_responses_total', 'counter', [...statuses].map(([status, count]) => [`{status="${status}"}`, count])],
-    ['digits_response_seconds_total', 'counter', [['', seconds]]],
+    ['photographs_requests_in_flight', 'gauge', [['', inFlight]]],
+    ['photographs_responses_total', 'counter', [...statuses].map(([status, count]) => [`{status="${status}"}`, count])],
+    ['photographs_response_seconds_total', 'counter', [['', seconds]]],
     // The longest since it was asked for last: what held up the event loop.
-    ['digits_event_loop_delay_seconds', 'gauge', [['', loopDelay]]],
-    ['digits_queue_length', 'gauge', [['', batcher.queued]]],
-    ['digits_batches_running', 'gauge', [['', batcher.running]]],
-    ['digits_batches_total', 'counter', [['', batcher.batches]]],
-    ['digits_batched_photographs_total', 'counter', [['', batcher.items]]],
-    ['digits_aborted_total', 'counter', [['', batcher.aborted]]],
-    ['digits_refused_total', 'counter', [['', batcher.refused]]],
+    ['photographs_event_loop_delay_seconds', 'gauge', [['', loopDelay]]],
+    ['photographs_queue_length', 'gauge', [['', batcher.queued]]],
+    ['photographs_batches_running', 'gauge', [['', batcher.running]]],
+    ['photographs_batches_total', 'counter', [['', batcher.batches]]],
+    ['photographs_batched_total', 'counter', [['', batcher.items]]],
+    ['photographs_aborted_total', 'counter', [['', batcher.aborted]]],
+    ['photographs_refused_total', 'counter', [['', batcher.refused]]],
   ];
   return rows.map(([name, type, samples]) => [`# TYPE ${name} ${type}`, ...samples.map(([labels, value]) => `${name}${labels} ${value}`), ''].join('\n')).join('');
 }

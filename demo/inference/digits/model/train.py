@@ -6,7 +6,7 @@
     python train.py export                  # digits.onnx, from weights.npz
     python train.py photographs             # ../photographs/*.jpg and what is on them, truth.json
 
-Nothing is downloaded: what it learns from is made of the demo's own photograph (../../images/coffee.png, CC0), of plain
+Nothing is downloaded: what it learns from is made of the demo's own photograph (../../../images/coffee.png, CC0), of plain
 and striped grounds, and of digits and letters in the fonts that are named. The typeface of the demo's photographs
 (Aileron, which Pillow carries) is not among them.
 """
@@ -21,7 +21,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageFo
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORK = os.environ.get('WORK', HERE)
-COFFEE = os.path.join(HERE, '..', '..', 'images', 'coffee.png')
+COFFEE = os.path.join(HERE, '..', '..', '..', 'images', 'coffee.png')
 CROP = 128  # pictures to learn from
 PATCH = 64  # what of them is looked at in a step; the model takes any multiple of 16, the demo 256
 STRIDE = 4

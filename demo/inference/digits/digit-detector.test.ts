@@ -7,7 +7,7 @@ import { f32, u8 } from 'async-cuda/core';
 import { letterboxNormalise } from 'async-cuda/npp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { readImage } from '../image.js';
+import { readImage } from '../../image.js';
 import { DigitDetector, ENGINE_OPTIONS, MODEL } from './digit-detector.js';
 import { intersectionOverUnion } from './non-maximum-suppression.js';
 import type { Box } from './non-maximum-suppression.js';
@@ -24,7 +24,7 @@ describe('digits of the demo\'s photographs', () => {
   let detector: DigitDetector;
   beforeAll(async () => {
     device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] === 'cuda' ? 'cuda' : 'cpu');
-    engine = await loadEngine(device, fileURLToPath(MODEL), ENGINE_OPTIONS);
+    engine = await loadEngine(device, MODEL, ENGINE_OPTIONS);
     detector = new DigitDetector(device, engine);
   });
   afterAll(async () => {

@@ -2,23 +2,18 @@
  * Photographs in, digits out: the photographs are uploaded as they are, brought to the model's size and numbers by one
  * kernel each, and run through the model together.
  */
+import { fileURLToPath } from 'node:url';
+
 import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, u8, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
 
+import type { Photograph } from '../photograph.js';
 import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
 import type { Detection } from './non-maximum-suppression.js';
 
-/** Packed 8-bit RGB. */
-export interface Photograph {
-  readonly width: number;
-  readonly height: number;
-  /** `height` × `width` × 3 bytes. */
-  readonly data: Uint8Array;
-}
-
 /** The model: see `model/README.md`. */
-export const MODEL = new URL('model/digits.onnx', import.meta.url);
+export const MODEL = fileURLToPath(new URL('model/digits.onnx', import.meta.url));
 /** TensorRT asks for the batches that it is to take; ONNX Runtime takes all. */
 export const ENGINE_OPTIONS: LoadEngineOptions = {
   tensorrt: { shapes: { image: { min: [1, 3, INPUT_SIZE, INPUT_SIZE], opt: [8, 3, INPUT_SIZE, INPUT_SIZE], max: [32, 3, INPUT_SIZE, INPUT_SIZE] } } },

@@ -1,0 +1,55 @@
+/** What there is to be found on photographs, each with its models: for the demo's command and for the example server. */
+import type { Device, DeviceOp } from 'async-cuda';
+import { loadEngine } from 'async-cuda/inference';
+import type { EngineKind } from 'async-cuda/inference';
+
+import { DigitDetector, ENGINE_OPTIONS, MODEL } from './digits/digit-detector.js';
+import type { Finding, Photograph } from './photograph.js';
+import { findOcrModels } from './text/ocr-models.js';
+import { DETECTION_OPTIONS, RECOGNITION_OPTIONS, TextReader } from './text/text-reader.js';
+
+/** Models that are loaded, and what they find. */
+export interface Task extends AsyncDisposable {
+  /** Files of the models. */
+  readonly models: readonly string[];
+  /** The library that runs them. */
+  readonly description: string;
+  /** What is on each of the photographs, as an operation. */
+  find(photographs: readonly Photograph[]): DeviceOp<Finding[][]>;
+  /** Gives back the models' memory, behind what is under way. */
+  close(): Promise<void>;
+}
+
+export type TaskName = 'text' | 'digits';
+
+/** `engine` runs the models; `auto` is the best that is there. */
+export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
+
+export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
+  async text(device, engine = 'auto') {
+    const { detection: where, recognition: what, characters } = await findOcrModels();
+    const detection = await loadEngine(device, where, { ...DETECTION_OPTIONS, engine });
+    const recognition = await loadEngine(device, what, { ...RECOGNITION_OPTIONS, engine }).catch(async (error: unknown) => {
+      await detection.close();
+      throw error;
+    });
+    const reader = new TextReader(device, { detection, recognition, characters });
+    return task([where, what], [detection, recognition], (photographs) =>
+      reader.read(photographs).map((found) => found.map((lines) => lines.map(({ text, score, corners }) => ({ label: text, score, corners })))));
+  },
+
+  async digits(device, engine = 'auto') {
+    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, engine });
+    const detector = new DigitDetector(device, model);
+    return task([MODEL], [model], (photographs) =>
+      detector.detect(photographs).map((found) => found.map((digits) => digits.map(({ label, score, box: { left, top, right, bottom } }) => (
+        { label, score, corners: [{ x: left, y: top }, { x: right, y: top }, { x: right, y: bottom }, { x: left, y: bottom }] })))));
+  },
+};
+
+function task(models: Task['models'], engines: readonly { readonly description: string; close(): Promise<void> }[], find: Task['find']): Task {
+  const close = async (): Promise<void> => {
+    await Promise.all(engines.map((engine) => engine.close()));
+  };
+  return { models, description: engines[0]!.description, find, close, [Symbol.asyncDispose]: close };
+}

@@ -1,0 +1,68 @@
+/** The connected regions of a map whose values exceed a threshold: one run of pixels at a time, not one pixel. */
+
+/** Pixels of one row that belong together, from `start` to below `end`. */
+export interface Run {
+  readonly y: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Region {
+  /** Row by row from the top, each row from the left. */
+  readonly runs: readonly Run[];
+  /** Pixels. */
+  readonly area: number;
+  /** The sum of their values. */
+  readonly sum: number;
+}
+
+/**
+ * Regions of pixels with values above `threshold` that touch along an edge or at a corner, in the order of their first pixels.
+ *
+ * @param values `height` rows of `width`
+ */
+export function connectedRegions(values: Uint8Array, width: number, height: number, threshold: number): Region[] {
+  const runs: Run[] = [];
+  const sums: number[] = [];
+  // Of each run the one that it belongs to; one that belongs to itself stands for its region.
+  const parents: number[] = [];
+  const root = (run: number): number => {
+    let at = run;
+    while (parents[at] !== at) at = parents[at] = parents[parents[at]!]!;
+    return at;
+  };
+
+  let above = 0;
+  for (let y = 0; y < height; y++) {
+    const first = runs.length;
+    const row = y * width;
+    for (let x = 0; x < width; x++) {
+      if (!(values[row + x]! > threshold)) continue;
+      const start = x;
+      let sum = 0;
+      while (x < width && values[row + x]! > threshold) sum += values[row + x++]!;
+      const run = runs.length;
+      runs.push({ y, start, end: x });
+      sums.push(sum);
+      parents.push(run);
+      // Runs of the row above that end to the left of this one's corner touch none of the later ones either.
+      while (above < first && runs[above]!.end < start) above++;
+      for (let other = above; other < first && runs[other]!.start <= x; other++) {
+        const [a, b] = [root(other), root(run)];
+        parents[Math.max(a, b)] = Math.min(a, b);
+      }
+    }
+    above = first;
+  }
+
+  const regions = new Map<number, { runs: Run[]; area: number; sum: number }>();
+  for (const [i, run] of runs.entries()) {
+    const of = root(i);
+    let region = regions.get(of);
+    if (region === undefined) regions.set(of, region = { runs: [], area: 0, sum: 0 });
+    region.runs.push(run);
+    region.area += run.end - run.start;
+    region.sum += sums[i]!;
+  }
+  return [...regions.values()];
+}
