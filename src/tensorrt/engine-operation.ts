@@ -1,14 +1,16 @@
 /** A run of an engine as an operation: inputs are checked, outputs are made, and the context's calls are queued. */
 import type { DTypeName, Stream } from '../core/index.js';
 import { DTYPES } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import { checkNames, checkTensor, planOutputs } from '../engine/run-checks.js';
+import type { ExtentRange } from '../engine/run-checks.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, numel, sameShape } from '../tensor/index.js';
+import { Tensor, numel } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { contiguous } from '../tensor/layout.js';
 import type { ExecutionContext } from './execution-context.js';
@@ -18,50 +20,69 @@ import type { TensorRTEngine } from './tensorrt-engine.js';
 /** The context that is to run, now or once it is made. */
 export type Choose = (stream: Stream) => ExecutionContext | Promise<ExecutionContext>;
 
-export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, { outputs = {} }: EnqueueOptions, profile: number, choose: Choose): DeviceOp<NamedTensors> {
-  const given = inputs as Readonly<Record<string, unknown>>;
-  engine.checkNames('inputs', Object.keys(given), engine.inputs, true);
-  engine.checkNames('options.outputs', Object.keys(outputs), engine.outputs, false);
-  for (const port of engine.outputs) if (outputs[port.name] !== undefined) engine.checkTensor(`options.outputs.${port.name}`, port, outputs[port.name]);
-  const values = engine.inputs.map(({ name }) => given[name]);
-  const known = values.some((value) => value instanceof DeviceOp) ? undefined : engine.checkInputs(given, profile);
+export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions, profile: number, choose: Choose): DeviceOp<NamedTensors> {
+  checkOptions('options', options, ['outputs', 'signal']);
+  const { outputs = {}, signal } = options;
+  checkSignal(signal);
+  checkNames(engine, inputs, outputs);
+  const range = (input: number): ExtentRange | undefined => {
+    const of = engine.inputs[input]!.tensor.profiles[profile];
+    return of === undefined ? undefined : { min: of.min, max: of.max, of: `profile ${profile}` };
+  };
+  const values = engine.inputs.map(({ name }) => inputs[name]!);
+  const known = values.some((value) => value instanceof DeviceOp) ? undefined : values as readonly AnyTensor[];
+  if (known !== undefined) planOutputs(engine, known, outputs, range);
   const name = `enqueue of ${engine.toString()}`;
   return new DeviceOp(new Applied<NamedTensors>(new Collected(values.map((value) => nodeOf(value)), name), engine.device, name, (run, tensors) => {
-    const checked = known ?? engine.checkInputs(Object.fromEntries(engine.inputs.map((port, i) => [port.name, tensors[i]])), profile);
-    for (const tensor of checked) tensor.checkAlive();
-    return submit(engine, checked, outputs, profile, choose, run);
+    const given = known ?? tensors as readonly AnyTensor[];
+    if (known === undefined) planOutputs(engine, given, outputs, range);
+    return submit(engine, given, { outputs, signal }, profile, choose, run);
   }, Object.values(outputs)));
 }
 
-function submit(engine: TensorRTEngine, inputs: readonly AnyTensor[], outputs: NamedTensors, profile: number, choose: Choose, run: Run): Submitted<NamedTensors> {
+function submit(engine: TensorRTEngine, inputs: readonly AnyTensor[], options: EnqueueOptions, profile: number, choose: Choose, run: Run): Submitted<NamedTensors> {
+  const { outputs = {}, signal } = options;
   engine.check();
+  // Also behind each wait: what has been queued TensorRT does not give up.
+  signal?.throwIfAborted();
+  for (const tensor of inputs) tensor.checkAlive();
   const shapes = engine.outputShapes(inputs, profile);
-  if (shapes instanceof Promise) return once(run, shapes, () => submit(engine, inputs, outputs, profile, choose, run));
+  if (shapes instanceof Promise) return once(run, shapes, () => submit(engine, inputs, options, profile, choose, run));
   const context = choose(run.stream);
-  if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, outputs, profile, choose, run));
+  if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, options, profile, choose, run));
+  /** Copies of inputs, which are closed behind the run. */
+  const copies: AnyTensor[] = [];
   const made: AnyTensor[] = [];
   try {
     const dense = inputs.map((tensor) => {
       if (isDense(tensor)) return tensor;
       const copy = alloc(run, tensor.dtype.name, [...tensor.shape] as number[]);
-      made.push(copy);
+      copies.push(copy);
       const copied = nodeOf(copy.copyFrom(tensor as never)).submit(run);
       if (copied instanceof Later) throw invalid('inputs', 'contiguous tensors', tensor);
       return copy;
     });
     const results = engine.outputs.map((port, i): AnyTensor => {
       const to = outputs[port.name];
-      if (to === undefined) return alloc(run, port.dtype, shapes[i]!);
+      if (to === undefined) {
+        const result = alloc(run, port.dtype, shapes[i]!);
+        made.push(result);
+        return result;
+      }
       const argument = `options.outputs.${port.name}`;
       to.checkAlive();
-      if (!sameShape(to.shape, shapes[i]!)) throw invalid(argument, `shape [${shapes[i]!.join(', ')}]`, [...to.shape]);
-      if (!isDense(to)) throw invalid(argument, 'a contiguous tensor', to);
+      checkTensor(argument, { ...port, shape: shapes[i]! }, to);
+      if (!isDense(to)) throw invalid(argument, 'a contiguous tensor from the first element of its memory on', to, 'Leave it out, and copy what the run gives.');
       return to;
     });
     context.queue(run.stream, dense, results);
     return Object.fromEntries(engine.outputs.map(({ name }, i) => [name, results[i]!]));
-  } finally {
+  } catch (error) {
+    // Nobody else gets them. What is recorded is the graph's.
     if (!run.recording) for (const tensor of made) tensor.close();
+    throw error;
+  } finally {
+    if (!run.recording) for (const tensor of copies) tensor.close();
   }
 }
 

@@ -3,10 +3,10 @@ import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device } from '../core/index.js';
 import { checkInteger, invalid } from '../core/arguments.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import { checkInputNames } from '../engine/run-checks.js';
 import type { DeviceOp } from '../ops/index.js';
 import { isContiguous } from '../tensor/layout.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { Tensor } from '../tensor/index.js';
 import { dataTypeOf, dtypeNameOf } from './data-types.js';
 import { engineOperation } from './engine-operation.js';
 import type { ShapeRange } from './engine-options.js';
@@ -219,41 +219,6 @@ export class TensorRTEngine implements Engine {
     if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
   }
 
-  /** What an input or output must be. @internal @throws CudaArgumentError */
-  checkTensor(argument: string, port: Port, value: unknown): asserts value is AnyTensor {
-    if (!(value instanceof Tensor)) throw invalid(argument, `a Tensor of ${port.dtype}`, value, ArrayBuffer.isView(value) ? 'Copy it to the device first: device.tensor(dtype, array).' : '');
-    value.checkAlive();
-    if (value.device.runtime !== this.device.runtime) throw invalid(argument, `a tensor of ${this.device.name}`, value);
-    if (value.dtype.name !== port.dtype) throw invalid(argument, `elements of ${port.dtype}`, value.dtype.name);
-  }
-
-  /** @internal @throws CudaArgumentError */
-  checkInputs(inputs: Readonly<Record<string, unknown>>, profile: number): AnyTensor[] {
-    return this.inputs.map((port) => {
-      const argument = `inputs.${port.name}`;
-      const value = inputs[port.name];
-      this.checkTensor(argument, port, value);
-      const { shape } = value;
-      const range = port.tensor.profiles[profile];
-      if (shape.length !== port.shape.length) throw invalid(argument, `${port.shape.length} axes, [${port.shape.join(', ')}]`, shape);
-      port.shape.forEach((extent, axis) => {
-        const [low, high] = extent === -1 ? [range?.min[axis] ?? 0, range?.max[axis] ?? Infinity] : [extent, extent];
-        const given = shape[axis] as number;
-        if (given < low || given > high) throw invalid(argument, low === high ? `extent ${axis} to be ${low}` : `extent ${axis} to be from ${low} to ${high}, as profile ${profile} says`, [...shape]);
-      });
-      return value;
-    });
-  }
-
-  /** @internal @throws CudaArgumentError for names that are none */
-  checkNames(argument: string, names: readonly string[], ports: readonly Port[], all: boolean): void {
-    const known = ports.map(({ name }) => name);
-    const list = known.map((name) => `'${name}'`).join(', ');
-    for (const name of names) if (!known.includes(name)) throw new CudaArgumentError(`${argument}.${name}`, `${argument}.${name}: ${this.toString()} has ${list}, and none of that name.`);
-    const missing = known.find((name) => !names.includes(name));
-    if (all && missing !== undefined) throw new CudaArgumentError(`${argument}.${missing}`, `${argument}.${missing}: missing. ${this.toString()} takes ${list}.`);
-  }
-
   /** Shapes of the outputs, now or once TensorRT has said. @internal */
   outputShapes(inputs: readonly AnyTensor[], profile: number): readonly (readonly number[])[] | Promise<unknown> {
     if (this.outputs.every(({ shape }) => !shape.includes(-1))) return this.outputs.map(({ shape }) => shape);
@@ -264,7 +229,7 @@ export class TensorRTEngine implements Engine {
   /** Shapes of the outputs for these of the inputs: setInputShape, inferShapes, getTensorShape. */
   async inferShapes(inputs: Readonly<Record<string, readonly number[]>>, profile = 0): Promise<Readonly<Record<string, readonly number[]>>> {
     this.check();
-    this.checkNames('inputs', Object.keys(inputs), this.inputs, true);
+    checkInputNames(this.inputs, inputs);
     const shapes = await this.infer(undefined, inputs, profile);
     return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!]));
   }

@@ -152,7 +152,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       test('is inferred, and checked', async () => {
         expect(await dynamic.inferShapes({ x: [3, 2] })).toEqual({ y: [4, 3] });
         await using context = await dynamic.createContext();
-        expect(() => context.enqueue({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(/from 1 to 8, as profile 0 says/);
+        expect(() => context.enqueue({ x: tensor(new Array<number>(18).fill(0), [9, 2]) })).toThrow(/inputs\.x: expected f32\[\?, 2\], got f32\[9, 2\]: axis 0 has 9 elements for 1 to 8, as profile 0 says/);
       });
     });
 
@@ -161,11 +161,11 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         await using context = await engine.createContext();
         const x = tensor([1, 2], [1, 2]);
         const wide = Tensor.of(host.device.alloc(f64, 2), [1, 2]) as unknown as AnyTensor;
-        expect(() => context.enqueue({})).toThrow(/inputs\.x: missing/);
-        expect(() => context.enqueue({ x, z: x })).toThrow(/inputs\.z/);
-        expect(() => context.enqueue({ x: wide })).toThrow(/elements of f32/);
-        expect(() => context.enqueue({ x: tensor([1, 2], [2]) })).toThrow(/2 axes/);
-        expect(() => context.enqueue({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(/extent 1 to be 2/);
+        expect(() => context.enqueue({})).toThrow(/inputs: expected 'x', got nothing\. Add x: a tensor of f32\[1, 2\]/);
+        expect(() => context.enqueue({ x, z: x })).toThrow(/no input 'z'; it has 'x'/);
+        expect(() => context.enqueue({ x: wide })).toThrow(/inputs\.x: expected f32\[1, 2\], got f64\[1, 2\]: another dtype/);
+        expect(() => context.enqueue({ x: tensor([1, 2], [2]) })).toThrow(/rank 1 for 2/);
+        expect(() => context.enqueue({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(/axis 1 has 3 elements for 2/);
         expect(() => context.enqueue({ x: [1, 2] as unknown as AnyTensor })).toThrow(CudaArgumentError);
         const error = await failure(async () => context.enqueue({ x }, { outputs: { y: tensor([1, 2, 3, 4], [2, 2]) } }));
         expect(error).toBeInstanceOf(CudaArgumentError);
@@ -198,6 +198,35 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         const error = await failure(() => engine.createContext());
         standIn.answers(0);
         expect(error).toBeInstanceOf(CudaOutOfMemoryError);
+      });
+
+      test('a run that is given up before its turn is not queued', async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        const gone = new Error('gone');
+        standIn.take();
+        const controller = new AbortController();
+        const op = context.enqueue({ x }, { signal: controller.signal });
+        controller.abort(gone);
+        expect(await failure(async () => op)).toBe(gone);
+        // One that waits for its context looks again.
+        await using fresh = await runtime.deserialize(planText(1, 2));
+        const late = new AbortController();
+        const waits = fresh.run({ x }, { signal: late.signal }).then();
+        const waiting = failure(() => waits);
+        late.abort(gone);
+        const ended = await waiting;
+        expect(ended).toBe(gone);
+        expect(standIn.take().filter((line) => line.startsWith('enqueueV3'))).toEqual([]);
+        expect(() => context.enqueue({ x }, { signal: 1 as unknown as AbortSignal })).toThrow(/AbortSignal/);
+      });
+
+      test('outputs that share memory with an input', async () => {
+        await using context = await engine.createContext();
+        const memory = host.device.alloc(f32, 8);
+        const [x, y] = [Tensor.of(memory.slice(0, 2), [1, 2]), Tensor.of(memory.slice(2, 8), [2, 3])] as unknown as [AnyTensor, AnyTensor];
+        expect(() => context.enqueue({ x }, { outputs: { y } })).toThrow(/options\.outputs\.y: expected memory of its own/);
+        memory.close();
       });
 
       test('two runs of one context at once', async () => {

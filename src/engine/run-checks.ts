@@ -1,0 +1,124 @@
+/**
+ * Whether tensors are what a model takes and gives: names, dtypes, ranks and extents, those that are named alike against each
+ * other. The same for every library, and so are the errors.
+ */
+import { CudaArgumentError } from '../core/index.js';
+import { invalid } from '../core/arguments.js';
+import { checkTensor as checkTensorValue } from '../library/operation.js';
+import type { AnyTensor } from '../tensor/index.js';
+import type { Engine, TensorInfo } from './engine.js';
+
+/** What the extents of an input may be where they are not fixed, and what says so: 'profile 0'. */
+export interface ExtentRange {
+  readonly min: readonly number[];
+  readonly max: readonly number[];
+  readonly of: string;
+}
+
+/** An output: where it goes, and its shape where that follows from the inputs'. */
+export interface PlannedOutput {
+  readonly info: TensorInfo;
+  /** What was given to write to; undefined where it is to be made. */
+  readonly given: AnyTensor | undefined;
+  readonly shape: readonly number[] | undefined;
+}
+
+type Signature = Pick<Engine, 'device' | 'inputs' | 'outputs'>;
+/** What the names of extents stand for in a run, and which tensor has said so. */
+type Extents = Map<string, { readonly extent: number; readonly of: string }>;
+
+/** @throws CudaArgumentError unless exactly the model's inputs are given, and of outputs only those that it has */
+export function checkNames({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, given: unknown, givenOutputs: unknown): void {
+  checkInputNames(inputs, given);
+  if (typeof givenOutputs !== 'object' || givenOutputs === null) throw invalid('options.outputs', 'an object of tensors', givenOutputs);
+  const names = outputs.map(({ name }) => name);
+  for (const name of Object.keys(givenOutputs)) {
+    if (!names.includes(name)) throw new CudaArgumentError('options.outputs', `options.outputs: the model has no output '${name}'; it has ${list(names)}.`);
+  }
+}
+
+/** @throws CudaArgumentError unless exactly the model's inputs are given */
+export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): asserts given is Readonly<Record<string, unknown>> {
+  const names = inputs.map(({ name }) => name);
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('inputs', `an object of tensors: { ${names.join(', ')} }`, given);
+  for (const name of Object.keys(given)) {
+    if (!names.includes(name)) throw new CudaArgumentError('inputs', `inputs: the model has no input '${name}'; it has ${list(names)}.`);
+  }
+  for (const { name, dtype, ...shape } of inputs) {
+    if (!(name in given)) throw new CudaArgumentError('inputs', `inputs: expected ${list(names)}, got ${list(Object.keys(given))}. Add ${name}: a tensor of ${dtype}${showShape(shape)}.`);
+  }
+}
+
+/**
+ * The outputs of a run on these inputs, in the model's order; those of `given` are checked.
+ *
+ * @param range of the input of a number, where the library sets bounds
+ * @throws CudaArgumentError, CudaDisposedError for tensors that the model does not take
+ */
+export function planOutputs(engine: Signature, tensors: readonly unknown[], given: Readonly<Record<string, AnyTensor>>, range?: (input: number) => ExtentRange | undefined): PlannedOutput[] {
+  const extents: Extents = new Map();
+  engine.inputs.forEach((info, i) => {
+    const argument = `inputs.${info.name}`;
+    checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), extents, range?.(i));
+  });
+  return engine.outputs.map((info) => {
+    const tensor = given[info.name];
+    const shape = knownShape(info, extents);
+    if (tensor === undefined) return { info, given: undefined, shape };
+    const argument = `options.outputs.${info.name}`;
+    checkOwn(engine, argument, tensor);
+    checkTensor(argument, shape === undefined ? info : { ...info, shape }, tensor, new Map(extents));
+    if (!tensor.isContiguous) throw invalid(argument, 'a contiguous tensor', tensor, 'Leave it out, and copy what the run gives.');
+    const shared = tensors.findIndex((input) => (input as AnyTensor).buffer.memory === tensor.buffer.memory);
+    if (shared !== -1) throw invalid(argument, 'memory of its own', tensor, `It shares it with inputs.${engine.inputs[shared]!.name}.`);
+    return { info, given: tensor, shape };
+  });
+}
+
+/** As in `[batch, 3, 224, 224]`; `?` where an extent is neither fixed nor named. */
+function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions'>): string {
+  return `[${shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions?.[axis] ?? '?'))).join(', ')}]`;
+}
+
+/** Dtype, rank and extents. @throws CudaArgumentError */
+export function checkTensor(argument: string, info: TensorInfo, tensor: AnyTensor, extents: Extents = new Map(), range?: ExtentRange): void {
+  const expected = `${info.dtype}${showShape(info)}`;
+  const got = `${tensor.dtype.name}[${tensor.shape.join(', ')}]`;
+  const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${fix}`);
+  if (tensor.dtype.name !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
+  if (tensor.rank !== info.shape.length) throw wrong(`rank ${tensor.rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');
+  info.shape.forEach((extent, axis) => {
+    const given = tensor.shape[axis]!;
+    if (extent >= 0) {
+      if (given !== extent) throw wrong(`axis ${axis} has ${given} elements for ${extent}`, `Give a tensor of ${expected}.`);
+      return;
+    }
+    if (range !== undefined && (given < range.min[axis]! || given > range.max[axis]!)) {
+      throw wrong(`axis ${axis} has ${given} elements for ${range.min[axis]} to ${range.max[axis]}, as ${range.of} says`, 'Keep to that, or build the engine with a wider profile.');
+    }
+    const name = info.dimensions?.[axis];
+    if (name === undefined) return;
+    const before = extents.get(name);
+    if (before === undefined) extents.set(name, { extent: given, of: argument });
+    else if (before.extent !== given) throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${given}`, 'Make them equal.');
+  });
+}
+
+/** The output's shape, where it follows from the inputs'. */
+function knownShape({ shape, dimensions }: TensorInfo, extents: Extents): number[] | undefined {
+  const known = shape.map((extent, axis) => {
+    const name = dimensions?.[axis];
+    return extent >= 0 ? extent : name === undefined ? undefined : extents.get(name)?.extent;
+  });
+  return known.every((extent) => extent !== undefined) ? known : undefined;
+}
+
+function checkOwn({ device }: Signature, argument: string, tensor: unknown): AnyTensor {
+  checkTensorValue('engine.run', argument, tensor);
+  if (tensor.device.runtime !== device.runtime) throw invalid(argument, `a tensor of ${device.name}`, tensor, 'Copy it first: tensor.to(device).');
+  return tensor;
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? 'nothing' : names.map((name) => `'${name}'`).join(', ');
+}
