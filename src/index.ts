@@ -13,7 +13,7 @@ export {
 export type { Given, GivenAll, GraphScope, OpContext, OrOp, PriorityName, SchedulingPolicy } from './ops/index.js';
 export { Partitioned, Tensor } from './tensor/index.js';
 export type {
-  AnyTensor, ArangeOptions, Dims, EyeOptions, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
+  AnyTensor, ArangeOptions, Dims, EyeOptions, HostList, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
 export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './launch/index.js';
 export type {

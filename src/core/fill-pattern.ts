@@ -13,14 +13,15 @@ export interface FillPattern {
   words?: readonly [number, number];
 }
 
-const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
+/** What elements of up to 32 bits can be. */
+export const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
   u8: [0, 255], i8: [-128, 127], u16: [0, 65535], i16: [-32768, 32767], u32: [0, 4294967295], i32: [-2147483648, 2147483647], bool: [0, 1],
 };
 
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
   const { name } = dtype;
   if (name === 'u64' || name === 'i64') {
-    if (typeof value !== 'bigint') throw invalid('value', `a bigint for dtype ${name}`, value, `Write ${String(value)}n.`);
+    if (typeof value !== 'bigint') throw invalid('value', `a bigint for dtype ${name}`, value, Number.isInteger(value) ? `Write ${BigInt(value as number)}n.` : '');
     const low = name === 'u64' ? 0n : -(1n << 63n);
     const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
     if (value < low || value > high) throw invalid('value', `a bigint from ${low} to ${high}`, value);

@@ -21,6 +21,7 @@ import type { NarrowName } from './narrow-floats.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Runtime } from '../runtime/runtime.js';
+import { passesFor } from './signature.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
 import { TexelObject } from './texture.js';
@@ -316,7 +317,7 @@ export class Kernel {
   }
 
   toString(): string {
-    return `Kernel ${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? ''}*` : param.scalar ?? `${param.size} bytes`)).join(', ')})`;
+    return `Kernel ${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : param.scalar ?? `${param.size} bytes`)).join(', ')})`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -420,7 +421,7 @@ export class Kernel {
   private memoryOf(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
     if (arg instanceof DeviceBuffer) {
       const { memory } = arg;
-      if (!memory.disposed && memory.device.runtime === this.runtime && (param.dtype === undefined || arg.dtype.name === param.dtype)) return memory;
+      if (!memory.disposed && memory.device.runtime === this.runtime && (param.dtype === undefined || arg.dtype.name === param.dtype) && (param.pointee === undefined || arg.dtype.name === param.pointee)) return memory;
     }
     return this.memoryOfAny(stream, param, arg);
   }
@@ -434,6 +435,10 @@ export class Kernel {
       }
       if (param.dtype !== undefined && arg.dtype.name !== param.dtype) {
         throw invalid(`args[${param.index}]`, `a buffer of ${param.dtype} for parameter ${param.index} of kernel '${this.name}'`, arg, 'To pass the same bytes as another dtype use buffer.reinterpret(dtype).');
+      }
+      if (param.pointee !== undefined && !(arg instanceof TexelObject) && !passesFor(arg.dtype, param.pointee)) {
+        const what = `memory of ${param.pointee}, which parameter ${param.index} of kernel '${this.name}' points to`;
+        throw invalid(`args[${param.index}]`, what, arg, 'Convert it, or pass the same bytes by reinterpret(dtype).');
       }
       return memory.device.runtime === this.device.runtime ? memory : this.foreignMemory(stream, param, arg);
     }

@@ -13,8 +13,8 @@ import type { KernelAttributes } from './kernel.js';
 import { Allocation } from './memory.js';
 import { Resource } from './resource.js';
 import type { Use } from './resource.js';
-import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx, layoutReading } from './signature.js';
-import type { ParamDeclaration, ParamLayout } from './signature.js';
+import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx, layoutOfSource } from './signature.js';
+import type { ParamDeclaration, ParamLayout, SourcePointer } from './signature.js';
 import type { Stream } from './stream.js';
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
@@ -75,11 +75,11 @@ export class Module implements AsyncDisposable {
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
-    return this.kernelReading(name, signature, []);
+    return this.kernelOfSource(name, signature, new Map());
   }
 
-  /** As {@link kernel}; parameters at these places, whose access is not declared, are pointers that the kernel only reads through. @internal */
-  kernelReading(name: string, signature: readonly ParamDeclaration[] | undefined, reads: readonly number[]): Kernel {
+  /** As {@link kernel}; where nothing is declared, with what the source says of the pointers at these places. @internal */
+  kernelOfSource(name: string, signature: readonly ParamDeclaration[] | undefined, pointers: ReadonlyMap<number, SourcePointer>): Kernel {
     this.check();
     checkString('name', name);
     const failed = this.failed.get(name);
@@ -99,7 +99,7 @@ export class Module implements AsyncDisposable {
       throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 cannot tell its kernels' parameters. ` +
           `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), structures as struct(bytes, alignment); or load PTX, or update the driver.`);
     }
-    const layout = signature === undefined ? layoutReading(own!, reads) : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
+    const layout = signature === undefined ? layoutOfSource(own!, pointers) : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
     let handle = this.handles.get(name);
     if (handle === undefined) {
       handle = this.device.runtime.handles.adopt(loaded.function);

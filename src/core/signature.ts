@@ -72,6 +72,8 @@ export interface ParamLayout {
   readonly scalar: DTypeName | undefined;
   /** dtype that a pointer's buffer must have; undefined where any will do */
   readonly dtype: DTypeName | undefined;
+  /** What the source says that a pointer leads to: memory whose elements would be taken for others is refused. */
+  readonly pointee: DTypeName | undefined;
   /** ACCESS_READ, ACCESS_WRITE or both */
   readonly access: number;
   /** Whether the access was declared rather than assumed. */
@@ -91,7 +93,7 @@ const BOTH = ACCESS_READ | ACCESS_WRITE;
 /** Layout from the kernel's PTX: exact types of scalars; a 64-bit word may be a pointer. */
 export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
   return signature.params.map((param, index) => {
-    const base = { index, offset: param.offset, size: param.size, dtype: undefined, access: BOTH, declared: false };
+    const base = { index, offset: param.offset, size: param.size, dtype: undefined, pointee: undefined, access: BOTH, declared: false };
     if (param.aggregate) return { ...base, kind: 'struct', scalar: undefined };
     const scalar = PTX_SCALARS[param.type];
     if (param.pointer || param.type === 'u64' || param.type === 'b64') return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
@@ -103,14 +105,31 @@ export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
 /** Layout from the driver, which knows offsets and sizes only. */
 export function layoutFromDriver(params: readonly { offset: number; size: number }[]): ParamLayout[] {
   return params.map(({ offset, size }, index) => ({
-    index, offset, size, kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct', scalar: undefined, dtype: undefined,
+    index, offset, size, kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct', scalar: undefined, dtype: undefined, pointee: undefined,
     access: BOTH, declared: false,
   }));
 }
 
-/** The layout with pointers that are only read through at these places. */
-export function layoutReading(layout: readonly ParamLayout[], reads: readonly number[]): ParamLayout[] {
-  return layout.map((param) => (param.kind === 'pointer' && reads.includes(param.index) ? { ...param, access: ACCESS_READ } : param));
+/** What the source of a kernel says of a pointer. */
+export interface SourcePointer {
+  /** Whether the kernel only reads through it. */
+  readonly isRead: boolean;
+  /** Undefined of what is no scalar. */
+  readonly pointee: DTypeName | undefined;
+}
+
+/** The layout with what the source says of pointers at their places. */
+export function layoutOfSource(layout: readonly ParamLayout[], pointers: ReadonlyMap<number, SourcePointer>): ParamLayout[] {
+  return layout.map((param) => {
+    const pointer = param.kind === 'pointer' ? pointers.get(param.index) : undefined;
+    return pointer === undefined ? param : { ...param, pointee: pointer.pointee, access: pointer.isRead ? ACCESS_READ : param.access };
+  });
+}
+
+/** Whether elements of the one are as wide as the other's and of its kind: signed and unsigned integers are taken for each other. */
+export function passesFor(dtype: DType, pointee: DTypeName): boolean {
+  const { name, bytes, kind } = DTYPES[pointee];
+  return kind === 'float' || dtype.kind === 'float' ? dtype.name === name : dtype.bytes === bytes;
 }
 
 const ACCESSES: Readonly<Record<Access, number>> = { input: ACCESS_READ, output: ACCESS_WRITE, inout: BOTH };
@@ -160,7 +179,7 @@ export function layoutFromDeclaration(
     if (offset > MAX_PARAMETER_BYTES) throw invalid('signature', `at most ${MAX_PARAMETER_BYTES} bytes of parameters`, `${offset} bytes up to parameter ${index}`);
     const actual = own?.[index];
     if (actual !== undefined) checkDeclaration(kernel, index, declaration, size, actual);
-    const base = { index, offset: at, size, declared: true };
+    const base = { index, offset: at, size, pointee: undefined, declared: true };
     if (isPointer(declaration)) {
       return { ...base, kind: 'pointer', scalar: undefined, dtype: declaration.dtype.name, access: ACCESSES[declaration.access] };
     }

@@ -1,11 +1,12 @@
 /** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
-import type { Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
-import { CudaError } from '../core/index.js';
+import { CudaError, DTYPES } from '../core/index.js';
+import type { DTypeName, Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
+import type { SourcePointer } from '../core/signature.js';
 import { checkSignature } from './checked-signature.js';
 import { compileFor } from '../nvrtc/index.js';
 import { sourceSignatures } from '../nvrtc/source-signatures.js';
-import type { SourceSignature } from '../nvrtc/source-signatures.js';
+import type { SourceParameter, SourceSignature } from '../nvrtc/source-signatures.js';
 import type { CompileOptions, KernelsOf, Program } from '../nvrtc/index.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
 import { kernelSignatures } from '../ptx/index.js';
@@ -84,8 +85,7 @@ export class LoadedProgram extends Module {
     this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
     const compiled = this.#compiled.get(kernel.name);
     if (compiled !== undefined) checkSignature(signature, compiled);
-    const reads = signature.parameters.flatMap(({ type }, i) => (typeof type === 'string' && type.startsWith('input ') ? [i] : []));
-    const core = reads.length === 0 ? kernel.core : this.core.kernelReading(kernel.name, undefined, reads);
+    const core = this.core.kernelOfSource(kernel.name, undefined, pointersOf(signature.parameters));
     return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(core, signature.parameters) : new Kernel(core);
   }
 
@@ -105,6 +105,19 @@ export class LoadedProgram extends Module {
       : `It has ${known.length === 0 ? 'none' : known.join(', ')}.`;
     return new CudaError('ERR_CUDA_NOT_FOUND', `${this.program.name}: there is no kernel '${name}'. ${fix}`, { cause });
   }
+}
+
+/** What the types of parameters say of those that are pointers. */
+function pointersOf(parameters: readonly SourceParameter[]): Map<number, SourcePointer> {
+  const pointers = new Map<number, SourcePointer>();
+  parameters.forEach(({ type }, index) => {
+    const [access, name = ''] = typeof type === 'string' ? type.split(' ') : [];
+    if (access !== 'input' && access !== 'inout') return;
+    // A char is a byte of either sign.
+    const pointee = name === 'char' ? 'i8' : name in DTYPES ? name as DTypeName : undefined;
+    pointers.set(index, { isRead: access === 'input', pointee });
+  });
+  return pointers;
 }
 
 /** `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance. */

@@ -10,7 +10,7 @@ import type {
 import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
 import * as make from '../tensor/index.js';
-import type { ArangeOptions, DLTensor, Dims, EyeOptions, RandOptions, RandnOptions, RealName, Shape, TakeOverOptions, Tensor, TensorOptions } from '../tensor/index.js';
+import type { ArangeOptions, DLTensor, Dims, EyeOptions, HostList, RandOptions, RandnOptions, RealName, Shape, TakeOverOptions, Tensor, TensorOptions } from '../tensor/index.js';
 import type { CompiledModule, DeviceCompileOptions } from './compiled-module.js';
 import { Module } from './module.js';
 
@@ -132,9 +132,9 @@ export class Device implements AsyncDisposable {
     return make.randn(this.core, dtype, shape, options);
   }
 
-  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. */
-  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[]): DeviceOp<Tensor<D, [number]>>;
-  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. Elements of a plain list are checked. */
+  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | HostList<D>): DeviceOp<Tensor<D, [number]>>;
+  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
   tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D>, shape?: Shape, options?: TensorOptions): DeviceOp<Tensor<D, number[]>> {
     return shape === undefined ? make.tensor(this.core, dtype, source) : make.tensor(this.core, dtype, source, shape, options);
   }

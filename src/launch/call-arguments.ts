@@ -2,7 +2,7 @@
  * The arguments of a call, by name: looked at where they are values, at the call; where operations give them, when the
  * operation is run.
  */
-import { CudaArgumentError, DTYPES, DeviceBuffer, u8 } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, DTYPES, DeviceBuffer, u8 } from '../core/index.js';
 import type { Device, DTypeName } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import type { SignatureEntry } from '../kernel/signature.js';
@@ -62,6 +62,7 @@ export function passed(kernel: string, { name, entry }: Parameter, value: unknow
   }
   const tensor = value instanceof Partitioned ? partitioned(value as Partitioned) : value;
   if (!(tensor instanceof Tensor)) throw invalid(argument, expected(entry), value, fixFor(value, entry.element));
+  if (tensor.isClosed) throw new CudaDisposedError(`${argument}: ${tensor.toString()} was used after it was closed. Make another.`);
   tensor.checkAlive();
   if (entry.access !== 'input' && !(value instanceof Partitioned)) tensor.checkWritable(`${argument} is written`);
   return 'struct' in entry.element ? passedStructs(argument, entry.element.struct, tensor as AnyTensor) : passedTensor(argument, entry.element.storage, entry.rank, tensor as AnyTensor);

@@ -2,7 +2,8 @@
 import type { DTypeName, Device } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { all, enqueue } from '../ops/index.js';
-import type { DeviceOp } from '../ops/index.js';
+import type { AnyDevice, DeviceOp } from '../ops/index.js';
+import { coreOf } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
 import { uninitialized } from './make.js';
 import { readNpy, writeNpy } from './npy.js';
@@ -11,7 +12,8 @@ import { readSafetensors, writeSafetensors } from './safetensors.js';
 import type { WriteSafetensorsOptions } from './safetensors.js';
 import { packed, wordsOf } from './tensor-data.js';
 import type { TensorData } from './tensor-data.js';
-import type { AnyTensor, Tensor } from './tensor.js';
+import { Tensor } from './tensor.js';
+import type { AnyTensor } from './tensor.js';
 
 /** A tensor with the elements of a file's, bit for bit, in row-major order. */
 function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
@@ -22,8 +24,14 @@ function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
   });
 }
 
+/** The bytes of a file: that they are no path, above all. */
+function checkBytes(file: unknown): void {
+  if (typeof file === 'string' || file instanceof URL) throw invalid('file', 'a Uint8Array, the bytes of the file', file, 'Read them first: await readFile(path).');
+}
+
 /** The elements of a tensor on the host, bit for bit. */
-function toData<D extends DTypeName>(tensor: Tensor<D>): DeviceOp<TensorData<D>> {
+function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): DeviceOp<TensorData<D>> {
+  if (!((tensor as unknown) instanceof Tensor)) throw invalid(argument, 'a Tensor', tensor);
   return tensor.contiguous().andThen((dense) => dense.readBits().map((words) => {
     if (dense !== tensor) dense.close();
     const { buffer, byteOffset, byteLength } = words as unknown as Uint8Array;
@@ -36,13 +44,14 @@ function toData<D extends DTypeName>(tensor: Tensor<D>): DeviceOp<TensorData<D>>
  *
  * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be named in the options
  */
-export function loadNpy(device: Device, file: Uint8Array, options?: ReadNpyOptions): DeviceOp<Tensor> {
-  return fromData(device, readNpy(file, options));
+export function loadNpy(device: AnyDevice, file: Uint8Array, options?: ReadNpyOptions): DeviceOp<Tensor> {
+  checkBytes(file);
+  return fromData(coreOf(device), readNpy(file, options));
 }
 
 /** A tensor as the bytes of a `.npy` file. */
 export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
-  return toData(tensor).map((data) => writeNpy(data));
+  return toData('tensor', tensor).map((data) => writeNpy(data));
 }
 
 /**
@@ -50,21 +59,26 @@ export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
  *
  * @throws CudaFormatError for what is no such file, CudaArgumentError for a name that it does not have
  */
-export function loadSafetensors(device: Device, file: Uint8Array, names?: readonly string[]): DeviceOp<Map<string, Tensor>> {
+export function loadSafetensors(device: AnyDevice, file: Uint8Array, names?: readonly string[]): DeviceOp<Map<string, Tensor>> {
+  checkBytes(file);
+  const core = coreOf(device);
   const { tensors } = readSafetensors(file);
   const wanted = names ?? [...tensors.keys()];
   const found = wanted.map((name) => {
     const data = tensors.get(name);
     if (data === undefined) throw invalid('names', `names of the file: ${[...tensors.keys()].slice(0, 8).join(', ')}`, name);
-    return fromData(device, data);
+    return fromData(core, data);
   });
   return all(found).map((made) => new Map(made.map((tensor, index) => [wanted[index]!, tensor])));
 }
 
 /** Tensors by their names as the bytes of a safetensors file. */
 export function saveSafetensors(tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>, options?: WriteSafetensorsOptions): DeviceOp<Uint8Array> {
+  if (typeof tensors !== 'object' || (tensors as unknown) === null || (tensors as unknown) instanceof Tensor) {
+    throw invalid('tensors', 'an object or a Map of tensors by their names', tensors, 'Write saveSafetensors({ weights }).');
+  }
   const entries = tensors instanceof Map ? [...(tensors as ReadonlyMap<string, AnyTensor>)] : Object.entries(tensors as Readonly<Record<string, AnyTensor>>);
   const [first] = entries;
   if (first === undefined) return enqueue(undefined, () => writeSafetensors({}, options));
-  return all(entries.map(([, tensor]) => toData(tensor))).map((data) => writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options));
+  return all(entries.map(([name, tensor]) => toData(`tensors[${JSON.stringify(name)}]`, tensor))).map((data) => writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options));
 }

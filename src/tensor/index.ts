@@ -32,7 +32,7 @@ export { loadNpy, loadSafetensors, saveNpy, saveSafetensors } from './files.js';
 export { launch } from './launch.js';
 export type { LaunchArgument, OpLaunchOptions } from './launch.js';
 export { arange, eye, full, linspace, ones, prepare, rand, randn, tensor, uninitialized, zeros } from './make.js';
-export type { ArangeOptions, EyeOptions, RandOptions, RandnOptions, RealName, TensorOptions } from './make.js';
+export type { ArangeOptions, EyeOptions, HostList, RandOptions, RandnOptions, RealName, TensorOptions } from './make.js';
 export { Partitioned } from './partitioned.js';
 export { Tensor } from './tensor.js';
 export type { AnyTensor } from './tensor.js';

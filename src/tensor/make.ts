@@ -1,13 +1,16 @@
 /** Operations that make tensors. Shapes that are written out are known to the type checker. */
 import { CudaArgumentError } from '../core/index.js';
-import type { DType, DTypeName, Device, HostArray, Scalar, WriteSource } from '../core/index.js';
+import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { HOST_ARRAYS } from '../core/dtype.js';
+import { INTEGER_RANGES } from '../core/fill-pattern.js';
 import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
+import { coreOf } from '../ops/scheduling.js';
+import type { AnyDevice } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
 import type { Layout } from './layout.js';
 import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
@@ -25,31 +28,30 @@ export interface TensorOptions {
   label?: string;
 }
 
-/** A new tensor on the run's stream, which `fill` fills. */
+/** A new tensor on the run's stream, which `fill` fills. `more` are the names of options beside the label. */
 function made<D extends DTypeName, S extends Shape>(
-  device: Device, dtype: DType<D>, shape: S, name: string, options: TensorOptions, fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
+  device: AnyDevice, dtype: DType<D>, shape: S, name: string, options: TensorOptions, fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
+  more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
   checkShape('shape', shape);
-  checkOptions('options', options, ['label', ...OTHER_OPTIONS]);
+  checkOptions('options', options, ['label', ...more]);
   const layout: Layout<Dims<S>> = contiguous(shape);
   const { label } = options;
-  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(device, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
+  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(coreOf(device), `${name}(${dtype.name}${showShape(shape)})`, (run) => {
     const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
     const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
     return after(fill(run, tensor), tensor);
   }));
 }
 
-const OTHER_OPTIONS = ['start', 'step', 'diagonal', 'seed', 'from', 'to', 'mean', 'deviation', 'endpoint'];
-
 /** Uninitialised memory. cuMemAllocAsync */
-export function uninitialized<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function uninitialized<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   return made(device, dtype, shape, 'uninitialized', options, () => undefined);
 }
 
 /** All elements the same. cuMemsetD8Async and kin */
-export function full<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function full<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   return made(device, dtype, shape, 'full', options, (run, tensor) => {
     tensor.dense().fill(run.stream, value);
     return undefined;
@@ -57,12 +59,12 @@ export function full<D extends DTypeName, const S extends Shape>(device: Device,
 }
 
 /** All elements 0. */
-export function zeros<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function zeros<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   return full(device, dtype, shape, scalar(dtype, 0), options);
 }
 
 /** All elements 1. */
-export function ones<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function ones<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   return full(device, dtype, shape, scalar(dtype, 1), options);
 }
 
@@ -78,8 +80,8 @@ export interface ArangeOptions extends TensorOptions {
   step?: number | bigint;
 }
 
-/** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once. */
-export function arange<D extends DTypeName, const N extends number>(device: Device, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
+/** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once; integers wrap. */
+export function arange<D extends DTypeName, const N extends number>(device: AnyDevice, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   const { start = 0, step = 1 } = options;
   for (const [name, value] of [['start', start], ['step', step]] as const) {
@@ -92,11 +94,11 @@ export function arange<D extends DTypeName, const N extends number>(device: Devi
       const [first, by] = [Number(start), Number(step)];
       kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, first, by, first + (length - 1) * by);
     }
-  }));
+  }), ['start', 'step']);
 }
 
 /** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
-export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(device: Device, dtype: DType<D>, from: number, to: number, length: N, options: TensorOptions = {}): DeviceOp<Tensor<D, [N]>> {
+export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(device: AnyDevice, dtype: DType<D>, from: number, to: number, length: N, options: TensorOptions = {}): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   checkDType(dtype);
   if (dtype.kind !== 'float') throw invalid('dtype', 'a float dtype', dtype.name);
@@ -114,13 +116,13 @@ export interface EyeOptions extends TensorOptions {
 }
 
 /** 1 on a diagonal, 0 elsewhere. */
-export function eye<D extends DTypeName, const R extends number, const C extends number = R>(device: Device, dtype: DType<D>, rows: R, columns?: C, options: EyeOptions = {}): DeviceOp<Tensor<D, [R, C]>> {
+export function eye<D extends DTypeName, const R extends number, const C extends number = R>(device: AnyDevice, dtype: DType<D>, rows: R, columns?: C, options: EyeOptions = {}): DeviceOp<Tensor<D, [R, C]>> {
   const { diagonal = 0 } = options;
   const wide = (columns ?? rows) as C;
   checkInteger('options.diagonal', diagonal, -0x7fffffff, 0x7fffffff);
   return made(device, dtype, [rows, wide] as [R, C], 'eye', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
     kernels['eye']!.launch(run.stream, grid, tensor.dense(), tensor.size, wide, diagonal);
-  }));
+  }), ['diagonal']);
 }
 
 function sequence<D extends DTypeName>(run: Run, tensor: Tensor<D, Shape>, queue: (kernels: Parameters<Parameters<typeof withKernels>[2]>[0], grid: { grid: number; block: number }) => void): Submitted<unknown> {
@@ -157,23 +159,25 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
  * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the same numbers on every
  * device, in whichever shape, in row-major order.
  */
-export function rand<D extends RealName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   const { seed = 0, from = 0, to = 1 } = options;
   if (!(to >= from)) throw invalid('options.to', `at least options.from, ${from}`, to);
-  return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from);
+  return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
 }
 
 /**
  * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same numbers but for the last bits,
  * since sines and logarithms are approximate.
  */
-export function randn<D extends RealName, const S extends Shape>(device: Device, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function randn<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   const { seed = 0, mean = 0, deviation = 1 } = options;
-  return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation);
+  if (!(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
+  return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, ['seed', 'mean', 'deviation']);
 }
 
 function random<D extends DTypeName, S extends Shape>(
-  device: Device, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint, first: number, second: number,
+  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint, first: number, second: number,
+  names: readonly string[],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
   if (dtype.kind !== 'float') throw invalid('dtype', 'f16, bf16, f32 or f64', dtype.name, 'Convert them with convert(…).');
@@ -187,20 +191,24 @@ function random<D extends DTypeName, S extends Shape>(
     return withKernels(run, randoms(dtype.name), (kernels) => {
       kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key, first, second);
     });
-  });
+  }, names);
 }
+
+/** Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints. */
+export type HostList<D extends DTypeName = DTypeName> = readonly number[] | (D extends 'u64' | 'i64' ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
 
 /**
  * A tensor with the elements of a host array, in row-major order. A large array must be left alone until the operation is
- * over. Without a shape it is one axis. cuMemcpyHtoDAsync
+ * over. Without a shape it is one axis. Elements of a plain list are checked: nothing wraps, is cut off or becomes NaN.
+ * cuMemcpyHtoDAsync
  */
-export function tensor<D extends DTypeName>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[]): DeviceOp<Tensor<D, [number]>>;
-export function tensor<D extends DTypeName, const S extends Shape>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
-export function tensor<D extends DTypeName>(device: Device, dtype: DType<D>, source: HostArray<D> | readonly number[] | readonly bigint[], shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
+export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>): DeviceOp<Tensor<D, [number]>>;
+export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
-  const values = (Array.isArray(source) ? hostArray(dtype, source as readonly number[]) : source) as HostArray<D>;
-  const { length } = values as { length?: unknown };
-  if (typeof length !== 'number') throw invalid('source', `a host array of ${dtype.name}`, source);
+  const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as HostArray<D>;
+  const { length } = (values ?? {}) as { length?: unknown };
+  if (typeof length !== 'number' || typeof values !== 'object') throw invalid('source', `a host array of ${dtype.name}`, source);
   const given = shape ?? [length];
   checkShape('shape', given);
   if (numel(given) !== length) throw invalid('shape', `${length} elements, as many as source has`, given);
@@ -211,11 +219,38 @@ export function tensor<D extends DTypeName>(device: Device, dtype: DType<D>, sou
 }
 
 /** Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the first ones need not wait. */
-export async function prepare(device: Device, ...dtypes: readonly DType[]): Promise<void> {
-  await preload(device, dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
+export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): Promise<void> {
+  await preload(coreOf(device), dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
 }
 
-function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly number[]): HostArray<D> {
-  const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly number[]): HostArray<D> };
-  return Host.from(source);
+/** A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. */
+function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> {
+  const isElement = elementTest(dtype);
+  // By index, so that holes are seen.
+  for (let index = 0; index < source.length; index++) {
+    const value = source[index];
+    if (isElement(value)) continue;
+    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : '');
+  }
+  const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
+  return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);
+}
+
+function elementTest(dtype: DType): (value: unknown) => boolean {
+  const { name, kind } = dtype;
+  if (kind === 'float') return (value) => typeof value === 'number';
+  if (kind === 'bool') return (value) => typeof value === 'boolean' || value === 0 || value === 1;
+  if (isWide(dtype)) {
+    const fits = (value: bigint): boolean => value === (name === 'u64' ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value));
+    return (value) => (typeof value === 'bigint' || Number.isSafeInteger(value)) && fits(BigInt(value as number | bigint));
+  }
+  const [low, high] = INTEGER_RANGES[name]!;
+  return (value) => Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
+}
+
+function expectedElement({ name, kind }: DType): string {
+  if (kind === 'float') return `a number, for ${name}`;
+  if (kind === 'bool') return 'true, false, 0 or 1, for bool';
+  if (name === 'u64' || name === 'i64') return `a bigint or a whole number ${name === 'u64' ? 'from 0 to 2^64 - 1' : 'from -2^63 to 2^63 - 1'}, beyond 2^53 a bigint, for ${name}`;
+  return `a whole number from ${INTEGER_RANGES[name]![0]} to ${INTEGER_RANGES[name]![1]}, for ${name}`;
 }

@@ -354,6 +354,12 @@ onDevice('DeviceBuffer', (host) => {
       expect(await failure(() => buffer.fill(host.stream, value as never))).toMatchObject({ argument: 'value' });
     });
 
+  test('a fill of 64 bits says which bigint to write, to the last digit', async () => {
+    using buffer = host.device.alloc(i64, 1);
+    expect((await failure(() => buffer.fill(host.stream, 2 ** 60 as never))).message).toContain('Write 1152921504606846976n.');
+    expect((await failure(() => buffer.fill(host.stream, 0.5 as never))).message).toBe('value: expected a bigint for dtype i64, got 0.5.');
+  });
+
     test('what is no stream', async () => {
       using buffer = host.device.alloc(f32, 3);
       for (const stream of [undefined, null, {}, host.device]) {

@@ -156,6 +156,7 @@ onDevice('Calls of kernels', (host) => {
     const op = scale({ y, a: 2 });
     y.close();
     expect(() => scale({ y, a: 2 })).toThrow(CudaDisposedError);
+    expect(() => scale({ y, a: 2 })).toThrow("args.y of kernel 'scale': Tensor<f32, [8]>");
     expect(await failure(() => op)).toBeInstanceOf(CudaDisposedError);
   });
 

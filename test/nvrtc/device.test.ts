@@ -1,5 +1,5 @@
 /** `device.compile`: CUDA C++ to kernels that run, on both devices. */
-import { Device, f32, i32 } from 'async-cuda';
+import { Device, f32, f64, i32, i8, u32, u8 } from 'async-cuda';
 import type { CompiledKernel, CompiledModule } from 'async-cuda';
 import { NvrtcCompileError } from 'async-cuda/nvrtc';
 import { afterAll, beforeAll, expect, expectTypeOf, test } from 'vitest';
@@ -98,6 +98,31 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, y))).message).toContain('takes 4 arguments, got 2');
     expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 'x' as never, 4))).argument).toBe('args[2]');
     expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 1, 0.5))).argument).toBe('args[3]');
+  });
+
+  test('memory whose elements would be taken for others is refused, of a text that the type checker does not see too', async () => {
+    const source: string = `struct S { float x; };
+      extern "C" __global__ void f(float* y, const int* i, unsigned char* bytes, char* text, void* any, S* s, double* d) { y[0] = i[0]; extern __shared__ int more[]; }`;
+    const { f } = await device.compile(source);
+    using floats = await device.zeros(f32, [8]);
+    using other = await device.zeros(f32, [8]);
+    using integers = await device.full(i32, [8], 5);
+    using words = await device.full(u32, [8], 6);
+    using bytes = await device.zeros(u8, [8]);
+    using signs = await device.zeros(i8, [8]);
+    using doubles = await device.zeros(f64, [8]);
+    const launch = (...args: unknown[]) => f!.launch({ grid: 1, block: 1 }, ...args as []);
+    await launch(floats, integers, bytes, signs, other, bytes, doubles);
+    // Signed and unsigned are each other's bits; null, void and structures take what comes.
+    await launch(floats, words, signs, bytes, bytes, floats, null);
+    expect((await floats.read())[0]).toBe(6);
+    for (const [place, args] of [[0, [integers, integers, bytes, bytes, null, null, null]], [1, [floats, other, bytes, bytes, null, null, null]],
+      [2, [floats, integers, integers, bytes, null, null, null]], [3, [floats, integers, bytes, floats, null, null, null]], [6, [floats, integers, bytes, bytes, null, null, other]]] as const) {
+      expect(await failure(() => launch(...args))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: `args[${place}]` });
+    }
+    expect((await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null))).message)
+      .toMatch(/^args\[0\]: expected memory of f32, which parameter 0 of kernel 'f' points to, got DeviceBuffer<u8>.*reinterpret/);
+    await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
   });
 
   test('printf and structures by value', async () => {

@@ -1,5 +1,5 @@
 /** Tensors on a device: the behaviours 34 to 39 of the inventory, conversions, sequences, random numbers, kernels. */
-import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u8 } from 'async-cuda/core';
+import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u64, u8 } from 'async-cuda/core';
 import type { DTypeName, Device, HostArray } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, loadNpy, loadSafetensors, ones, rand, randn, saveNpy, saveSafetensors, tensor, zeros } from 'async-cuda/tensor';
@@ -292,6 +292,54 @@ onDevice('Tensors', (host) => {
     expect(() => tensor(device(), f32, [1, 2, 3], [2, 2])).toThrow('3 elements');
     expect(() => rand(device(), i32 as never, [1])).toThrow('f16, bf16, f32 or f64');
     expect(() => Tensor.of(device().alloc(f32, 3), [4])).toThrow('at most the 3 elements');
+  });
+
+  test('elements of a plain list are looked at: nothing wraps, is cut off or becomes NaN', async () => {
+    const list = (dtype: typeof DTYPES[DTypeName], values: readonly unknown[]) => () => tensor(device(), dtype as typeof f32, values as number[]);
+    expect(list(u8, [1, 300])).toThrow('source[1]: expected a whole number from 0 to 255, for u8, got 300');
+    expect(list(u8, [-1])).toThrow('source[0]');
+    expect(list(i32, [1.5])).toThrow('source[0]');
+    expect(list(i32, [2 ** 31])).toThrow('source[0]');
+    expect(list(f32, [[1, 2], [3, 4]])).toThrow('in one list, and the shape behind it');
+    expect(list(f32, ['1'])).toThrow("a number, for f32, got '1'");
+    expect(list(f32, [1, undefined])).toThrow('source[1]');
+    expect(list(f32, [1, , 3])).toThrow('source[1]');
+    expect(list(f32, [1n])).toThrow('source[0]');
+    expect(list(i64, [0.5])).toThrow('source[0]');
+    expect(list(u64, [-1n])).toThrow('from 0 to 2^64 - 1');
+    expect(list(i64, [1n << 63n])).toThrow('source[0]');
+    expect(list(bool, [2])).toThrow('true, false, 0 or 1');
+    expect(() => tensor(device(), f32, undefined as never)).toThrow('source');
+    expect(() => tensor(device(), f32, 'abc' as never)).toThrow('source');
+
+    using wide = await tensor(device(), i64, [1, -2, 3]);
+    expect([...await wide.read()]).toEqual([1n, -2n, 3n]);
+    using flags = await tensor(device(), bool, [true, false]);
+    expect([...await flags.read()]).toEqual([1, 0]);
+    using floats = await tensor(device(), f32, [NaN, Infinity, -0]);
+    expect([...await floats.read()]).toEqual([NaN, Infinity, -0]);
+  });
+
+  test('an option of another function is refused', () => {
+    expect(() => zeros(device(), f32, [3], { seed: 1 } as never)).toThrow("options: there is no option 'seed'. Options are label");
+    expect(() => rand(device(), f32, [3], { sed: 1 } as never)).toThrow("Did you mean 'seed'");
+    expect(() => rand(device(), f32, [3], { mean: 1 } as never)).toThrow("no option 'mean'");
+    expect(() => arange(device(), f32, 3, { diagonal: 1 } as never)).toThrow("no option 'diagonal'");
+    expect(() => randn(device(), f32, [3], { deviation: -1 })).toThrow('options.deviation: expected a number of at least 0, got -1');
+  });
+
+  test('the device may be the lazy one, and what is no file or tensor is named', async () => {
+    const lazy = { core: device() };
+    using x = await arange(lazy, f32, 6);
+    const file = await saveNpy(x);
+    using back = await loadNpy(lazy, file);
+    expect([...await back.read() as Float32Array]).toEqual(range(6));
+    expect(() => loadNpy(lazy, 'x.npy' as never)).toThrow("file: expected a Uint8Array, the bytes of the file, got 'x.npy'. Read them first: await readFile(path).");
+    expect(() => loadSafetensors(lazy, 'x.safetensors' as never)).toThrow('await readFile(path)');
+    expect(() => loadNpy({} as never, file)).toThrow('device: expected a Device');
+    expect(() => saveNpy('x.npy' as never)).toThrow('tensor: expected a Tensor');
+    expect(() => saveSafetensors({ x: 5 } as never)).toThrow('tensors["x"]: expected a Tensor, got 5');
+    expect(() => saveSafetensors(x as never)).toThrow('Write saveSafetensors({ weights })');
   });
 
   test('of memory that somebody else has', async () => {

@@ -333,6 +333,9 @@ test('memory that a graph allocates and keeps must be freed before its next laun
   const device = openFake();
   const { cu, kernel, launch, stream, read } = device;
   const store = kernel('store');
+  // What its block takes is kept for the next launch.
+  launch(store, stream, [[cu.cuMemAlloc(4)], 1]);
+  cu.cuStreamSynchronize(stream);
   const free = cu.cuMemGetInfo().free;
   let address = 0;
   const graph = captured(device, () => {

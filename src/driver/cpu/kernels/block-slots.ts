@@ -22,6 +22,11 @@ export interface SlotLayout {
 const MIN_ALIGNMENT = 128;
 /** What slots begin at a multiple of: shared variables keep alignments up to it, the largest that instructions ask for. */
 const SLOT_ALIGNMENT = 1024;
+/**
+ * Bytes in front of a slot that nobody uses. A kernel whose last block writes past the end of a buffer, a thread or 1024 of them
+ * too many, meets nothing there on a GPU; here it would write over what is kept of a block that is running.
+ */
+const GUARD = 8192;
 
 export function layOutSlot(paramBytes: number, sharedBytes: number, sharedAlign: number, scratchBytes: number): SlotLayout {
   const params = CTX.bytes;
@@ -58,8 +63,8 @@ export class BlockSlots {
     const sizeClass = 32 - Math.clz32(bytes - 1);
     const kept = this.spare[sizeClass]?.pop();
     if (kept !== undefined) return kept;
-    const range = this.memory.reserve(2 ** sizeClass + SLOT_ALIGNMENT - GRANULE);
-    return range === undefined ? undefined : { range, address: alignUp(range.address, SLOT_ALIGNMENT), sizeClass, yields: 0, watch: new Int32Array(WATCH.words) };
+    const range = this.memory.reserve(GUARD + 2 ** sizeClass + SLOT_ALIGNMENT - GRANULE);
+    return range === undefined ? undefined : { range, address: alignUp(range.address + GUARD, SLOT_ALIGNMENT), sizeClass, yields: 0, watch: new Int32Array(WATCH.words) };
   }
 
   giveBack(slot: BlockSlot): void {

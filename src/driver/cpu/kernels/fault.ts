@@ -45,10 +45,15 @@ const KINDS: Readonly<Record<number, FaultKind>> = {
   [FAULT.divergentBarrier]: STUCK,
   [FAULT.stackOverflow]: { result: CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR, says: () => 'calls are nested deeper than the call stack' },
   [FAULT.invalidCall]: { result: CUresult.CUDA_ERROR_INVALID_PC, says: (address) => `indirect call of ${address}, which is no function` },
+  [FAULT.checked]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel failed' },
   [FAULT.runaway]: { result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, says: () => 'a loop that cannot be suspended ran without end' },
 };
 
-const UNKNOWN: FaultKind = { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel failed' };
+/** A fault that no code reports: the block's context is no longer what the device wrote there. */
+const OVERWRITTEN: FaultKind = {
+  result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
+  says: () => 'what the device keeps of a running block was overwritten, as by a write far past the end of a buffer. Device.open(\'cpu\', { check: true }) tells which',
+};
 
 /** A kernel returned `fault` or `stuck`. */
 export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: number): Fault {
@@ -56,7 +61,7 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const { words } = context.memory;
   const ctx = launch.faultyBlock(slot);
   const at = ctx >>> 2;
-  const kind = status === STATUS.stuck ? STUCK : KINDS[words[at + (CTX.faultKind >> 2)]!] ?? UNKNOWN;
+  const kind = status === STATUS.stuck ? STUCK : KINDS[words[at + (CTX.faultKind >> 2)]!] ?? OVERWRITTEN;
   const address = (words[at + (CTX.faultAddress >> 2)]! >>> 0) + (words[at + (CTX.faultAddress >> 2) + 1]! >>> 0) * 2 ** 32;
   const line = words[at + (CTX.faultLine >> 2)]!;
   const thread = words[at + (CTX.faultThread >> 2)]!;
@@ -68,6 +73,8 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
     if (fatal !== undefined) return checked(fatal, reports);
   }
   if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, ctx)}` };
+  // Where it was is overwritten too.
+  if (kind === OVERWRITTEN) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}` };
   const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, ctx), threadText(launch, thread)];
   return {
     result: kind.result,
