@@ -90,11 +90,8 @@ export class NativeSteps {
     if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     const { words, places, length } = this;
     if (memory.length !== places.length) throw invalid('memory', `${places.length} buffers`, memory.length);
-    const accesses = places.map(({ access }, i) => (whole[i] === true ? access | ACCESS_WHOLE : access));
-    for (let i = 0; i < places.length; i++) this.place(stream, memory[i]!, accesses[i]!, places[i]!.word);
-    // Nothing is in it that a run which failed could have left undefined.
-    const behind = { access: ACCESS_WRITE | ACCESS_WHOLE, word: length };
-    this.place(stream, uses, behind.access, behind.word);
+    for (let i = 0; i < places.length; i++) this.place(stream, memory[i]!, places[i]!.access, places[i]!.word);
+    this.place(stream, uses, ACCESS_WRITE, length);
     const count = places.length + 1;
     const root = stream.nextRoot();
     this.runtime.name(root, this.title);
@@ -102,14 +99,18 @@ export class NativeSteps {
     const ring = this.runtime.ring.memory;
     ring[at++] = this.number;
     ring[at++] = count | (words.length << 16);
-    for (let i = 0; i < count; i++) {
-      ring[at++] = (memory[i] ?? uses).memory.handle | ((accesses[i] ?? behind.access) << ACCESS_SHIFT);
-      ring[at++] = (places[i] ?? behind).word;
+    for (let i = 0; i < places.length; i++) {
+      const { access, word } = places[i]!;
+      ring[at++] = memory[i]!.memory.handle | ((whole[i] === true ? access | ACCESS_WHOLE : access) << ACCESS_SHIFT);
+      ring[at++] = word;
     }
+    // Nothing is in it that a run which failed could have left undefined.
+    ring[at++] = uses.memory.handle | ((ACCESS_WRITE | ACCESS_WHOLE) << ACCESS_SHIFT);
+    ring[at++] = length;
     for (let i = 0; i < words.length; i++) ring[at + i] = words[i]!;
     const mark = stream.commit();
-    for (let i = 0; i < places.length; i++) stream.used(memory[i]!.memory, accesses[i]!, mark);
-    stream.used(uses.memory, behind.access, mark);
+    for (let i = 0; i < places.length; i++) stream.used(memory[i]!.memory, places[i]!.access, mark);
+    stream.used(uses.memory, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
 

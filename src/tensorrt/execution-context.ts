@@ -103,7 +103,7 @@ export class ExecutionContext implements EngineContext {
   }
 
   /** Queues a run on tensors that have been checked. @internal */
-  queue(stream: Stream, inputs: readonly AnyTensor[], outputs: readonly AnyTensor[]): void {
+  queue(stream: Stream, { inputs, memory, whole }: PlacedRun): void {
     this.check();
     const { words } = this.steps;
     const wide = this.engine.described.extentBytes === 8;
@@ -113,13 +113,6 @@ export class ExecutionContext implements EngineContext {
       // Dims: the number, and from byte 8 on (4 up to version 8) the extents.
       for (let axis = 0; axis < shape.length; axis++) words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
     }
-    const memory = new Array<DeviceBuffer>(inputs.length + outputs.length);
-    for (let i = 0; i < inputs.length; i++) memory[i] = inputs[i]!.buffer;
-    const whole = new Array<boolean>(memory.length).fill(false);
-    outputs.forEach(({ buffer, shape }, i) => {
-      memory[inputs.length + i] = buffer;
-      whole[inputs.length + i] = numel(shape) === buffer.length;
-    });
     const pending = this.steps.call(stream, memory, this.turn, whole);
     if (stream.captureScope === undefined) this.last = { stream, mark: stream.mark, pending };
   }
@@ -176,4 +169,21 @@ export class ExecutionContext implements EngineContext {
     if (this.closed !== undefined) throw new CudaDisposedError(`a context of ${this.engine.toString()}: used after it was closed.`);
     this.engine.check();
   }
+}
+
+/** The memory of a run, in the order of the engine's tensors. @internal */
+export interface PlacedRun {
+  readonly inputs: readonly AnyTensor[];
+  readonly memory: readonly DeviceBuffer[];
+  /** Of each memory, whether the run writes all of it. */
+  readonly whole: readonly boolean[];
+}
+
+/** @internal */
+export function placedRun(inputs: readonly AnyTensor[], outputs: readonly AnyTensor[]): PlacedRun {
+  return {
+    inputs,
+    memory: [...inputs, ...outputs].map(({ buffer }) => buffer),
+    whole: [...inputs.map(() => false), ...outputs.map(({ buffer, shape }) => numel(shape) === buffer.length)],
+  };
 }
