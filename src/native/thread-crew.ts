@@ -85,9 +85,15 @@ export class ThreadCrew<R, F> {
     }
     if (member === undefined) return;
     const job = this.waiting.shift()!;
+    try {
+      member.worker.postMessage({ id: job.id, request: job.request } satisfies ToCrew<R>, job.transfer);
+    } catch (error) {
+      // A buffer that cannot be handed over.
+      job.reject(error);
+      return;
+    }
     member.job = job;
     member.worker.ref();
-    member.worker.postMessage({ id: job.id, request: job.request } satisfies ToCrew<R>, job.transfer);
   }
 
   private start(): Member<R> {

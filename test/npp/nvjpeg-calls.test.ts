@@ -70,7 +70,8 @@ else onDevice('Calls of nvJPEG', (host) => {
     const wanted = standInPixels(jpeg.length, WIDTH, HEIGHT, 3);
     const larger = new Uint8Array(jpeg.length + 100);
     larger.set(jpeg, 33);
-    for (const source of [path, Uint8Array.from(jpeg).buffer, larger.subarray(33, 33 + jpeg.length)]) expect((await decoded(source)).values).toEqual(wanted);
+    const shared = Buffer.from(larger.buffer, 33, jpeg.length);
+    for (const source of [path, Uint8Array.from(jpeg).buffer, larger.subarray(33, 33 + jpeg.length), shared]) expect((await decoded(source)).values).toEqual(wanted);
     // It was copied, not taken away.
     expect(larger[33]).toBe(0xff);
   });

@@ -125,7 +125,8 @@ export class Nvjpeg {
     try {
       signal?.throwIfAborted();
       // A copy, which is handed over: the caller's may be part of a larger buffer, or be given to several.
-      const { buffer } = bytes.slice();
+      // Not by slice(), which of a Buffer is no copy.
+      const { buffer } = new Uint8Array(bytes);
       await ask({
         ...this.target, kind: 'decode', handle: this.handle, lane, bytes: buffer, format: NVJPEG_FORMATS[format], width, height,
         address: this.base + address, pitch: width * (format === 'grey' ? 1 : 3),
