@@ -29,6 +29,7 @@ const workerScripts = [
   { name: 'compilerThreadSource', entry: 'src/nvrtc/thread/main.ts', output: 'src/nvrtc/thread-source.ts' },
   { name: 'tensorRTThreadSource', entry: 'src/tensorrt/thread/main.ts', output: 'src/tensorrt/thread-source.ts' },
   { name: 'onnxThreadSource', entry: 'src/onnxruntime/thread/main.ts', output: 'src/onnxruntime/thread-source.ts' },
+  { name: 'nvjpegThreadSource', entry: 'src/npp/media/nvjpeg/thread/main.ts', output: 'src/npp/media/nvjpeg/thread-source.ts' },
 ];
 
 /**

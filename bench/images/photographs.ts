@@ -1,6 +1,6 @@
 /**
  * A thousand photographs from JPEG to what a network takes, and back on the host: decoded by sharp, uploaded, put into a letterbox and
- * normalised, downloaded, several at a time. How many a second, how much of the device's work lies beside decoding, and how long the event
+ * normalised, downloaded, several at a time; and only decoded, by nvJPEG beside sharp. How many a second, how much of the device's work lies beside decoding, and how long the event
  * loop is held up meanwhile, beside a loop that does nothing. Photographs are the demo's, in several sizes and cuts.
  */
 import { readFile } from 'node:fs/promises';
@@ -109,7 +109,8 @@ class Photographs {
   /** From JPEG to words on the host; gives a number that tells wrong ones. */
   private async one(index: number, decodes: Span[]): Promise<number> {
     const begin = performance.now();
-    const words = await npp.decodeImage(this.device, this.jpegs[index % this.jpegs.length]!)
+    // By sharp, also where nvJPEG is: the rows are those of machines without it too.
+    const words = await npp.decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
       .tap(() => { decodes.push([begin, performance.now()]); })
       .use((image) => npp.letterboxNormalise(image, TO))
       .use((input) => input.readBits());
@@ -160,6 +161,44 @@ const idle: LocalPeer = {
   },
 };
 
+/** JPEGs to images on the device and nothing else. */
+async function decodingBy(engine: 'nvjpeg' | 'sharp', { device, count }: Setup): Promise<Contender> {
+  const [lazy, jpegs] = [root.Device.of(device), await photographs()];
+  const meanBy = async (by: 'nvjpeg' | 'sharp'): Promise<number> => {
+    const bytes = await npp.decodeImage(lazy, jpegs[0]!, { engine: by }).use((image) => image.read());
+    return (bytes as Uint8Array).reduce((sum, byte) => sum + byte, 0) / bytes.length;
+  };
+  // A photograph that came out black would be quick.
+  const [mean, wanted] = [await meanBy(engine), await meanBy('sharp')];
+  if (Math.abs(mean - wanted) > 2) throw new Error(`${engine} gives a mean of ${mean}, sharp of ${wanted}`);
+  const run = async (number: number): Promise<void> => {
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let i = next++; i < number; i = next++) (await npp.decodeImage(lazy, jpegs[i % jpegs.length]!, { engine })).close();
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  };
+  await run(jpegs.length);
+  return {
+    round: async () => {
+      const number = count(PHOTOGRAPHS);
+      const begin = performance.now();
+      const { user, system } = process.cpuUsage();
+      await run(number);
+      const ms = performance.now() - begin;
+      const used = process.cpuUsage({ user, system });
+      return { samples: [number / ms * 1000], notes: { 'processor time of one, ms': (used.user + used.system) / 1000 / number } };
+    },
+  };
+}
+
+const sharpDecoding: LocalPeer = { name: 'the same by sharp, uploaded', start: (setup) => decodingBy('sharp', setup) };
+
+const decoding: Benchmark = {
+  area: 'images', name: '1000 JPEGs to images on the device by nvJPEG', unit: '1/s', statistic: 'median', peers: [sharpDecoding], rounds: 3,
+  start: (setup) => decodingBy('nvjpeg', setup),
+};
+
 const rate: Benchmark = {
   area: 'images', name: '1000 photographs: decode, upload, preprocess, download', unit: '1/s', statistic: 'median', peers: [], rounds: 3,
   start: (setup) => start(setup, async (made, _, number) => {
@@ -179,4 +218,4 @@ const stall: Benchmark = {
   }),
 };
 
-export const photographsBenchmarks: readonly Benchmark[] = [rate, stall];
+export const photographsBenchmarks: readonly Benchmark[] = [rate, stall, decoding];

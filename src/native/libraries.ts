@@ -62,6 +62,7 @@ export const KNOWN_LIBRARIES = {
   nppial: toolkit('NPP arithmetic', 'nppial', ['13', '12', '11'], ['nppial64_13.dll', 'nppial64_12.dll', 'nppial64_11.dll'], 'nvidia-npp'),
   nppitc: toolkit('NPP thresholds', 'nppitc', ['13', '12', '11'], ['nppitc64_13.dll', 'nppitc64_12.dll', 'nppitc64_11.dll'], 'nvidia-npp'),
   nppist: toolkit('NPP statistics', 'nppist', ['13', '12', '11'], ['nppist64_13.dll', 'nppist64_12.dll', 'nppist64_11.dll'], 'nvidia-npp'),
+  nvjpeg: toolkit('nvJPEG', 'nvjpeg', ['13', '12', '11'], ['nvjpeg64_13.dll', 'nvjpeg64_12.dll', 'nvjpeg64_11.dll'], 'nvidia-nvjpeg'),
   cublas: toolkit('cuBLAS', 'cublas', ['13', '12', '11'], ['cublas64_13.dll', 'cublas64_12.dll', 'cublas64_11.dll'], 'nvidia-cublas'),
   cublasLt: toolkit('cuBLASLt', 'cublasLt', ['13', '12', '11'], ['cublasLt64_13.dll', 'cublasLt64_12.dll', 'cublasLt64_11.dll'], 'nvidia-cublas'),
   cudnn: {

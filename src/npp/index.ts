@@ -47,7 +47,7 @@ export type { BoxOptions, Filter2dOptions, FilterOptions, GaussianOptions, Sobel
 export { channelExtremes, channelHistogram, channelMeans, channelSums } from './statistics.js';
 export type { ChannelExtremes, HistogramOptions } from './statistics.js';
 export { decodeImage } from './media/decoding.js';
-export type { DecodeImageOptions, PictureColor, PictureFormat } from './media/decoding.js';
+export type { DecodeImageOptions, PictureColor, PictureEngine, PictureFormat } from './media/decoding.js';
 export type { PictureSource } from './media/picture-source.js';
 export { encodeImage } from './media/encoding.js';
 export type { EncodeImageOptions, FileFormat } from './media/encoding.js';

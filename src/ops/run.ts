@@ -63,6 +63,7 @@ export class Run implements OpContext {
   private rememberedMade: Map<object, unknown> | undefined;
   /** What else has to be over: other runs that this one builds on. */
   private others: Promise<void>[] | undefined;
+  private unwanted: Disposable[] | undefined;
   private besides: Stream | undefined;
   private operation: Operation | undefined;
   /** How far its stream was when the operation began. */
@@ -204,9 +205,23 @@ export class Run implements OpContext {
     (this.others ??= []).push(other);
   }
 
+  /** What is closed where the run fails, since nobody is given it then. To be followed by {@link dependOn}. */
+  closeOnFailure(made: Disposable): void {
+    (this.unwanted ??= []).push(made);
+  }
+
+  private failed(): void {
+    for (const each of this.unwanted?.splice(0) ?? []) each[Symbol.dispose]();
+  }
+
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
-    if (value instanceof Later) return value.promise.then((known) => this.over(claim).then(() => known));
+    if (value instanceof Later || this.unwanted !== undefined) {
+      const ended = value instanceof Later ? value.promise.then((known) => this.over(claim).then(() => known)) : this.over(claim).then(() => value);
+      // Not before what came behind it has been queued.
+      ended.catch(() => { this.failed(); });
+      return ended;
+    }
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
     // The usual case has no promise in between: each is a turn of the queue of microtasks.
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);

@@ -44,9 +44,9 @@ onDevice('Pictures', (host) => {
     }
   });
 
-  test('a JPEG is what sharp decodes', async () => {
+  test('a JPEG is what sharp decodes, where it is asked for', async () => {
     const jpeg = await picture().jpeg().toBuffer();
-    expect((await decoded(jpeg)).values).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+    expect((await decoded(jpeg, { engine: 'sharp' })).values).toEqual([...await sharp(jpeg).raw().toBuffer()]);
   });
 
   test('a decoded picture is part of a chain', async () => {
@@ -54,6 +54,13 @@ onDevice('Pictures', (host) => {
     using small = await decodeImage(device, png).use((image) => resize(image, { width: 5, height: 4 }));
     expect(small.shape).toEqual([4, 5, 3]);
     expect(host.device.isClosed).toBe(false);
+  });
+
+  test('bgr is rgb the other way round', async () => {
+    const png = await picture().png().toBuffer();
+    const { shape, values } = await decoded(png, { format: 'bgr' });
+    expect(shape).toEqual([HEIGHT, WIDTH, 3]);
+    expect(values).toEqual(Array.from(PIXELS, (_, i) => PIXELS[i - i % 3 + 2 - i % 3]!));
   });
 
   test('grey becomes RGB, and colours become grey', async () => {

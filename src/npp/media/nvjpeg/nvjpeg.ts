@@ -1,0 +1,256 @@
+/**
+ * nvJPEG on a device: found once, and then as many JPEGs at a time as there are threads. Each has a state of nvJPEG's and a stream
+ * of its own (a lane). What they hold on the device is given back when nothing came for a while, and when the device is closed.
+ */
+import { clearTimeout, setTimeout } from 'node:timers';
+
+import { CudaDisposedError, CudaError } from '../../../core/index.js';
+import type { Device, DeviceBuffer, Stream } from '../../../core/index.js';
+import { hostBase, queueHostWork } from '../../../core/host-work.js';
+import type { HostTurn } from '../../../core/host-work.js';
+import { koffiPath } from '../../../native/koffi.js';
+import { ThreadCrew } from '../../../native/thread-crew.js';
+import { NvjpegError, shownError } from './failure.js';
+import { nvjpegThreadSource } from './thread-source.js';
+import type { Answers, Lane, NvjpegPlace, Opened, Refusal, Request } from './thread/messages.js';
+
+/** JPEGs that are decoded at once. Each takes a core for its coded bytes. */
+const MOST_LANES = 4;
+const IDLE_MS = 10_000;
+
+/** nvjpegOutputFormat_t: interleaved, or the luma alone. */
+export const NVJPEG_FORMATS = { grey: 2, rgb: 5, bgr: 6 } as const;
+
+/** Where nvJPEG is, for those who know. */
+export interface OpenNvjpegOptions {
+  /** Its file. */
+  readonly path?: string;
+  /** That of libcuda. */
+  readonly driver?: string;
+  /** Whether it is called for a CPU device too: of a stand-in. */
+  readonly anyDevice?: boolean;
+}
+
+/** One JPEG, whose header was read. */
+export interface NvjpegPicture {
+  readonly bytes: Uint8Array;
+  /** As errors name it. */
+  readonly name: string;
+  readonly width: number;
+  readonly height: number;
+  readonly format: keyof typeof NVJPEG_FORMATS;
+}
+
+const crew = new ThreadCrew<Request, Refusal>({
+  name: 'async-cuda nvjpeg', source: nvjpegThreadSource, most: MOST_LANES,
+  refused: (refusal) => new NvjpegError(refusal),
+  died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason }),
+});
+
+function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>, transfer?: readonly ArrayBuffer[]): Promise<Answers[K]> {
+  return crew.ask(request, transfer) as Promise<Answers[K]>;
+}
+
+export class Nvjpeg {
+  /** e.g. `13.3.2` */
+  readonly version: string;
+  readonly path: string;
+  private readonly device: Device;
+  private readonly handle: number;
+  private readonly target: { readonly place: NvjpegPlace; readonly context: number };
+  /** What is added to addresses of the device. */
+  private readonly base: number;
+  private readonly free: Lane[] = [];
+  private lanes = 0;
+  private readonly waiting: (() => void)[] = [];
+  /** The ends of works that were queued. */
+  private readonly underway = new Set<Promise<void>>();
+  private idle: NodeJS.Timeout | undefined;
+  private resting: Promise<void> | undefined;
+  private closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(device: Device, { path, version, handle }: Opened, target: { place: NvjpegPlace; context: number }, base: number) {
+    this.device = device;
+    this.version = version;
+    this.path = path;
+    this.handle = handle;
+    this.target = { ...target, place: { ...target.place, path } };
+    this.base = base;
+  }
+
+  /**
+   * Decodes into the buffer, [height, width, channels] without gaps, in the order of the stream. `otherwise` is tried where nvJPEG
+   * fails, in its place in the stream. Rejects with what is thrown last.
+   */
+  decode(stream: Stream, picture: NvjpegPicture, target: DeviceBuffer, signal: AbortSignal | undefined, otherwise?: (turn: HostTurn, error: unknown) => Promise<void>): Promise<void> {
+    this.check();
+    clearTimeout(this.idle);
+    const done = queueHostWork(stream, `decodeImage of ${picture.name}`, [{ buffer: target, access: 'out' }], async (turn) => {
+      signal?.throwIfAborted();
+      try {
+        await this.decodeNow(picture, turn.addresses[0]!, signal);
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (otherwise === undefined || this.device.lost !== undefined) throw shownError(error, picture.name);
+        await otherwise(turn, shownError(error, picture.name));
+      }
+      signal?.throwIfAborted();
+    });
+    const over = done.then(ignore, ignore).then(() => {
+      this.underway.delete(over);
+      if (this.underway.size === 0) this.rest();
+    });
+    this.underway.add(over);
+    return done;
+  }
+
+  /** Behind all that was queued. */
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  toString(): string {
+    return `nvJPEG ${this.version} on ${this.device.name}`;
+  }
+
+  private check(): void {
+    this.device.check();
+    if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
+  }
+
+  private async decodeNow({ bytes, width, height, format }: NvjpegPicture, address: number, signal: AbortSignal | undefined): Promise<void> {
+    const lane = await this.lane();
+    try {
+      signal?.throwIfAborted();
+      // A copy, which is handed over: the caller's may be part of a larger buffer, or be given to several.
+      // Not by slice(), which of a Buffer is no copy.
+      const { buffer } = new Uint8Array(bytes);
+      await ask({
+        ...this.target, kind: 'decode', handle: this.handle, lane, bytes: buffer, format: NVJPEG_FORMATS[format], width, height,
+        address: this.base + address, pitch: width * (format === 'grey' ? 1 : 3),
+      }, [buffer]);
+    } catch (error) {
+      // What a state holds after a failure nobody says.
+      if (error instanceof NvjpegError) {
+        await this.releaseLanes([lane]);
+        this.giveWay();
+      } else {
+        this.put(lane);
+      }
+      throw error;
+    }
+    this.put(lane);
+  }
+
+  private async lane(): Promise<Lane> {
+    for (;;) {
+      const lane = this.free.pop();
+      if (lane !== undefined) return lane;
+      if (this.lanes < MOST_LANES) break;
+      await new Promise<void>((resolve) => { this.waiting.push(resolve); });
+    }
+    this.lanes++;
+    try {
+      return await ask({ ...this.target, kind: 'lane', handle: this.handle });
+    } catch (error) {
+      this.lanes--;
+      this.giveWay();
+      throw error;
+    }
+  }
+
+  private put(lane: Lane): void {
+    this.free.push(lane);
+    this.giveWay();
+  }
+
+  private giveWay(): void {
+    this.waiting.shift()?.();
+  }
+
+  private async releaseLanes(lanes: readonly Lane[], handle = 0): Promise<void> {
+    this.lanes -= lanes.length;
+    if (lanes.length === 0 && handle === 0) return;
+    // Of a device that is lost nothing can be released.
+    await ask({ ...this.target, kind: 'release', handle, lanes }).catch(ignore);
+  }
+
+  /** Gives back what lies on the device if nothing comes for a while. */
+  private rest(): void {
+    clearTimeout(this.idle);
+    if (this.closing !== undefined) return;
+    this.idle = setTimeout(() => { this.resting = this.releaseLanes(this.free.splice(0)); }, IDLE_MS);
+    this.idle.unref();
+  }
+
+  private async end(): Promise<void> {
+    while (this.underway.size > 0) await Promise.all(this.underway);
+    clearTimeout(this.idle);
+    // States before the handle that they are of.
+    await this.resting;
+    await this.releaseLanes(this.free.splice(0), this.handle);
+  }
+}
+
+interface Opening {
+  nvjpeg: Nvjpeg | undefined;
+  absent: boolean;
+  readonly done: Promise<Nvjpeg>;
+}
+
+const devices = new WeakMap<Device, Opening>();
+
+/** nvJPEG on a device if it has been opened, `absent` where it was looked for and could not be, undefined where nobody has asked. */
+export function openedNvjpeg(device: Device): Nvjpeg | 'absent' | undefined {
+  const opening = devices.get(device);
+  return opening?.absent === true ? 'absent' : opening?.nvjpeg;
+}
+
+/** Whether nvJPEG could work on the device: a GPU, or one that a stand-in was opened on. */
+export function mayHaveNvjpeg(device: Device): boolean {
+  return device.kind !== 'cpu' || devices.has(device);
+}
+
+/** @throws CudaError with code ERR_CUDA_UNSUPPORTED for a device that nvJPEG cannot work on */
+export function checkNvjpegDevice(device: Device): void {
+  if (!mayHaveNvjpeg(device)) throw new CudaError('ERR_CUDA_UNSUPPORTED', `nvJPEG works on NVIDIA GPUs only, and ${device.name} is a CPU device. Leave out the engine, or open a GPU: Device.open('cuda').`);
+}
+
+/**
+ * nvJPEG on a device: opened once, with the options of the first call. After a failure the next call looks again.
+ *
+ * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a CPU device; CudaLibraryError
+ */
+export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Promise<Nvjpeg> {
+  const known = devices.get(device);
+  if (known?.absent === false) return known.done;
+  if (options.anyDevice !== true) checkNvjpegDevice(device);
+  const done = open(device, options);
+  const opening: Opening = { nvjpeg: undefined, absent: false, done };
+  devices.set(device, opening);
+  // Closed with the device, also where that is closed before this is open.
+  const whole = { close: () => done.then((nvjpeg) => nvjpeg.close(), ignore) };
+  device.own(whole);
+  done.then((nvjpeg) => { opening.nvjpeg = nvjpeg; }, () => {
+    opening.absent = true;
+    device.disown(whole);
+  });
+  return done;
+}
+
+async function open(device: Device, { path, driver = device.runtime.config.libraryPath, anyDevice = false }: OpenNvjpegOptions): Promise<Nvjpeg> {
+  device.check();
+  const target = { place: { path, driver, env: { ...process.env } }, context: device.runtime.info.context };
+  try {
+    const base = anyDevice ? await hostBase(device, koffiPath()) : undefined;
+    return new Nvjpeg(device, await ask({ ...target, kind: 'open' }), target, base ?? 0);
+  } catch (error) {
+    throw shownError(error, undefined);
+  }
+}
+
+function ignore(): void {
+  // Told through the promise of whoever waits for it.
+}

@@ -1,0 +1,67 @@
+/** What the JS thread and the threads of nvJPEG say to each other. Pointers are numbers: they are the whole process's. */
+
+/** The libraries' files, where they are known, and where they are looked for. */
+export interface NvjpegPlace {
+  readonly path: string | undefined;
+  readonly driver: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** What decodes one JPEG at a time: a state, and the stream that it works on. */
+export interface Lane {
+  readonly state: number;
+  readonly stream: number;
+}
+
+interface OfDevice {
+  readonly place: NvjpegPlace;
+  /** The device's CUcontext. */
+  readonly context: number;
+}
+
+export interface DecodeRequest extends OfDevice {
+  readonly kind: 'decode';
+  readonly handle: number;
+  readonly lane: Lane;
+  readonly bytes: ArrayBuffer;
+  /** nvjpegOutputFormat_t */
+  readonly format: number;
+  /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
+  readonly width: number;
+  readonly height: number;
+  /** Where the first pixel goes; rows follow one another after so many bytes. */
+  readonly address: number;
+  readonly pitch: number;
+}
+
+export type Request =
+  | OfDevice & { readonly kind: 'open' }
+  | OfDevice & { readonly kind: 'lane'; readonly handle: number }
+  | DecodeRequest
+  /** A handle of 0 is kept. */
+  | OfDevice & { readonly kind: 'release'; readonly handle: number; readonly lanes: readonly Lane[] };
+
+export interface Opened {
+  readonly path: string;
+  /** e.g. `13.3.2` */
+  readonly version: string;
+  readonly handle: number;
+}
+
+/** What each kind of request gives. */
+export interface Answers {
+  readonly open: Opened;
+  readonly lane: Lane;
+  readonly decode: undefined;
+  readonly release: undefined;
+}
+
+/** Why a request failed. */
+export type Refusal =
+  | { readonly reason: 'no-library'; readonly message: string }
+  | { readonly reason: 'unsupported'; readonly message: string }
+  /** nvJPEG reads another size than stands in the header. */
+  | { readonly reason: 'format'; readonly message: string }
+  | { readonly reason: 'status'; readonly library: string; readonly call: string; readonly status: number }
+  | { readonly reason: 'driver'; readonly call: string; readonly status: number }
+  | { readonly reason: 'internal'; readonly message: string };

@@ -1,0 +1,79 @@
+/** nvJPEG and the driver on one thread: their functions, their statuses as exceptions. Declarations are those of nvjpeg.h and cuda.h. */
+import { thisMachine } from '../../../../native/find.js';
+import type { Koffi } from '../../../../native/koffi.js';
+import { KNOWN_LIBRARIES } from '../../../../native/libraries.js';
+import { NativeMemory } from '../../../../native/native-memory.js';
+import { findFunction, openLibrary } from '../../../../native/open-library.js';
+import type { OpenedLibrary } from '../../../../native/open-library.js';
+import type { NvjpegPlace, Refusal } from './messages.js';
+
+/** How a thread gives up on a request. */
+export class Refused extends Error {
+  readonly refusal: Refusal;
+  constructor(refusal: Refusal) {
+    super(refusal.reason);
+    this.refusal = refusal;
+  }
+}
+
+const NVJPEG = {
+  nvjpegGetProperty: 'int type, uintptr_t value',
+  nvjpegCreateEx: 'int backend, uintptr_t deviceAllocator, uintptr_t pinnedAllocator, unsigned int flags, uintptr_t handle',
+  nvjpegDestroy: 'uintptr_t handle',
+  nvjpegJpegStateCreate: 'uintptr_t handle, uintptr_t state',
+  nvjpegJpegStateDestroy: 'uintptr_t state',
+  nvjpegGetImageInfo: 'uintptr_t handle, uintptr_t data, size_t length, uintptr_t components, uintptr_t subsampling, uintptr_t widths, uintptr_t heights',
+  nvjpegDecode: 'uintptr_t handle, uintptr_t state, uintptr_t data, size_t length, int format, uintptr_t image, uintptr_t stream',
+} as const;
+
+const DRIVER = {
+  cuCtxSetCurrent: 'uintptr_t context',
+  cuStreamCreate: 'uintptr_t stream, unsigned int flags',
+  cuStreamSynchronize: 'uintptr_t stream',
+  cuStreamDestroy_v2: 'uintptr_t stream',
+} as const;
+
+type Call = (...args: unknown[]) => number;
+
+export class NvjpegLibrary {
+  readonly path: string;
+  readonly version: string;
+  /** Where functions put what they give, and read structures. */
+  readonly out: NativeMemory;
+  private readonly nvjpeg: Record<keyof typeof NVJPEG, Call>;
+  private readonly driver: Record<keyof typeof DRIVER, Call>;
+
+  /** @throws Refused where functions are missing; LibraryNotFoundError */
+  constructor(koffi: Koffi, { path, driver, env }: NvjpegPlace) {
+    const machine = { ...thisMachine(), env };
+    const file = openLibrary(koffi, KNOWN_LIBRARIES.nvjpeg, path === undefined ? { machine } : { path });
+    this.path = file.path;
+    this.nvjpeg = functionsOf(file, NVJPEG);
+    this.driver = functionsOf(openLibrary(koffi, KNOWN_LIBRARIES.cuda, driver === undefined ? { machine } : { path: driver }), DRIVER);
+    this.out = new NativeMemory(koffi, 256);
+    this.version = [0, 1, 2].map((property) => {
+      this.call('nvjpegGetProperty', property, this.out.address);
+      return this.out.i32[0]!;
+    }).join('.');
+  }
+
+  /** @throws Refused for any status but success */
+  call(name: keyof typeof NVJPEG, ...args: unknown[]): void {
+    const status = this.nvjpeg[name](...args);
+    if (status !== 0) throw new Refused({ reason: 'status', library: this.version === undefined ? 'nvJPEG' : `nvJPEG ${this.version}`, call: name, status });
+  }
+
+  /** @throws Refused for any result but success */
+  callDriver(name: keyof typeof DRIVER, ...args: unknown[]): void {
+    const status = this.driver[name](...args);
+    if (status !== 0) throw new Refused({ reason: 'driver', call: name, status });
+  }
+}
+
+function functionsOf<T extends Readonly<Record<string, string>>>({ library, path }: OpenedLibrary, rows: T): Record<keyof T, Call> {
+  return Object.fromEntries(Object.entries(rows).map(([name, parameters]) => {
+    const found = findFunction(library, `int ${name}(${parameters})`);
+    if (found === undefined) throw new Refused({ reason: 'unsupported', message: `${path} has no function ${name}: install another version.` });
+    return [name, found as Call];
+  })) as Record<keyof T, Call>;
+}

@@ -1,0 +1,277 @@
+/** Pictures by nvJPEG, told by a stand-in: on the CPU device, whose memory it writes to. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CudaArgumentError, CudaLibraryError, Device } from 'async-cuda';
+import { decodeImage, rescale, mirror } from 'async-cuda/npp';
+import type { DecodeImageOptions } from 'async-cuda/npp';
+import { f32 } from 'async-cuda/core';
+import sharp from 'sharp';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { openNvjpeg } from '../../src/npp/media/nvjpeg/nvjpeg.js';
+import { whyNoStandIn } from '../core/stand-in-library.js';
+import { failure, onCpu, onDevice, openTestDevice, stillPending } from '../core/test-device.js';
+import { StandInNvjpeg, standInPixels } from './stand-in-nvjpeg.js';
+
+const why = whyNoStandIn
+  ?? (onCpu ? undefined : 'SKIPPED: on a GPU nvJPEG itself is called, see nvjpeg.test.ts')
+  ?? (process.env['ASYNC_CUDA_TEST_CHECK'] === undefined ? undefined : 'SKIPPED: native code cannot reach the memory of a device that is checked');
+const [WIDTH, HEIGHT] = [37, 23];
+const picture = (width = WIDTH, height = HEIGHT): ReturnType<typeof sharp> => sharp({ create: { width, height, channels: 3, background: { r: 200, g: 90, b: 30 } } });
+const jpegOf = (width = WIDTH, height = HEIGHT): Promise<Buffer> => picture(width, height).jpeg().toBuffer();
+
+if (why !== undefined) describe.skip(why, () => undefined);
+else onDevice('Calls of nvJPEG', (host) => {
+  const standIn = new StandInNvjpeg();
+  const files = { path: standIn.path, driver: standIn.path, anyDevice: true };
+  let device: Device;
+  let folder: string;
+  beforeAll(async () => {
+    device = Device.of(host.device);
+    folder = await mkdtemp(join(tmpdir(), 'async-cuda-nvjpeg-'));
+    await openNvjpeg(host.device, files);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+  beforeEach(() => {
+    standIn.answers(0);
+    standIn.set();
+    standIn.take();
+  });
+
+  async function decoded(source: Parameters<typeof decodeImage>[1], options: DecodeImageOptions = {}): Promise<{ shape: readonly number[]; values: number[] }> {
+    using image = await decodeImage(device, source, options);
+    return { shape: image.shape, values: [...await image.read()] };
+  }
+
+  test('a JPEG is decoded to where it is to be, in one call', async () => {
+    const jpeg = await jpegOf();
+    expect(await decoded(jpeg)).toEqual({ shape: [HEIGHT, WIDTH, 3], values: standInPixels(jpeg.length, WIDTH, HEIGHT, 3) });
+    const lines = standIn.take();
+    expect(lines.filter((line) => line.startsWith('nvjpegDecode'))).toEqual([`nvjpegDecode ${WIDTH}x${HEIGHT} of ${jpeg.length} bytes, format 5, pitch ${3 * WIDTH}, others 0`]);
+    // In the device's context, and waited for before it is told.
+    expect(lines.filter((line) => line.startsWith('cuCtx'))).toContain(`cuCtxSetCurrent ${host.device.runtime.info.context}`);
+    expect(lines.at(-1)).toBe('cuStreamSynchronize');
+  });
+
+  test('channels are nvJPEG formats', async () => {
+    const jpeg = await jpegOf();
+    const grey = await picture().toColourspace('b-w').jpeg().toBuffer();
+    for (const [source, options, format, channels] of [[jpeg, { format: 'bgr' }, 6, 3], [grey, { format: 'grey' }, 2, 1], [grey, {}, 5, 3], [jpeg, { format: 'grey', engine: 'nvjpeg' }, 2, 1]] as const) {
+      expect(await decoded(source, options)).toEqual({ shape: [HEIGHT, WIDTH, channels], values: standInPixels(source.length, WIDTH, HEIGHT, channels) });
+      expect(standIn.take().find((line) => line.startsWith('nvjpegDecode'))).toContain(`format ${format}, pitch ${channels * WIDTH}`);
+    }
+  });
+
+  test('paths, array buffers and parts of a buffer give the same', async () => {
+    const jpeg = await jpegOf();
+    const path = join(folder, 'a.jpg');
+    await writeFile(path, jpeg);
+    const wanted = standInPixels(jpeg.length, WIDTH, HEIGHT, 3);
+    const larger = new Uint8Array(jpeg.length + 100);
+    larger.set(jpeg, 33);
+    const shared = Buffer.from(larger.buffer, 33, jpeg.length);
+    for (const source of [path, Uint8Array.from(jpeg).buffer, larger.subarray(33, 33 + jpeg.length), shared]) expect((await decoded(source)).values).toEqual(wanted);
+    // It was copied, not taken away.
+    expect(larger[33]).toBe(0xff);
+  });
+
+  test('what sharp gives otherwise is left to sharp', async () => {
+    const jpeg = await jpegOf();
+    const left: [Uint8Array, DecodeImageOptions][] = [
+      [await picture().png().toBuffer(), {}], [jpeg, { engine: 'sharp' }], [jpeg, { format: 'rgba' }], [jpeg, { format: 'grey' }],
+      [await picture().withIccProfile('p3').jpeg().toBuffer(), {}], [await picture().toColourspace('cmyk').jpeg().toBuffer(), {}],
+    ];
+    for (const [source, options] of left) {
+      const { values } = await decoded(source, options);
+      expect(standIn.take().filter((line) => line.startsWith('nvjpegDecode'))).toEqual([]);
+      expect(values).not.toEqual(standInPixels(source.length, WIDTH, HEIGHT, 3));
+    }
+    await decoded(await picture().withIccProfile('srgb').jpeg().toBuffer());
+    expect(standIn.take().filter((line) => line.startsWith('nvjpegDecode')).length).toBe(1);
+  });
+
+  test('what nvJPEG refuses sharp decodes, in its place in the stream', async () => {
+    const jpeg = await jpegOf(301, 203);
+    for (const format of ['rgb', 'bgr'] as const) {
+      standIn.answers(4);
+      const { data } = await sharp(jpeg).raw().toBuffer({ resolveWithObject: true });
+      const wanted = format === 'rgb' ? [...data] : Array.from(data, (_, i) => data[i - i % 3 + 2 - i % 3]!);
+      expect((await decoded(jpeg, { format })).values).toEqual(wanted);
+      expect(standIn.take().some((line) => line.startsWith('nvjpegDecode'))).toBe(true);
+    }
+    standIn.answers(0);
+    standIn.set({ wrongWidth: 1 });
+    expect((await decoded(jpeg)).values).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+    expect(standIn.take().some((line) => line.startsWith('nvjpegDecode'))).toBe(false);
+  });
+
+  test.each([
+    [1, 'NVJPEG_STATUS_NOT_INITIALIZED', 'ERR_CUDA_LIBRARY'], [3, 'NVJPEG_STATUS_BAD_JPEG', 'ERR_CUDA_FORMAT'], [4, 'NVJPEG_STATUS_JPEG_NOT_SUPPORTED', 'ERR_CUDA_UNSUPPORTED'],
+    [5, 'NVJPEG_STATUS_ALLOCATOR_FAILURE', 'ERR_CUDA_OUT_OF_MEMORY'], [7, 'NVJPEG_STATUS_ARCH_MISMATCH', 'ERR_CUDA_UNSUPPORTED'], [10, 'NVJPEG_STATUS_INCOMPLETE_BITSTREAM', 'ERR_CUDA_FORMAT'], [99, 'nvjpegStatus_t 99', 'ERR_CUDA_LIBRARY'],
+  ])('status %i is %s', async (status, statusName, code) => {
+    const jpeg = await jpegOf();
+    standIn.answers(status);
+    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }));
+    expect(error).toBeInstanceOf(CudaLibraryError);
+    expect(error).toMatchObject({ code, status, statusName, call: 'nvjpegDecode', library: 'nvJPEG 13.9.1', message: expect.stringContaining(`source (${jpeg.length} bytes): nvJPEG 13.9.1: ${statusName}`) as string });
+    // The next one has a state of its own.
+    standIn.answers(0);
+    expect((await decoded(jpeg, { engine: 'nvjpeg' })).values).toEqual(standInPixels(jpeg.length, WIDTH, HEIGHT, 3));
+    const { states, streams } = standIn.alive;
+    expect(states).toBe(streams);
+  });
+
+  test('where it fails so does what is behind it in the chain', async () => {
+    const jpeg = await jpegOf();
+    standIn.answers(3);
+    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }).use((image) => rescale(image, f32)));
+    expect(error.code).toBe('ERR_CUDA_FORMAT');
+  });
+
+  test('kinds of JPEG that it lacks, what is cut short, and what is none', async () => {
+    const jpeg = await jpegOf();
+    const nvjpeg = { engine: 'nvjpeg' } as const;
+    const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
+    const changedAt = (at: number, value: number): Uint8Array => Uint8Array.from(jpeg).fill(value, at, at + 1);
+    for (const [source, code, text] of [
+      [changedAt(frame + 1, 0xc9), 'ERR_CUDA_UNSUPPORTED', 'arithmetic coding'], [changedAt(frame + 1, 0xc3), 'ERR_CUDA_UNSUPPORTED', 'FF C3'], [changedAt(frame + 4, 12), 'ERR_CUDA_UNSUPPORTED', '12 bits'],
+      [await picture().toColourspace('cmyk').jpeg().toBuffer(), 'ERR_CUDA_UNSUPPORTED', 'CMYK'], [jpeg.subarray(0, jpeg.length - 2), 'ERR_CUDA_FORMAT', 'no end marker'],
+      [jpeg.subarray(0, 100), 'ERR_CUDA_FORMAT', 'cut short'], [await picture().png().toBuffer(), 'ERR_CUDA_FORMAT', 'no JPEG'],
+    ] as const) {
+      const error = await failure(() => decodeImage(device, source, nvjpeg));
+      expect(error).toMatchObject({ code, message: expect.stringContaining(text) as string });
+      expect(error.message).toContain(`source (${source.length} bytes)`);
+    }
+    // By default it is sharp that says what is wrong.
+    expect(await failure(() => decodeImage(device, jpeg.subarray(0, jpeg.length - 2)))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
+    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg'), nvjpeg))).toMatchObject({ code: 'ERR_CUDA_FORMAT', cause: { code: 'ENOENT' } });
+    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg')))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('absent.jpg') as string });
+    expect(standIn.take().some((line) => line.startsWith('nvjpegDecode'))).toBe(false);
+  });
+
+  test('the orientation is applied on the device', async () => {
+    const stored = standInPixels;
+    for (let orientation = 1; orientation <= 8; orientation++) {
+      const jpeg = await picture().withMetadata({ orientation }).jpeg().toBuffer();
+      const pixels = Uint8Array.from(stored(jpeg.length, WIDTH, HEIGHT, 3));
+      // As sharp turns the same pixels, which a lossless file has with the same orientation.
+      const tiff = await sharp(pixels, { raw: { width: WIDTH, height: HEIGHT, channels: 3 } }).withMetadata({ orientation }).png().toBuffer();
+      const { data, info } = await sharp(tiff).rotate().raw().toBuffer({ resolveWithObject: true });
+      expect(await decoded(jpeg)).toEqual({ shape: [info.height, info.width, 3], values: [...data] });
+      expect((await decoded(jpeg, { orientation: 'ignore' })).values).toEqual([...pixels]);
+    }
+  });
+
+  test('pictures on several streams are decoded at once, four at most', async () => {
+    const sizes = Array.from({ length: 12 }, (_, i) => [20 + i, 10 + i] as const);
+    const jpegs = await Promise.all(sizes.map(([width, height]) => jpegOf(width, height)));
+    standIn.set({ delay: 20 });
+    const all = await Promise.all(jpegs.map(async (jpeg, i) => {
+      using stream = host.device.createStream();
+      const image = await decodeImage(device, jpeg).runOn(stream);
+      const values = [...await image.read()];
+      image.close();
+      return values.every((value, k) => value === standInPixels(jpeg.length, ...sizes[i]!, 3)[k]);
+    }));
+    expect(all).toEqual(sizes.map(() => true));
+    expect(standIn.mostAtOnce).toBeGreaterThan(1);
+    expect(standIn.mostAtOnce).toBeLessThanOrEqual(4);
+  });
+
+  test('what is queued behind it waits for it, and the event loop does not', async () => {
+    const jpeg = await jpegOf();
+    standIn.set({ delay: 60 });
+    let turns = 0;
+    const timer = setInterval(() => { turns++; }, 1);
+    const behind = decodeImage(device, jpeg).use((image) => mirror(image, 'horizontal')).run();
+    expect(await stillPending(behind, 15)).toBe(true);
+    using mirrored = await behind;
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(10);
+    const pixels = standInPixels(jpeg.length, WIDTH, HEIGHT, 3);
+    expect([...await mirrored.read()].slice(0, 3)).toEqual(pixels.slice(3 * (WIDTH - 1), 3 * WIDTH));
+  });
+
+  test('a signal ends the wait at once, and before it is begun the work', async () => {
+    const jpeg = await jpegOf();
+    expect(await failure(() => decodeImage(device, jpeg, { signal: AbortSignal.abort(new Error('never mind')) }))).toMatchObject({ message: 'never mind' });
+    expect(standIn.take().some((line) => line.startsWith('nvjpegDecode'))).toBe(false);
+    standIn.set({ delay: 100 });
+    const controller = new AbortController();
+    const begun = performance.now();
+    const late = failure(() => decodeImage(device, jpeg, { signal: controller.signal, engine: 'nvjpeg' }));
+    setTimeout(() => { controller.abort(new Error('too late')); }, 20);
+    expect(await late).toMatchObject({ message: 'too late' });
+    expect(performance.now() - begun).toBeLessThan(95);
+    standIn.set();
+    expect((await decoded(jpeg)).values).toEqual(standInPixels(jpeg.length, WIDTH, HEIGHT, 3));
+  });
+
+  test('arguments are checked at the call', () => {
+    const bytes = new Uint8Array(4);
+    expect(() => decodeImage(device, bytes, { engine: 'nvjpg' as never })).toThrow(CudaArgumentError);
+    expect(() => decodeImage(device, bytes, { engine: 'nvjpeg', format: 'rgba' })).toThrow('addAlpha');
+    expect(() => decodeImage(device, bytes, { engine: 'nvjpeg' }).sync()).toThrow(expect.objectContaining({ code: 'ERR_CUDA_UNSUPPORTED' }) as Error);
+  });
+
+  test('a CPU device has none', async () => {
+    const other = Device.of(await openTestDevice());
+    expect(() => decodeImage(other, new Uint8Array(4), { engine: 'nvjpeg' })).toThrow(expect.objectContaining({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('CPU device') as string }) as Error);
+    await other.close();
+  });
+
+  test('a library that is not there: an error that says how to get it, or sharp', async () => {
+    const core = await openTestDevice();
+    const other = Device.of(core);
+    const nowhere = join(folder, 'libnvjpeg.so.13');
+    const jpeg = await jpegOf();
+    const error = await failure(() => openNvjpeg(core, { ...files, path: nowhere }));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringMatching(/nvJPEG \(libnvjpeg\) was not found.*pip install nvidia-nvjpeg.*ASYNC_CUDA_NVJPEG/) as string });
+    expect(error.message).toContain(nowhere);
+    using image = await decodeImage(other, jpeg);
+    expect([...await image.read()]).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+    image.close();
+    await core.close();
+  });
+
+  test('a version without a flag is asked without it; everything is given back with the device', async () => {
+    const before = standIn.alive;
+    standIn.set({ refusedFlags: 32 });
+    const core = await openTestDevice();
+    await openNvjpeg(core, files);
+    expect(standIn.take().filter((line) => line.startsWith('nvjpegCreateEx'))).toEqual(['nvjpegCreateEx 0 0 0 32', 'nvjpegCreateEx 0 0 0 0']);
+    const other = Device.of(core);
+    const jpeg = await jpegOf();
+    const images = await Promise.all([1, 2, 3].map(() => decodeImage(other, jpeg)));
+    expect(standIn.alive.handles).toBe(before.handles + 1);
+    expect(standIn.alive.states).toBeGreaterThan(before.states);
+    for (const image of images) image.close();
+    await core.close();
+    expect(standIn.alive).toEqual(before);
+    expect(standIn.take()).toContain('nvjpegDestroy');
+  });
+
+  test('a device may be closed while pictures are decoded', async () => {
+    const before = standIn.alive;
+    const core = await openTestDevice();
+    await openNvjpeg(core, files);
+    standIn.set({ delay: 50 });
+    const jpeg = await jpegOf();
+    const ends = [1, 2].map(() => decodeImage(Device.of(core), jpeg).then((image) => { image.close(); return 'decoded'; }, (error: unknown) => (error as { code: string }).code));
+    await core.close();
+    for (const end of await Promise.all(ends)) expect(['decoded', 'ERR_CUDA_DISPOSED', 'ERR_CUDA_DEVICE_CLOSED']).toContain(end);
+    expect(standIn.alive).toEqual(before);
+  });
+
+  test('memory comes back', async () => {
+    const jpeg = await jpegOf(200, 100);
+    await host.device.synchronize();
+    const before = (await host.device.stats()).memory.inUse;
+    for (let i = 0; i < 30; i++) (await decodeImage(device, jpeg)).close();
+    standIn.answers(3);
+    for (let i = 0; i < 10; i++) await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }));
+    await host.device.synchronize();
+    expect((await host.device.stats()).memory.inUse).toBe(before);
+  });
+});
