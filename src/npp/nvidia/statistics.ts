@@ -60,8 +60,8 @@ export const nppSums = totals('Sum');
 export const nppMeans = totals('Mean');
 
 /**
- * Of several equal elements NPP does not say whose place it gives. u8 is left out: on an H200 NPP 13's MinIndx gave 0 for the least
- * element of the first channel, and not its place, where there was none.
+ * Of several equal elements NPP does not say whose place it gives. u8 is left out: on an H200 NPP 13's MinIndx gave the place of
+ * another element for the least one of the first channel.
  */
 export const nppExtremes: Carrier<object> = {
   takes: { u16: USUAL.u16, f32: USUAL.f32 },
