@@ -128,8 +128,6 @@ interface Plan {
   readonly persistent?: number;
   /** Chunks that are copied to shared memory ahead. */
   readonly stages?: number;
-  /** Whether they are scanned there as soon as they have come. */
-  readonly early?: boolean;
 }
 
 interface Constants {
@@ -439,152 +437,10 @@ const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void 
   }
 };
 
-interface LaterGpu {
-  tell(state: Words, at: number, sum: number, launch: number): void;
-  hear(state: Words, at: number, launch: number): number;
-  scanRuns(staged: Words, at: number, lane: number): number;
-}
-
-/** Scans a warp's part of a chunk where it lies in shared memory; gives its sum. */
-const scanRuns = (staged: Words, at: number, lane: number, gpu: Gpu & Pick<Constants, 'TIMES'>): number => {
-  let sum = 0;
-  gpu.unroll(gpu.TIMES);
-  for (let j = 0; j < gpu.TIMES; j++) {
-    const a = staged[at + j * 128]!;
-    const b = a + staged[at + j * 128 + 1]!;
-    const c = b + staged[at + j * 128 + 2]!;
-    const d = c + staged[at + j * 128 + 3]!;
-    let upTo = d;
-    gpu.unroll(5);
-    for (let step = 1; step < 32; step <<= 1) {
-      const below = gpu.warp.shuffleUp(upTo, step);
-      if (lane >= step) upTo += below;
-    }
-    const start = sum + upTo - d;
-    staged[at + j * 128] = start + a;
-    staged[at + j * 128 + 1] = start + b;
-    staged[at + j * 128 + 2] = start + c;
-    staged[at + j * 128 + 3] = start + d;
-    sum += gpu.warp.shuffle(upTo, 31);
-  }
-  return sum;
-};
-
-/**
- * As scanAhead, but a chunk is scanned where it lies as soon as it is there: once it is known what is before it, only that is added.
- * Totals are those of the scan, so that floats have the same bits whichever form a chunk is scanned in.
- */
-const addLater = ({ out, state, x, chunks }: Args, gpu: ScanGpu & LaterGpu): void => {
-  // Of this chunk and of the next.
-  const warps = gpu.shared.i32(2, gpu.BLOCK / 32);
-  const found = gpu.shared.i32(gpu.BLOCK / 32 + 1);
-  const turns = gpu.shared.i32(gpu.STAGES + 1);
-  const staged = gpu.dynamicShared.i32();
-  const { lane, warpIdx } = gpu;
-  const t = gpu.threadIdx.x;
-  const within = warpIdx * (32 * gpu.TIMES) + lane;
-  const tickets = gpu.u64(chunks + gpu.gridDim.x * gpu.STAGES);
-  const launch = gpu.shared.u32(1);
-  // What the tickets of the launches before come to.
-  let spent = gpu.u64(0);
-  if (t === 0) {
-    const taken = gpu.atomicAdd(state as never, 0, 1) as number;
-    const number = taken / tickets;
-    spent = number * tickets;
-    launch[0] = gpu.u32(number + 1);
-    turns[0] = gpu.i32(taken - spent);
-    for (let stage = 1; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
-  }
-  gpu.block.sync();
-  const number = launch[0]!;
-  for (let stage = 0; stage < gpu.STAGES; stage++) {
-    const taken = turns[stage]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (taken < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (taken * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-  }
-  let slot = 0;
-  let stage = 0;
-  let turn = 0;
-  let chunk = turns[0]!;
-  let total = 0;
-  gpu.async.wait(gpu.STAGES - 1);
-  if (chunk < chunks) {
-    const sum = gpu.scanRuns(staged, within * 4, lane);
-    if (lane === 0) warps[0]![warpIdx] = sum;
-  }
-  gpu.block.sync();
-  gpu.unroll(gpu.BLOCK / 32);
-  for (let warp = 0; warp < gpu.BLOCK / 32; warp++) total += warps[0]![warp]!;
-  if (t === 0 && chunk < chunks) gpu.tell(state, 1 + chunk, total, number);
-  while (chunk < chunks) {
-    const nextSlot = slot === gpu.STAGES ? 0 : slot + 1;
-    const nextStage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
-    const next = turns[nextSlot]!;
-    let taken = 0;
-    if (t === 0) taken = gpu.i32(gpu.atomicAdd(state as never, 0, 1) - spent);
-    gpu.async.wait(gpu.STAGES - 2);
-    if (next < chunks) {
-      const sum = gpu.scanRuns(staged, (nextStage * (gpu.BLOCK * gpu.TIMES) + within) * 4, lane);
-      if (lane === 0) warps[1 - turn]![warpIdx] = sum;
-    }
-    if (t === 0) turns[slot === 0 ? gpu.STAGES : slot - 1] = taken;
-    gpu.block.sync();
-    let nextTotal = 0;
-    let start = 0;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
-      nextTotal += warps[1 - turn]![warp]!;
-      if (warp < warpIdx) start += warps[turn]![warp]!;
-    }
-    if (t === 0 && next < chunks) gpu.tell(state, 1 + next, nextTotal, number);
-    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
-    const group = chunk / gpu.BLOCK;
-    const place = chunk % gpu.BLOCK;
-    let word = 0;
-    if (t < place) word = gpu.hear(state, 1 + group * gpu.BLOCK + t, number);
-    if (t === gpu.BLOCK - 1) {
-      let upTo = 0;
-      if (group > 0) upTo = gpu.hear(state, chunks + group, number);
-      found[gpu.BLOCK / 32] = upTo;
-    }
-    word = gpu.warp.sum(word);
-    if (lane === 0) found[warpIdx] = word;
-    gpu.block.sync();
-    let before = found[gpu.BLOCK / 32]!;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) before += found[warp]!;
-    if (t === 0 && place === gpu.BLOCK - 1) gpu.tell(state, 1 + chunks + group, before + total, number);
-    start += before;
-    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) {
-        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, start + staged[at + j * 128 + k]!);
-        else out[(first + j * 32) * 4 + k] = start + staged[at + j * 128 + k]!;
-      }
-    }
-    const free = turns[slot === 0 ? gpu.STAGES : slot - 1]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (free < chunks) gpu.async.copy(staged, at + j * 128, x, (free * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-    total = nextTotal;
-    chunk = next;
-    slot = nextSlot;
-    stage = nextStage;
-    turn = 1 - turn;
-  }
-};
-
-
 const signature = { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 } as const;
 
-function nameOf({ block, times, look, ticket, streaming, persistent, stages, early }: Plan): string {
-  const walk = persistent === undefined ? (ticket ? 'a ticket for each block' : 'blocks by index') : `${persistent} blocks per SM, ${stages === undefined ? 'one chunk ahead in registers' : `${stages} ahead in shared memory`}${early === true ? ', scanned there' : ''}`;
+function nameOf({ block, times, look, ticket, streaming, persistent, stages }: Plan): string {
+  const walk = persistent === undefined ? (ticket ? 'a ticket for each block' : 'blocks by index') : `${persistent} blocks per SM, ${stages === undefined ? 'one chunk ahead in registers' : `${stages} ahead in shared memory`}`;
   return `${block} x ${times * 4}, ${look}, ${walk}${streaming === true ? ', streaming' : ''}`;
 }
 
@@ -599,9 +455,6 @@ for (const [block, times] of [[256, 4], [256, 6], [256, 8], [512, 4], [512, 6], 
 }
 for (const [block, times, persistent, stages] of [[256, 4, 3, 4], [256, 4, 4, 3], [256, 4, 6, 2], [256, 2, 6, 4], [256, 2, 7, 3], [256, 8, 2, 3], [256, 8, 3, 2], [512, 4, 2, 3], [512, 4, 1, 6], [512, 4, 3, 2], [512, 2, 3, 4], [512, 2, 4, 3], [1024, 2, 2, 3], [1024, 4, 1, 3], [256, 6, 4, 2], [256, 5, 5, 2], [128, 8, 6, 2], [192, 8, 4, 2], [384, 8, 2, 2], [256, 6, 3, 3], [384, 6, 2, 3], [512, 6, 2, 2], [256, 10, 2, 2], [128, 8, 4, 3]] as const) {
   for (const streaming of [true, false]) plans.push({ block, times, look: 'block', ticket: true, streaming, persistent, stages });
-}
-for (const [block, times, persistent, stages] of [[256, 6, 3, 3], [256, 8, 2, 3], [256, 8, 3, 2], [128, 8, 4, 3], [192, 8, 3, 3], [256, 5, 3, 3], [256, 4, 4, 3], [256, 4, 3, 4], [512, 6, 1, 4], [384, 6, 2, 3], [512, 4, 2, 3], [256, 6, 2, 4]] as const) {
-  plans.push({ block, times, look: 'block', ticket: true, persistent, stages, early: true });
 }
 
 const N = Number(process.argv[2] ?? 64 * 2 ** 20);
@@ -618,11 +471,11 @@ for (let i = 0, sum = 0; i < N; i++) expected[i] = sum = (sum + host[i]!) | 0;
 const tensors = { out: Tensor.of(out, [N]), state: Tensor.of(state, [state.length]), x: Tensor.of(x, [N]) };
 
 const variants = plans.map((plan): Variant => {
-  const { block, times, look, ticket, streaming = false, persistent, stages = 0, early = false } = plan;
+  const { block, times, look, ticket, streaming = false, persistent, stages = 0 } = plan;
   const chunks = Math.floor(N / (block * times * 4));
   const alone = look === 'block' && persistent !== undefined;
-  const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(alone ? { tell, hear, ...(early ? { scanRuns: deviceFunction(scanRuns as never, { uses: { TIMES: times } as never }) } : {}) } : look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
-  const body = look === 'block' ? (alone ? (early ? addLater : scanAhead) : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
+  const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(alone ? { tell, hear } : look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
+  const body = look === 'block' ? (alone ? scanAhead : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
   const name = nameOf(plan);
   const made = kernel(`scan_${block}_${times}`, signature, body as never, { uses } as never) as unknown as (args: unknown, options: unknown) => { runOn(on: typeof stream): PromiseLike<unknown> };
   const grid = Math.min(chunks, persistent === undefined ? chunks : persistent * multiprocessors);
