@@ -136,7 +136,7 @@ export class Machine {
   space(call: string, name: string, address: number, bytes: number, residence: Residence): ByteSpace {
     if (address >= PEER_BASE) {
       for (const peer of this.peers.values()) {
-        if (peer.owns(address) && address - peer.origin + bytes <= peer.bytes.length) return peer;
+        if (peer.holds(address, bytes)) return peer;
       }
       invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} are in the memory of no adopted device`);
     }

@@ -46,6 +46,16 @@ export class PeerMemory implements ByteSpace {
     return this.seenWords;
   }
 
+  /** Whether all of [address, address + bytes) is in it. */
+  holds(address: number, bytes: number): boolean {
+    const end = address - this.origin + bytes;
+    if (!this.owns(address)) return false;
+    if (end <= this.bytes.length) return true;
+    // A thread learns that another has grown memory when it is next interrupted, or when it grows it itself, if by nothing.
+    this.memory.grow(0);
+    return end <= this.bytes.length;
+  }
+
   owns(address: number): boolean {
     return address >= this.origin && address < this.origin + PEER_STRIDE;
   }
