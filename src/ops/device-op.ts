@@ -20,6 +20,7 @@ import { used, watchUnused } from './development.js';
 import { Labelled } from './labelled.js';
 import { OpGraph } from './op-graph.js';
 import type { OpCaptureOptions } from './op-graph.js';
+import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import { OnStream } from './on-stream.js';
 import { poolOf } from './pools.js';
@@ -228,6 +229,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     try {
       run = this.newRun(undefined, 'queue');
       value = run.submit(this.node);
+      if (value instanceof Later) run.known = value.promise;
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject<T>(error).then(onFulfilled, onRejected);
@@ -353,7 +355,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
     const run = this.newRun(policy, mode, forks, frozen);
-    return new Running(run, run.submit(this.node));
+    const value = run.submit(this.node);
+    if (value instanceof Later) run.known = value.promise;
+    return new Running(run, value);
   }
 
   toString(): string {

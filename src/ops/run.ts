@@ -72,6 +72,8 @@ export class Run implements OpContext {
   alone = false;
   /** Later runs have greater ones. */
   readonly number: number;
+  /** What it gives, where that is not known at once: by then all of it has been queued. */
+  known: Promise<unknown> | undefined;
   /** How often it had to wait for what was still being loaded. */
   loads = 0;
 

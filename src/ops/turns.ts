@@ -67,14 +67,22 @@ function onceFirst<T>(run: Run, memories: readonly object[], queue: () => Submit
 
 /** What of earlier runs is to come first. */
 function earlier(run: Run, memories: readonly object[]): Promise<unknown> | undefined {
-  const found = [run.device.runtime, ...memories].flatMap((memory) => (turns.get(memory) ?? []).flatMap((turn) => (turn.run.number < run.number ? [turn.over] : [])));
+  const found: Promise<void>[] = [];
+  for (const memory of [run.device.runtime, ...memories]) {
+    // The last of them waits for those before it; what it missed is looked for again.
+    const taken = turns.get(memory) ?? [];
+    let last = taken.length - 1;
+    while (last >= 0 && taken[last]!.run.number >= run.number) last--;
+    if (last >= 0) found.push(taken[last]!.over);
+  }
   return found.length === 0 ? undefined : Promise.all(found);
 }
 
 function take(run: Run, known: readonly object[], until: Promise<unknown>): void {
   // What else it will use is not known by now: everything on the device is behind it.
   const memories = run.alone ? known : [...known, run.device.runtime];
-  const over = until.then(settled, settled);
+  const next = (): Promise<void> | undefined => (run.alone ? undefined : settled(run));
+  const over = until.then(next, next);
   const turn = { run, over };
   outstanding++;
   for (const memory of memories) {
@@ -85,16 +93,20 @@ function take(run: Run, known: readonly object[], until: Promise<unknown>): void
   void over.then(() => {
     outstanding--;
     for (const memory of memories) {
-      const left = turns.get(memory)!.filter((each) => each !== turn);
-      if (left.length === 0) turns.delete(memory);
-      else turns.set(memory, left);
+      const taken = turns.get(memory)!;
+      // Nearly always the first.
+      taken.splice(taken.indexOf(turn), 1);
+      if (taken.length === 0) turns.delete(memory);
     }
   });
 }
 
-/** Until what comes next in the same run has been queued as well. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => { setImmediate(resolve); });
+/** Until what comes next in the same run has been queued as well: all of it, or what this turn of the event loop comes to. */
+function settled(run: Run): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+    run.known?.then(() => { resolve(); }, () => { resolve(); });
+  });
 }
 
 interface Placed {
