@@ -204,165 +204,6 @@ const oneChunk = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
   }
 };
 
-/** One chunk after another: the next is read into registers while this one learns what is before it. */
-const oneAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
-  const warps = gpu.shared.i32(gpu.BLOCK / 32);
-  const turn = gpu.shared.i32(3);
-  const values = gpu.local.i32(4 * gpu.TIMES);
-  const ahead = gpu.local.i32(4 * gpu.TIMES);
-  const starts = gpu.local.i32(gpu.TIMES);
-  const { lane, warpIdx } = gpu;
-  if (gpu.threadIdx.x === 0) turn[2] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
-  gpu.block.sync();
-  let chunk = turn[2]!;
-  const within = warpIdx * (32 * gpu.TIMES) + lane;
-  if (chunk < chunks) {
-    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
-    }
-  }
-  while (chunk < chunks) {
-    let next = 0;
-    if (gpu.threadIdx.x === 0) next = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
-    let sum = 0;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      values[j * 4] = ahead[j * 4]!;
-      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + ahead[j * 4 + k]!;
-      let upTo = values[j * 4 + 3]!;
-      gpu.unroll(5);
-      for (let step = 1; step < 32; step <<= 1) {
-        const below = gpu.warp.shuffleUp(upTo, step);
-        if (lane >= step) upTo += below;
-      }
-      starts[j] = sum + upTo - values[j * 4 + 3]!;
-      sum += gpu.warp.shuffle(upTo, 31);
-    }
-    if (lane === 0) warps[warpIdx] = sum;
-    if (gpu.threadIdx.x === 0) turn[0] = next;
-    gpu.block.sync();
-    let start = 0;
-    let total = 0;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
-      if (warp < warpIdx) start += warps[warp]!;
-      total += warps[warp]!;
-    }
-    next = turn[0]!;
-    if (next < chunks) {
-      const first = next * (gpu.BLOCK * gpu.TIMES) + within;
-      gpu.unroll(gpu.TIMES);
-      for (let j = 0; j < gpu.TIMES; j++) {
-        for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * 32) * 4 + k) : x[(first + j * 32) * 4 + k]!;
-      }
-    }
-    if (warpIdx === 0) {
-      const before = gpu.look(state, chunk, chunks, total);
-      if (lane === 0) turn[1] = before;
-    }
-    gpu.block.sync();
-    start += turn[1]!;
-    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      const from = start + starts[j]!;
-      for (let k = 0; k < 4; k++) {
-        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
-        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
-      }
-    }
-    chunk = next;
-  }
-};
-
-/** One chunk after another: the next ones are copied to shared memory meanwhile, where each thread reads what it copied itself. */
-const copiedAhead = ({ out, state, x, chunks }: Args, gpu: ScanGpu): void => {
-  const warps = gpu.shared.i32(gpu.BLOCK / 32);
-  const before = gpu.shared.i32(1);
-  const turns = gpu.shared.i32(gpu.STAGES + 1);
-  const staged = gpu.dynamicShared.i32();
-  const values = gpu.local.i32(4 * gpu.TIMES);
-  const starts = gpu.local.i32(gpu.TIMES);
-  const { lane, warpIdx } = gpu;
-  const within = warpIdx * (32 * gpu.TIMES) + lane;
-  if (gpu.threadIdx.x === 0) {
-    for (let stage = 0; stage < gpu.STAGES; stage++) turns[stage] = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
-  }
-  gpu.block.sync();
-  for (let stage = 0; stage < gpu.STAGES; stage++) {
-    const chunk = turns[stage]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (chunk < chunks) gpu.async.copy(staged, (stage * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, x, (chunk * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-  }
-  let stage = 0;
-  let slot = 0;
-  let chunk = turns[0]!;
-  while (chunk < chunks) {
-    // The ticket of the chunk that is STAGES turns on takes the place of the one before.
-    let next = 0;
-    if (gpu.threadIdx.x === 0) next = gpu.i32(gpu.atomicAdd(state as never, 0, 1));
-    const free = slot === 0 ? gpu.STAGES : slot - 1;
-    gpu.async.wait(gpu.STAGES - 1);
-    const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) values[j * 4 + k] = staged[at + j * 128 + k]!;
-    }
-    let sum = 0;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
-      let upTo = values[j * 4 + 3]!;
-      gpu.unroll(5);
-      for (let step = 1; step < 32; step <<= 1) {
-        const below = gpu.warp.shuffleUp(upTo, step);
-        if (lane >= step) upTo += below;
-      }
-      starts[j] = sum + upTo - values[j * 4 + 3]!;
-      sum += gpu.warp.shuffle(upTo, 31);
-    }
-    if (lane === 0) warps[warpIdx] = sum;
-    if (gpu.threadIdx.x === 0) turns[free] = next;
-    gpu.block.sync();
-    let start = 0;
-    let total = 0;
-    gpu.unroll(gpu.BLOCK / 32);
-    for (let warp = 0; warp < gpu.BLOCK / 32; warp++) {
-      if (warp < warpIdx) start += warps[warp]!;
-      total += warps[warp]!;
-    }
-    next = turns[free]!;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      if (next < chunks) gpu.async.copy(staged, at + j * 128, x, (next * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
-    }
-    gpu.async.commit();
-    if (warpIdx === 0) {
-      const found = gpu.look(state, chunk, chunks, total);
-      if (lane === 0) before[0] = found;
-    }
-    gpu.block.sync();
-    start += before[0]!;
-    const first = chunk * (gpu.BLOCK * gpu.TIMES) + within;
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      const from = start + starts[j]!;
-      for (let k = 0; k < 4; k++) {
-        if (gpu.STREAMING) gpu.streamingStore(out, (first + j * 32) * 4 + k, from + values[j * 4 + k]!);
-        else out[(first + j * 32) * 4 + k] = from + values[j * 4 + k]!;
-      }
-    }
-    stage = stage === gpu.STAGES - 1 ? 0 : stage + 1;
-    slot = slot === gpu.STAGES ? 0 : slot + 1;
-    chunk = turns[slot]!;
-  }
-};
-
 /**
  * One chunk for each block, which looks back with all its threads at once: one for each chunk of the group before this one, the last for
  * what is up to the end of the group before. A group has as many chunks as a block has threads: only the ends of groups wait for one
@@ -440,7 +281,7 @@ const byBlock = ({ out, state, x, chunks }: Args, gpu: ScanGpu & Telling): void 
 const signature = { out: output(i32), state: inout(u64), x: input(i32), chunks: i32 } as const;
 
 function nameOf({ block, times, look, ticket, streaming, persistent, stages }: Plan): string {
-  const walk = persistent === undefined ? (ticket ? 'a ticket for each block' : 'blocks by index') : `${persistent} blocks per SM, ${stages === undefined ? 'one chunk ahead in registers' : `${stages} ahead in shared memory`}`;
+  const walk = persistent === undefined ? (ticket ? 'a ticket for each block' : 'blocks by index') : `${persistent} blocks per SM, ${stages} ahead in shared memory`;
   return `${block} x ${times * 4}, ${look}, ${walk}${streaming === true ? ', streaming' : ''}`;
 }
 
@@ -475,7 +316,7 @@ const variants = plans.map((plan): Variant => {
   const chunks = Math.floor(N / (block * times * 4));
   const alone = look === 'block' && persistent !== undefined;
   const uses = { BLOCK: block, TIMES: times, TICKET: ticket, STREAMING: streaming, STAGES: stages, ...(alone ? { tell, hear } : look === 'block' ? { put, get } : { look: LOOK_BACKS[look] }) };
-  const body = look === 'block' ? (alone ? scanAhead : byBlock) : persistent === undefined ? oneChunk : stages === 0 ? oneAhead : copiedAhead;
+  const body = look === 'block' ? (alone ? scanAhead : byBlock) : oneChunk;
   const name = nameOf(plan);
   const made = kernel(`scan_${block}_${times}`, signature, body as never, { uses } as never) as unknown as (args: unknown, options: unknown) => { runOn(on: typeof stream): PromiseLike<unknown> };
   const grid = Math.min(chunks, persistent === undefined ? chunks : persistent * multiprocessors);
