@@ -122,11 +122,11 @@ export class Applied<T> implements Node<T> {
     const { apply, device, uses } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
     return whenKnown(run, this.inputs.submit(run), (values) => {
-      const all = uses === undefined ? values : [...values, ...uses];
-      if (isAnybodyAhead()) return inTurn(run, all, () => apply(run, values));
+      // Without a function around it where nobody is ahead, which is nearly always.
+      if (isAnybodyAhead()) return inTurn(run, together(values, uses), () => apply(run, values));
       const { loads } = run;
       const given = apply(run, values);
-      if (run.loads !== loads) takeTurn(run, all, given);
+      if (run.loads !== loads) takeTurn(run, together(values, uses), given);
       return given;
     });
   }
@@ -134,6 +134,10 @@ export class Applied<T> implements Node<T> {
   describe(): string {
     return this.name;
   }
+}
+
+function together(values: readonly unknown[], uses: readonly unknown[] | undefined): readonly unknown[] {
+  return uses === undefined ? values : [...values, ...uses];
 }
 
 /** Of what is to run on another device than its own. */
