@@ -108,8 +108,9 @@ type Words = Record<number, number> & { readonly length: number };
 
 /** A sum and the number of the launch that it belongs to, in one word: nothing has to be cleared between launches. */
 export const tell = (state: Words, at: number, sum: number, launch: number, gpu: Gpu): void => { gpu.volatileStore(state, at, (gpu.u64(launch) << 32) | gpu.u64(gpu.u32(sum))); };
-export const hear = (state: Words, at: number, launch: number, gpu: Gpu): number => {
-  let word = gpu.volatileLoad(state, at);
+/** What is told there. `seen` is the word that was read before other work, which saves waiting for the first answer. */
+export const hear = (state: Words, at: number, seen: number, launch: number, gpu: Gpu): number => {
+  let word = gpu.u64(seen);
   while (gpu.u32(word >> 32) !== launch) word = gpu.volatileLoad(state, at);
   return gpu.i32(word);
 };
@@ -130,7 +131,7 @@ interface ScanGpu extends Gpu {
   /** Whether results pass caches by. */
   readonly STREAMING: boolean;
   tell(state: Words, at: number, sum: number, launch: number): void;
-  hear(state: Words, at: number, launch: number): number;
+  hear(state: Words, at: number, seen: number, launch: number): number;
 }
 
 /**
@@ -218,6 +219,17 @@ export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): vo
     }
     if (t === 0 && next < chunks) gpu.tell(state, 1 + next, nextTotal, number);
     const at = (stage * (gpu.BLOCK * gpu.TIMES) + within) * 4;
+    const group = chunk / gpu.BLOCK;
+    const place = chunk % gpu.BLOCK;
+    const inGroup = 1 + group * gpu.BLOCK + t;
+    // Asked for now; the answers come while the chunk is added up.
+    const nothing = gpu.u64(number) << 32;
+    let own = nothing;
+    let previous = nothing;
+    let earlier = nothing;
+    if (t < place) own = gpu.volatileLoad(state, inGroup);
+    if (group > 0) previous = gpu.volatileLoad(state, inGroup - gpu.BLOCK);
+    if (t === gpu.BLOCK - 1 && group > 1) earlier = gpu.volatileLoad(state, chunks + group - 1);
     let sum = 0;
     gpu.unroll(gpu.TIMES);
     for (let j = 0; j < gpu.TIMES; j++) {
@@ -238,15 +250,8 @@ export const scanAhead = ({ out, state, x, chunks }: ScanArgs, gpu: ScanGpu): vo
       if (free < chunks) gpu.async.copy(staged, at + j * 128, x, (free * (gpu.BLOCK * gpu.TIMES) + within + j * 32) * 4, 4);
     }
     gpu.async.commit();
-    const group = chunk / gpu.BLOCK;
-    const place = chunk % gpu.BLOCK;
-    let word = 0;
-    if (t < place) word = gpu.hear(state, 1 + group * gpu.BLOCK + t, number);
-    if (t === gpu.BLOCK - 1) {
-      let upTo = 0;
-      if (group > 0) upTo = gpu.hear(state, chunks + group, number);
-      found[gpu.BLOCK / 32] = upTo;
-    }
+    let word = gpu.hear(state, inGroup, own, number) + gpu.hear(state, inGroup - gpu.BLOCK, previous, number);
+    if (t === gpu.BLOCK - 1) found[gpu.BLOCK / 32] = gpu.hear(state, chunks + group - 1, earlier, number);
     word = gpu.warp.sum(word);
     if (lane === 0) found[warpIdx] = word;
     gpu.block.sync();

@@ -133,8 +133,8 @@ typedef unsigned long long Word;
 
 __device__ __forceinline__ void tell(volatile Word *state, int at, int sum, unsigned launch) { state[at] = (Word)launch << 32 | (unsigned)sum; }
 
-__device__ __forceinline__ int hear(volatile Word *state, int at, unsigned launch) {
-  Word word = state[at];
+/* `word` was read before other work, which saves waiting for the first answer. */
+__device__ __forceinline__ int hear(volatile Word *state, int at, Word word, unsigned launch) {
   while ((unsigned)(word >> 32) != launch) word = state[at];
   return (int)word;
 }
@@ -217,6 +217,11 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
       if (i < warp) start += warps[turn][i];
     }
     if (t == 0 && next < chunks) tell(state, 1 + next, nextTotal, launch);
+    int group = chunk / SCAN_BLOCK, place = chunk % SCAN_BLOCK, inGroup = 1 + group * SCAN_BLOCK + t;
+    Word own = (Word)launch << 32, previous = own, earlier = own;
+    if (t < place) own = ((volatile Word *)state)[inGroup];
+    if (group > 0) previous = ((volatile Word *)state)[inGroup - SCAN_BLOCK];
+    if (t == SCAN_BLOCK - 1 && group > 1) earlier = ((volatile Word *)state)[chunks + group - 1];
     int4 v[SCAN_TIMES];
     int starts[SCAN_TIMES], sum = 0;
 #pragma unroll
@@ -237,9 +242,8 @@ K scan(int4 *__restrict__ out, Word *state, const int4 *__restrict__ in, int chu
     for (int j = 0; j < SCAN_TIMES; j++)
       if (ahead < chunks) copyAhead(&staged[stage * SCAN_UNITS + within + j * 32], &in[ahead * SCAN_UNITS + within + j * 32]);
     commitAhead();
-    int group = chunk / SCAN_BLOCK, place = chunk % SCAN_BLOCK, word = 0;
-    if (t < place) word = hear(state, 1 + group * SCAN_BLOCK + t, launch);
-    if (t == SCAN_BLOCK - 1) found[SCAN_WARPS] = group > 0 ? hear(state, chunks + group, launch) : 0;
+    int word = hear(state, inGroup, own, launch) + hear(state, inGroup - SCAN_BLOCK, previous, launch);
+    if (t == SCAN_BLOCK - 1) found[SCAN_WARPS] = hear(state, chunks + group - 1, earlier, launch);
     word = warpSum(word);
     if (lane == 0) found[warp] = word;
     __syncthreads();

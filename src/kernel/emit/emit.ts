@@ -202,8 +202,10 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
     const bytes = utf8(text);
     head.push(`.global .align 1 .b8 ${symbol}[${bytes.length}] = {${bytes.join(', ')}};`);
   }
-  const arrays = [...f.arrays.values()];
-  if (arrays.some((array) => array.space === 'dynamic')) head.push('.extern .shared .align 16 .b8 __dynamic_shared[];');
+  // They lie one behind the other as they are declared: those of whole lines first leave no gaps.
+  const arrays = [...f.arrays.values()].sort((a, b) => b.align - a.align);
+  const dynamic = arrays.find((array) => array.space === 'dynamic');
+  if (dynamic) head.push(`.extern .shared .align ${dynamic.align} .b8 ${dynamic.symbol}[];`);
 
   const params = f.abi.map((param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`);
   const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
@@ -216,6 +218,7 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
     text.push(`\t.${space} .align ${align} .b8 \t${symbol}[${bytes}];`);
     if (space === 'shared') sharedBytes = Math.ceil(sharedBytes / align) * align + bytes;
   }
+  if (dynamic) sharedBytes = Math.ceil(sharedBytes / dynamic.align) * dynamic.align;
   if (w.uses.has('print')) text.push(`\t.local .align 8 .b8 \t__print[${Math.max(Math.ceil(f.printBytes / 8) * 8, 8)}];`);
   text.push(...w.declarations(), ...w.lines, '}', '');
   return { ptx: text.join('\n'), entry, sharedBytes, abi: f.abi, isa, target: `sm_${capability}` };

@@ -3,6 +3,7 @@ import type { SsaFunction } from '../ssa/function.js';
 import { liftCommon } from './lift-common.js';
 import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
+import { divideByConstants } from './divisions.js';
 import { hoistInvariants } from './invariants.js';
 import { selectBranches } from './selections.js';
 import { shareValues } from './values.js';
@@ -16,6 +17,7 @@ export function optimise(f: SsaFunction, alignment: Alignment): void {
   tidyControlFlow(f);
   selectBranches(f);
   tidyControlFlow(f);
+  divideByConstants(f);
   liftCommon(f);
   hoistInvariants(f);
   shareValues(f);

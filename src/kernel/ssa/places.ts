@@ -4,7 +4,7 @@ import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
 import { buildValue } from './expressions.js';
 import { storageBytes } from './function.js';
-import type { MemoryAccess, NumberType, Value } from './function.js';
+import type { ArraySymbol, MemoryAccess, NumberType, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { constantAdded } from './simplify.js';
 import { formOf, fromMemory, registerOfForm, throughMemory, toMemory } from './storage.js';
@@ -43,6 +43,16 @@ export function readParameter(b: Builder, index: number): Value {
 
 const alignTo = (value: number, align: number): number => Math.ceil(value / align) * align;
 
+/**
+ * A line of shared memory. Asynchronous copies of a warp whose lines in global memory do not begin where those in shared memory do are
+ * split, and read twice from L2; so shared memory that is made of whole lines begins with one.
+ */
+const SHARED_LINE = 128;
+
+function alignmentOf(space: ArraySymbol['space'], bytes: number): number {
+  return space === 'dynamic' || (space === 'shared' && bytes > 0 && bytes % SHARED_LINE === 0) ? SHARED_LINE : 16;
+}
+
 /** Where the array begins, declared when it is first met. */
 function arrayBase(b: Builder, array: number): Value {
   const declared = b.tree.arrays[array]!;
@@ -51,7 +61,7 @@ function arrayBase(b: Builder, array: number): Value {
     const bytes = declared.length * storageBytes[declared.storage];
     symbol = {
       symbol: declared.space === 'dynamic' ? '__dynamic_shared' : `__${declared.space}_${array}`, space: declared.space,
-      bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes, align: 16,
+      bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes, align: alignmentOf(declared.space, bytes),
     };
     b.f.arrays.set(array, symbol);
   }
