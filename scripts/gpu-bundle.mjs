@@ -115,7 +115,11 @@ function writeNode(binary) {
   const madeFrom = join(root, 'node_modules/.cache/carried-node.json');
   const identity = JSON.stringify([binary, statSync(binary).size, statSync(binary).mtimeMs]);
   if (existsSync(output) && existsSync(madeFrom) && readFileSync(madeFrom, 'utf8') === identity) return;
-  const packed = run('xz', ['-6', '--threads=0', '--stdout', binary], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // Without its symbols it is a fifth smaller; where there is no strip it travels whole.
+  const bare = join(carry, 'node.bare');
+  const stripped = spawnSync('strip', ['-o', bare, binary]).status === 0;
+  const packed = run('xz', ['-6', '--threads=0', '--stdout', stripped ? bare : binary], { stdio: ['ignore', 'pipe', 'inherit'] });
+  rmSync(bare, { force: true });
   writeFileSync(`${output}.tmp`, packed);
   renameSync(`${output}.tmp`, output);
   mkdirSync(dirname(madeFrom), { recursive: true });
