@@ -261,7 +261,7 @@ async function byNvcc(setup: Setup, pair: Pair): Promise<Contender> {
   const kernel = (await device.loadModule(cubin)).kernel(pair.entry, signature);
   const args = pair.inCuda.map((arg) => (typeof arg === 'string' ? memory[arg]! : arg[1]));
   const { grid, block, sharedBytes = 0 } = pair;
-  return new Measured(setup, pair, contents, memory, (stream) => kernel.launch(stream, { grid, block, shared: sharedBytes }, ...args));
+  return new Measured(setup, pair, contents, memory, (stream) => kernel.launch(stream, { grid, block, sharedBytes: sharedBytes }, ...args));
 }
 
 /** A copy on the card that reads and writes `bytes` in all. */

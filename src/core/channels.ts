@@ -61,7 +61,7 @@ export interface OperationMessage extends ChannelMessage {
   /** Of a launch: threads of a block. */
   readonly block?: readonly [number, number, number];
   /** Of a launch: dynamic shared memory, bytes. */
-  readonly shared?: number;
+  readonly sharedBytes?: number;
   /** Of a copy, a fill or an allocation. */
   readonly bytes?: number;
   /** Of a copy. */

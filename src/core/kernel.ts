@@ -37,7 +37,7 @@ export interface LaunchOptions {
   /** Threads of one block. */
   block: Dimensions;
   /** Dynamic shared memory, bytes. */
-  shared?: number;
+  sharedBytes?: number;
   /** All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
   cooperative?: boolean;
   /** Blocks of one cluster; compute capability 9.0 or later, or the CPU device. CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
@@ -76,7 +76,7 @@ export interface KernelAttributes {
   maxDynamicSharedBytes: number;
 }
 
-const LAUNCH_OPTIONS = ['grid', 'block', 'shared', 'cooperative', 'cluster', 'programmatic', 'priority'];
+const LAUNCH_OPTIONS = ['grid', 'block', 'sharedBytes', 'cooperative', 'cluster', 'programmatic', 'priority'];
 const TWO32 = 4294967296;
 
 /** The usual arguments have a way of their own; {@link putArgument} takes any. */
@@ -101,7 +101,8 @@ interface LaunchShape {
   /** As they were given, where they are numbers and there are no attributes; else nothing that equals itself. */
   readonly grid: number;
   readonly block: number;
-  readonly shared: number | undefined;
+  /** As it was given. */
+  readonly givenBytes: number | undefined;
   readonly gridX: number;
   readonly gridY: number;
   readonly gridZ: number;
@@ -116,7 +117,7 @@ interface LaunchShape {
 }
 
 const NO_SHAPE: LaunchShape = {
-  grid: NaN, block: NaN, shared: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false, simple: false,
+  grid: NaN, block: NaN, givenBytes: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false, simple: false,
 };
 
 const scratch = new ArrayBuffer(8);
@@ -201,10 +202,10 @@ export class Kernel {
       checkNames(options);
       this.checkedOptions = options;
     }
-    const { grid, block, shared } = options;
+    const { grid, block, sharedBytes } = options;
     let { shape } = this;
     if (
-      grid !== shape.grid || block !== shape.block || shared !== shape.shared || options.cooperative !== undefined ||
+      grid !== shape.grid || block !== shape.block || sharedBytes !== shape.givenBytes || options.cooperative !== undefined ||
       options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined
     ) shape = this.shapeOf(options);
 
@@ -285,21 +286,21 @@ export class Kernel {
   }
 
   /** Blocks of `blockSize` threads that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
-  maxActiveBlocks(blockSize: number, shared = 0): Promise<number> {
+  maxActiveBlocks(blockSize: number, sharedBytes = 0): Promise<number> {
     this.checkAlive();
     checkInteger('blockSize', blockSize, 1, 1024, 'threads');
-    checkInteger('shared', shared, 0, 0x7fffffff, 'bytes');
-    return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, shared);
+    checkInteger('sharedBytes', sharedBytes, 0, 0x7fffffff, 'bytes');
+    return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, sharedBytes);
   }
 
   /** The block size with the best occupancy, and the fewest blocks that fill the device with it. cuOccupancyMaxPotentialBlockSize */
-  suggestBlockSize(options: { shared?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
+  suggestBlockSize(options: { sharedBytes?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
     this.checkAlive();
-    checkOptions('options', options, ['shared', 'limit']);
-    const { shared = 0, limit = 0 } = options;
-    checkInteger('options.shared', shared, 0, 0x7fffffff, 'bytes');
+    checkOptions('options', options, ['sharedBytes', 'limit']);
+    const { sharedBytes = 0, limit = 0 } = options;
+    checkInteger('options.sharedBytes', sharedBytes, 0, 0x7fffffff, 'bytes');
     checkInteger('options.limit', limit, 0, 0x7fffffff, 'threads');
-    return this.device.runtime.call('maxPotentialBlockSize', this.func, shared, limit);
+    return this.device.runtime.call('maxPotentialBlockSize', this.func, sharedBytes, limit);
   }
 
   /** Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes. cuOccupancyAvailableDynamicSMemPerBlock */
@@ -342,8 +343,8 @@ export class Kernel {
 
   /** The shape of a launch that is not like the one before it. */
   private shapeOf(options: LaunchOptions): LaunchShape {
-    const { grid, block, shared } = options;
-    const sharedBytes = shared ?? 0;
+    const { grid, block, sharedBytes: givenBytes } = options;
+    const sharedBytes = givenBytes ?? 0;
     const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
     const gridY = typeof grid === 'number' ? 1 : dimension('grid', grid, 1);
     const gridZ = typeof grid === 'number' ? 1 : dimension('grid', grid, 2);
@@ -361,7 +362,7 @@ export class Kernel {
     this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes);
     const simple = !extended && this.paramWords <= LINE_MAX_WORD;
     const shape: LaunchShape = {
-      grid: usual ? grid : NaN, block: usual ? block : NaN, shared, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
+      grid: usual ? grid : NaN, block: usual ? block : NaN, givenBytes, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
       simple, line: simple && gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1,
     };
     if (usual) this.shape = shape;
@@ -476,9 +477,9 @@ export class Kernel {
     }
   }
 
-  private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, shared: number): void {
+  private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, sharedBytes: number): void {
     const limits = this.device.properties;
-    if (typeof shared !== 'number') throw invalid('options.shared', 'a number of bytes', shared);
+    if (typeof sharedBytes !== 'number') throw invalid('options.sharedBytes', 'a number of bytes', sharedBytes);
     const threads = blockX * blockY * blockZ;
     // One comparison each in the usual case; what exactly is wrong is found out afterwards.
     if (
@@ -486,7 +487,7 @@ export class Kernel {
       gridX >= 1 && gridY >= 1 && gridZ >= 1 && gridX <= limits.maxGrid[0] && gridY <= limits.maxGrid[1] && gridZ <= limits.maxGrid[2] &&
       Number.isInteger(gridX) && Number.isInteger(gridY) && Number.isInteger(gridZ) &&
       blockX <= limits.maxBlock[0] && blockY <= limits.maxBlock[1] && blockZ <= limits.maxBlock[2] &&
-      shared >= 0 && shared <= this.attributes.maxDynamicSharedBytes && Number.isInteger(shared)
+      sharedBytes >= 0 && sharedBytes <= this.attributes.maxDynamicSharedBytes && Number.isInteger(sharedBytes)
     ) return;
     const axes = ['x', 'y', 'z'] as const;
     const sizes = { grid: [gridX, gridY, gridZ], block: [blockX, blockY, blockZ] };
@@ -497,7 +498,7 @@ export class Kernel {
     if (threads > this.attributes.maxThreadsPerBlock) {
       throw invalid('options.block', `at most ${this.attributes.maxThreadsPerBlock} threads in a block of kernel '${this.name}'`, `${blockX}×${blockY}×${blockZ} = ${threads}`);
     }
-    checkInteger('options.shared', shared, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
+    checkInteger('options.sharedBytes', sharedBytes, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
   }
 
   private checkOpen(stream: Stream): void {

@@ -58,7 +58,8 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
     'options === undefined',
     'options !== this.checkedOptions',
     '!shape.line',
-    ...['grid', 'block', 'shared'].map((name) => `options.${name} !== shape.${name}`),
+    ...['grid', 'block'].map((name) => `options.${name} !== shape.${name}`),
+    'options.sharedBytes !== shape.givenBytes',
     ...['cooperative', 'cluster', 'programmatic', 'priority'].map((name) => `options.${name} !== undefined`),
     ...params.flatMap(({ way }, i) => {
       if (way === 'pointer') return [`!(a${i} instanceof DeviceBuffer)`];

@@ -13,7 +13,7 @@ import { currentLabel } from './label.js';
 import type { Stream } from './stream.js';
 
 /** What differs from command to command. */
-type Details = Pick<OperationMessage, 'kind' | 'memory' | 'grid' | 'block' | 'shared' | 'bytes' | 'direction' | 'graph'> & {
+type Details = Pick<OperationMessage, 'kind' | 'memory' | 'grid' | 'block' | 'sharedBytes' | 'bytes' | 'direction' | 'graph'> & {
   /** Handle of the kernel. */
   readonly kernel?: number;
 };
@@ -50,7 +50,7 @@ const COMMANDS: Readonly<Record<number, (words: Int32Array, body: number) => Det
   [OP.copy2D]: (words, body) => copy(OP.copy2D, words, body),
   [OP.copy3D]: (words, body) => copy(OP.copy3D, words, body),
   [OP.launchLine]: (words, body) => ({
-    kind: 'launch', kernel: words[body]!, grid: [words[body + 1]!, 1, 1], block: [words[body + 2]!, 1, 1], shared: words[body + 3]!,
+    kind: 'launch', kernel: words[body]!, grid: [words[body + 1]!, 1, 1], block: [words[body + 2]!, 1, 1], sharedBytes: words[body + 3]!,
     memory: lineReferences(words, body + LINE_PACKED),
   }),
   [OP.launchGrid]: (words, body) => ({ ...launch(words, body), memory: lineReferences(words, body + GRID_PACKED) }),
@@ -112,10 +112,10 @@ function unknownCommand(op: number): never {
   throw new Error(`command ${op} is not described`);
 }
 
-function launch(words: Int32Array, body: number): Pick<Details, 'kind' | 'grid' | 'block' | 'shared'> & { kernel: number } {
+function launch(words: Int32Array, body: number): Pick<Details, 'kind' | 'grid' | 'block' | 'sharedBytes'> & { kernel: number } {
   return {
     kind: 'launch', kernel: words[body]!, grid: [words[body + 1]!, words[body + 2]!, words[body + 3]!],
-    block: [words[body + 4]!, words[body + 5]!, words[body + 6]!], shared: words[body + 7]!,
+    block: [words[body + 4]!, words[body + 5]!, words[body + 6]!], sharedBytes: words[body + 7]!,
   };
 }
 

@@ -226,11 +226,11 @@ function memoryEvents({ memories, pools, begun }: Recorded): TraceEvent[] {
   ];
 }
 
-function argumentsOf({ name, operation, streamLabel, captured, memory, grid, block, shared, bytes, direction, graph }: OperationMessage): Record<string, unknown> {
+function argumentsOf({ name, operation, streamLabel, captured, memory, grid, block, sharedBytes, bytes, direction, graph }: OperationMessage): Record<string, unknown> {
   return {
     name, operation, ...(streamLabel === undefined ? {} : { stream: streamLabel }), ...(captured ? { captured } : {}),
     ...(grid === undefined ? {} : { grid: grid.join('×') }), ...(block === undefined ? {} : { block: block.join('×') }),
-    ...(shared === undefined || shared === 0 ? {} : { shared }), ...(bytes === undefined ? {} : { bytes }),
+    ...(sharedBytes === undefined || sharedBytes === 0 ? {} : { sharedBytes }), ...(bytes === undefined ? {} : { bytes }),
     ...(direction === undefined ? {} : { direction }), ...(graph === undefined ? {} : { graph }), ...(memory.length === 0 ? {} : { memory: memory.join(' ') }),
   };
 }

@@ -269,7 +269,7 @@ export class Defined implements Tunable<KernelChanges> {
     }
     return {
       grid, block,
-      ...(sharedBytes === undefined ? {} : { shared: sharedBytes }),
+      ...(sharedBytes === undefined ? {} : { sharedBytes }),
       ...(compiled.cooperative ? { cooperative: true } : {}),
       ...(cluster === undefined ? {} : { cluster }),
       ...(programmatic === undefined ? {} : { programmatic }),

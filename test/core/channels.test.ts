@@ -56,12 +56,12 @@ onDevice('Channels', (host) => {
     const launches = listen('launch');
     const all = listen('enqueue');
     const before = performance.now();
-    await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], shared: 16 }, buffer, 0);
+    await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
     expect(launches).toHaveLength(1);
     const [launch] = launches;
     expect(launch).toMatchObject({
       kind: 'launch', device: `${testDevice}:0`, streamLabel: 'work', name: 'add1', label: undefined, captured: false, grid: [1, 2, 1],
-      block: [N, 1, 1], shared: 16,
+      block: [N, 1, 1], sharedBytes: 16,
     });
     expect(launch!.memory).toHaveLength(1);
     expect(launch!.operation).toBeGreaterThan(0);

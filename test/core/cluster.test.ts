@@ -33,7 +33,7 @@ onDevice('clusters', (host) => {
     input.write(host.stream, values);
     output.fill(host.stream, 0);
     const share = Math.ceil(bins / blocks);
-    (await kernel('histogram')).launch(host.stream, { grid: 16, block: 128, shared: share * 4, cluster: blocks }, input, n, output, share);
+    (await kernel('histogram')).launch(host.stream, { grid: 16, block: 128, sharedBytes: share * 4, cluster: blocks }, input, n, output, share);
     expect([...await output.read(host.stream)]).toEqual([...expected]);
   });
 
@@ -115,6 +115,6 @@ onDevice('clusters', (host) => {
     expect(await failure(() => ring.launch(host.stream, { ...options, grid: 8, cluster: 2 }, out, 1))).toBeInstanceOf(CudaError);
     expect(await failure(() => ring.launch(host.stream, { ...options, grid: 6 }, out, 1))).toBeInstanceOf(CudaError);
     const histogram = await kernel('histogram');
-    expect(await failure(() => histogram.launch(host.stream, { grid: 32, block: 32, shared: 4, cluster: 32 }, out, 0, out, 1))).toBeInstanceOf(CudaError);
+    expect(await failure(() => histogram.launch(host.stream, { grid: 32, block: 32, sharedBytes: 4, cluster: 32 }, out, 0, out, 1))).toBeInstanceOf(CudaError);
   });
 });

@@ -325,7 +325,7 @@ onDevice('Kernel launches', (host) => {
   test('blocks get the dynamic shared memory that they ask for', async () => {
     using buffer = host.device.alloc(i32, 1024);
     buffer.write(host.stream, Int32Array.from(range(1024)));
-    (await host.load(THREADS)).kernel('reverse_block').launch(host.stream, { grid: 2, block: 512, shared: 2048 }, buffer);
+    (await host.load(THREADS)).kernel('reverse_block').launch(host.stream, { grid: 2, block: 512, sharedBytes: 2048 }, buffer);
     expect([...(await buffer.read(host.stream))]).toEqual(range(1024).map((i) => (i < 512 ? 511 - i : 1535 - i)));
   });
 
@@ -379,9 +379,9 @@ onDevice('Kernel launches', (host) => {
       [{ grid: [], block: 1 }, 'options.grid'],
       [{ grid: [1, 1, 1, 1], block: 1 }, 'options.grid'],
       [{ grid: '1', block: 1 }, 'options.grid'],
-      [{ grid: 1, block: 1, shared: -1 }, 'options.shared'],
-      [{ grid: 1, block: 1, shared: 1 << 24 }, 'options.shared'],
-      [{ grid: 1, block: 1, shared: 0.5 }, 'options.shared'],
+      [{ grid: 1, block: 1, sharedBytes: -1 }, 'options.sharedBytes'],
+      [{ grid: 1, block: 1, sharedBytes: 1 << 24 }, 'options.sharedBytes'],
+      [{ grid: 1, block: 1, sharedBytes: 0.5 }, 'options.sharedBytes'],
       [{ grid: 1, block: 1, sharde: 4 }, 'options.sharde'],
       [undefined, 'options'],
       [7, 'options'],
