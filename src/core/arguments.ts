@@ -26,7 +26,19 @@ function inspected(value: unknown): string {
 }
 
 export function invalid(argument: string, expected: string, value: unknown, fix = ''): CudaArgumentError {
-  return new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${show(value)}.${fix === '' ? '' : ` ${fix}`}`);
+  const shown = show(value);
+  const advice = isOfAnotherCopy(expected, value, shown) ? OTHER_COPY : fix;
+  return new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${shown}.${advice === '' ? '' : ` ${advice}`}`);
+}
+
+const OTHER_COPY =
+  'It comes from another copy of async-cuda in this program, whose classes are others. `npm ls async-cuda` shows the copies: let all packages use one, and import or require it in one way.';
+
+/** Whether the object is what was expected, by its name, and yet is refused. */
+function isOfAnotherCopy(expected: string, value: unknown, shown: string): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const name = /^[A-Z]\w+/.exec(shown)?.[0];
+  return name !== undefined && new RegExp(`\\b(?:an?|the|lazy) ${name}(?:,|$| or | of async-cuda)`).test(expected);
 }
 
 /** A whole number from `low` to `high`. */
@@ -49,7 +61,7 @@ export function checkOptions(argument: string, options: unknown, known: readonly
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
-    const near = known.find((name) => distance(name, key) <= 2);
+    const near = known.find((name) => distance(name, key) <= 2) ?? known.find((name) => key.length > 2 && name.startsWith(key));
     throw new CudaArgumentError(
       `${argument}.${key}`,
       `${argument}: there is no option '${key}'.${near === undefined ? ` Options are ${known.join(', ')}.` : ` Did you mean '${near}'?`}`,

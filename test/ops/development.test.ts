@@ -1,0 +1,66 @@
+/** Development mode: operations that nobody ran are named, with the place where they were made. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, expect, test } from 'vitest';
+
+import { CudaArgumentError, Device } from '../../src/core/index.js';
+import { setDevelopmentMode, value } from '../../src/ops/index.js';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+const warnings: string[] = [];
+const listen = (warning: Error): void => void warnings.push(warning.message);
+
+afterEach(() => {
+  setDevelopmentMode(false);
+  process.off('warning', listen);
+  warnings.length = 0;
+});
+
+/** Made here, and dropped. */
+function forgets(): void {
+  value(1).map((one) => one + 1);
+}
+
+/** Parts of an operation that is run are run. */
+async function runs(device: Device): Promise<void> {
+  expect(await value(2).map((two) => two + 1).runOn(device.stream)).toBe(3);
+}
+
+async function collected(until: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 100 && !until(); turn++) {
+    collect();
+    await sleep(5);
+  }
+}
+
+test('an operation that nobody ran is named with its place, one that was run is not', async () => {
+  process.on('warning', listen);
+  await using device = await Device.open('cpu');
+  setDevelopmentMode(true);
+  await runs(device);
+  forgets();
+  await collected(() => warnings.length > 0);
+  for (let turn = 0; turn < 10; turn++) await collected(() => turn > 0);
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toMatch(/^an operation was made and never run: .* It was made at forgets \(.*test\/ops\/development\.test\.ts:\d+:\d+\)$/s);
+});
+
+test('off, nothing is said', async () => {
+  process.on('warning', listen);
+  forgets();
+  for (let turn = 0; turn < 10; turn++) {
+    collect();
+    await sleep(5);
+  }
+  expect(warnings).toEqual([]);
+});
+
+test('it is on or off', () => {
+  for (const wrong of ['yes', 1, undefined, null]) {
+    expect(() => { setDevelopmentMode(wrong as never); }).toThrow(CudaArgumentError);
+    expect(() => { setDevelopmentMode(wrong as never); }).toThrow('on: expected true or false, got');
+  }
+});
