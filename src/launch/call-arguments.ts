@@ -62,7 +62,7 @@ export function passed(kernel: string, { name, entry }: Parameter, value: unknow
   }
   const tensor = value instanceof Partitioned ? partitioned(value as Partitioned) : value;
   if (!(tensor instanceof Tensor)) throw invalid(argument, expected(entry), value, fixFor(value, entry.element));
-  if (tensor.isClosed) throw new CudaDisposedError(`${argument}: ${tensor.toString()} was used after it was closed. Make another.`);
+  if (tensor.isClosed) throw new CudaDisposedError(`${argument}: ${tensor.toString()} was used after it was closed. Make another; where \`using\` closed it, await the kernel in that block.`);
   tensor.checkAlive();
   if (entry.access !== 'input' && !(value instanceof Partitioned)) tensor.checkWritable(`${argument} is written`);
   return 'struct' in entry.element ? passedStructs(argument, entry.element.struct, tensor as AnyTensor) : passedTensor(argument, entry.element.storage, entry.rank, tensor as AnyTensor);

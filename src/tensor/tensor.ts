@@ -398,7 +398,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   /** @internal */
   checkAlive(): void {
-    if (this.buffer.isClosed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Make another.`);
+    if (this.buffer.isClosed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Make another; where \`using\` closed it, await what uses it in that block: return await … of an operation.`);
     this.buffer.checkAlive();
   }
 

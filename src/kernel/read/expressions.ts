@@ -258,13 +258,19 @@ function objectValue(pass: Pass, node: ObjectExpression): Value {
   return { kind: 'struct', fields: new Map(names.map((name, at) => [name, values[at]!])) };
 }
 
+/** JavaScript's own names for what a kernel writes otherwise. */
+const CONVERSIONS: Readonly<Record<string, string | undefined>> = {
+  Number: 'Write gpu.f32(x), gpu.f64(x) or gpu.i32(x).', BigInt: 'Write gpu.i64(x) or gpu.u64(x).', Boolean: 'Compare: x !== 0.',
+  parseInt: 'Write gpu.i32(x).', parseFloat: 'Write gpu.f32(x).', isNaN: 'Write x !== x.', isFinite: 'Write Math.abs(x) < Infinity.',
+};
+
 const rows: Rows = {
   Identifier: (pass, node) => {
     const declaration = pass.frame.parsed.names.get(node);
     if (declaration === undefined) {
       if (Object.hasOwn(freeNames, node.name)) return freeNames[node.name]!(pass, node);
       return pass.fail(node, `\`${node.name}\` is not known in a kernel: its text is compiled without what is around it`,
-        `Give it through uses: { ${node.name} } and write gpu.${node.name}.`);
+        CONVERSIONS[node.name] ?? `Give it through uses: { ${node.name} } and write gpu.${node.name}.`);
     }
     const bound = pass.frame.bindings.get(declaration);
     if (bound === undefined) return pass.fail(node, `\`${node.name}\` is read before it has a value`, 'Assign to it first, on every path.');

@@ -53,6 +53,12 @@ describe('what is no kernel', () => {
     expect(errorOf('body({ y }, gpu) { y[0] = 1 + foo; }').code).toBe('foo');
   });
 
+  it('says what JavaScript\'s conversions are here', () => {
+    expect(errorOf('({ y }, gpu) => { y[0] = Number(y[1] > 0); }').fix).toBe('Write gpu.f32(x), gpu.f64(x) or gpu.i32(x).');
+    expect(errorOf('({ y }, gpu) => { y[0] = BigInt(3); }').fix).toBe('Write gpu.i64(x) or gpu.u64(x).');
+    expect(errorOf('({ y }, gpu) => { if (isNaN(y[0])) y[0] = 0; }').fix).toBe('Write x !== x.');
+  });
+
   it('nested more deeply than can be followed', () => {
     const text = `({ y }) => { y[0] = ${'('.repeat(60_000)}1${')'.repeat(60_000)}; }`;
     expect(errorOf(text).what).toBe('This kernel is nested too deeply to be read');
