@@ -15,6 +15,12 @@ export const [ROWS, COLUMNS] = [8, 16];
 /** Elements of `sums_i32` and its like, which begin as zeros. */
 export const SUMS = 8;
 
+/** Fields of the structures that kernels are given: `rows`, one for each thread, which it may change, `table`, and the scalar `one`. */
+export const FIELDS = { a: 'f32', b: 'i64', c: 'bool', d: 'i16', e: 'f64', g: 'u8', h: 'f16', k: 'u32', l: 'i32' } as const satisfies Readonly<Record<string, StorageType>>;
+const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[];
+/** Bytes of dynamic shared memory: eight for each thread. */
+export const SHARED_BYTES = 8 * THREADS;
+
 /** What a kernel is given and gives, beside the text. */
 export interface RandomSource {
   readonly text: string;
@@ -28,6 +34,9 @@ export interface RandomSource {
   readonly scalars: readonly StorageType[];
   /** Tensors that all threads add to, named `sums_` and the dtype. */
   readonly sums: readonly StorageType[];
+  /** Whether it is given structures, and dynamic shared memory. */
+  readonly structures: boolean;
+  readonly dynamic: boolean;
 }
 
 export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
@@ -72,6 +81,9 @@ interface Scope {
 class Writer {
   private readonly random: Random;
   private readonly together: boolean;
+  private readonly structures: boolean;
+  /** Of the elements of dynamic shared memory. */
+  private readonly dynamic: StorageType | undefined;
   private readonly lines: string[] = [];
   private readonly inputs: StorageType[];
   private readonly outputs: StorageType[];
@@ -88,12 +100,14 @@ class Writer {
     this.together = this.random.chance(60);
     const some = (percent: number): StorageType[] => STORAGES.filter((storage) => storage === 'i32' || storage === 'f32' || this.random.chance(percent));
     [this.inputs, this.outputs, this.scalars] = [some(50), some(50), some(20)];
+    this.structures = this.random.chance(40);
+    this.dynamic = this.together && this.random.chance(40) ? this.random.pick(ARRAYS) : undefined;
   }
 
   write(): RandomSource {
     const { random } = this;
     for (let k = random.below(3); k > 0; k--) this.declareFunction();
-    const parameters = ['m', ...this.inputs.map((each) => `x_${each}`), ...this.outputs.map((each) => `y_${each}`), ...this.scalars.map((each) => `s_${each}`), ...SUMMED.map((each) => `sums_${each}`)];
+    const parameters = ['m', ...this.inputs.map((each) => `x_${each}`), ...this.outputs.map((each) => `y_${each}`), ...this.scalars.map((each) => `s_${each}`), ...SUMMED.map((each) => `sums_${each}`), ...(this.structures ? ['rows', 'table', 'one'] : [])];
     this.lines.push(`({ ${parameters.join(', ')} }, gpu) => {`, 'const i = gpu.globalId.x;');
     this.scope.variables.push({ name: 'i', type: 'i32', constant: true });
     for (const storage of ARRAYS) {
@@ -101,12 +115,13 @@ class Writer {
       this.locals.push({ name: `own_${storage}`, storage });
       this.lines.push(`const own_${storage} = gpu.local.${storage}(4);`);
     }
+    if (this.dynamic !== undefined) this.lines.push(`const spare = gpu.dynamicShared.${this.dynamic}();`);
     this.statements(4 + random.below(8));
     for (const storage of this.outputs) this.lines.push(`y_${storage}[i] = ${this.expression(READ_AS[storage])};`);
     this.lines.push('}');
     return {
       text: this.lines.join('\n'), functions: Object.fromEntries(Object.entries(this.functions).map(([name, { text }]) => [name, text])), constants: CONSTANTS,
-      inputs: this.inputs, outputs: this.outputs, scalars: this.scalars, sums: SUMMED,
+      inputs: this.inputs, outputs: this.outputs, scalars: this.scalars, sums: SUMMED, structures: this.structures, dynamic: this.dynamic !== undefined,
     };
   }
 
@@ -216,6 +231,13 @@ class Writer {
 
   private store(): void {
     const { random } = this;
+    if (this.structures && random.chance(40)) {
+      const field = random.pick(FIELD_NAMES);
+      const type = READ_AS[FIELDS[field]];
+      const compound = type !== 'bool' && random.chance(40);
+      this.lines.push(`rows[i].${field} ${compound ? random.pick(['+=', '-=', '*=']) : '='} ${this.expression(type)};`);
+      return;
+    }
     const storage = random.pick(this.outputs);
     const type = READ_AS[storage];
     const compound = type !== 'bool' && random.chance(30);
@@ -295,9 +317,15 @@ class Writer {
   /** Each thread writes an element, all wait, each reads another's. */
   private meet(): void {
     const { random } = this;
-    const storage = random.pick(ARRAYS);
+    const shared = this.dynamic !== undefined && random.chance(50);
+    const storage = shared ? this.dynamic! : random.pick(ARRAYS);
     const type = READ_AS[storage];
-    const [tile, name] = [this.name('tile'), this.name('v')];
+    const [tile, name] = [shared ? 'spare' : this.name('tile'), this.name('v')];
+    if (shared) {
+      this.lines.push(`spare[gpu.threadIdx.x] = ${this.expression(type)};`, 'gpu.block.sync();', `const ${name} = spare[${this.index(63)}];`, 'gpu.block.sync();');
+      this.scope.variables.push({ name, type, constant: true });
+      return;
+    }
     if (random.chance(40)) {
       const counts = random.pick(['i32', 'u32', 'u64'] as const);
       this.lines.push(
@@ -379,6 +407,8 @@ class Writer {
       if (inputs.length > 0 && random.chance(50)) return `x_${random.pick(inputs)}[${random.chance(60) ? 'i' : `i ^ ${random.below(LENGTH)}`}]`;
       const outputs = this.outputs.filter((storage) => READ_AS[storage] === type);
       if (outputs.length > 0 && random.chance(30)) return `y_${random.pick(outputs)}[i]`;
+      const fields = this.structures ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type) : [];
+      if (fields.length > 0 && random.chance(40)) return `${random.pick(['one', 'rows[i]', 'table[i]', `table[${random.below(LENGTH)}]`])}.${random.pick(fields)}`;
       if (type === 'f32' && random.chance(20)) return `m[gpu.lane & ${ROWS - 1}][i & ${COLUMNS - 1}]`;
     }
     if (type === 'bool') return random.pick(['true', 'false', '(gpu.lane < 16)', '(gpu.threadIdx.x === 5)']);
@@ -407,7 +437,7 @@ class Writer {
       () => mixed('+'), () => mixed('-'), () => mixed('*'), fused,
       () => `gpu.${type}(${of(random.pick(TYPES))})`,
       () => `Math.${random.pick(['min', 'max'])}(${of(type)}, ${of(random.pick(BELOW[type]))})`,
-      () => `Math.abs(${of(type)})`, () => `(-${of(type)})`, () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
+      () => `Math.abs(${of(type)})`, () => `(- ${of(type)})`, () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
       () => this.loaded(type),
       ...functions.map(([name, { takes }]) => (): string => (this.called++ < MOST_FUNCTIONS ? `gpu.${name}(${takes.map((each) => `gpu.${each}(${of(each)})`).join(', ')})` : this.leaf(type))),
     ];
@@ -420,6 +450,8 @@ class Writer {
     const own = this.locals.filter(({ storage }) => READ_AS[storage] === type);
     if (own.length > 0 && random.chance(60)) return `${random.pick(own).name}[${this.index(3)}]`;
     if (type === 'f32' && random.chance(20)) return `m[${this.index(ROWS - 1)}][${this.index(COLUMNS - 1)}]`;
+    const fields = this.structures ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type) : [];
+    if (fields.length > 0 && random.chance(30)) return `table[${this.index(LENGTH - 1)}].${random.pick(fields)}`;
     const inputs = this.inputs.filter((storage) => READ_AS[storage] === type);
     return inputs.length === 0 ? this.leaf(type) : `x_${random.pick(inputs)}[${this.index(LENGTH - 1)}]`;
   }

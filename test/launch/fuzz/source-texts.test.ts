@@ -56,6 +56,11 @@ test('a seed gives the same text every time', () => {
   expect(randomSource(7).text).not.toBe(randomSource(8).text);
 });
 
+test('structures and dynamic shared memory are in some of them', () => {
+  const texts = Array.from({ length: 25 }, (_, seed) => randomSource(seed + 1).text);
+  for (const part of ['rows[i].', 'table[', 'one.', 'spare[gpu.threadIdx.x] =']) expect(texts.filter((text) => text.includes(part)).length, part).toBeGreaterThan(2);
+});
+
 test('a text that fails is made small', async () => {
   let seed = 1;
   while (!/Math\.sqrt\(/.test(randomSource(seed).text)) seed++;
