@@ -126,6 +126,127 @@ describe('work of 50 microseconds', () => {
   });
 });
 
+describe('work of half a millisecond where the device wants all cores', () => {
+  /** How long each nap may last at most, in milliseconds. */
+  let naps: number[];
+  /** What happens to a thread that naps: it sleeps until the device has got there, or its time is up. */
+  const sleep = vi.fn<(words: Int32Array, word: number, value: number, timeout: number) => 'ok' | 'timed-out'>();
+  let control: Int32Array;
+
+  beforeEach(() => {
+    vi.restoreAllMocks();
+    simulation = new Simulation(true);
+    ({ control } = simulation.shared);
+    naps = [];
+    sleep.mockReset().mockImplementation((words, word, value, timeout) => {
+      expect(words).toBe(control);
+      expect(word).toBe(WORD.nap);
+      expect(Atomics.load(words, word)).toBe(value);
+      expect(Atomics.load(words, WORD.watch)).toBe(1);
+      naps.push(timeout);
+      const { slots } = simulation.shared;
+      const before = Atomics.load(slots, 0);
+      for (let slept = 0; slept < timeout; slept += 0.01) {
+        simulation.pass(0.01);
+        if (Atomics.load(slots, 0) === before) continue;
+        wakeJs(words);
+        return 'ok';
+      }
+      return 'timed-out';
+    });
+    vi.spyOn(Atomics, 'wait').mockImplementation(sleep as never);
+  });
+
+  /** The first time nobody knows how long it takes: the runtime thread watches. */
+  async function theFirstTime(): Promise<void> {
+    const ended = simulation.endsAtOnce(0.5);
+    while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
+    expect(naps).toEqual([]);
+    simulation.pass(0.5);
+    wakeJs(control);
+    expect(await ended).toBe(false);
+  }
+
+  test('is slept for, a quarter of a millisecond in one turn of the event loop, once it is known', async () => {
+    await theFirstTime();
+    for (let i = 0; i < 5; i++) {
+      naps = [];
+      await nextTurn();
+      let turns = 0;
+      const count = (): void => void turns++;
+      const counted = setImmediate(count);
+      expect(await simulation.endsAtOnce(0.5)).toBe(false);
+      clearImmediate(counted);
+      expect(naps).toEqual([0.25, 0.25]);
+      expect(turns).toBe(1);
+    }
+    expect(Atomics.load(control, WORD.nap)).toBe(0);
+    expect(Atomics.load(control, WORD.watch)).toBe(0);
+  });
+
+  test('is not slept for while something else wants the event loop', async () => {
+    await theFirstTime();
+    let busy = true;
+    const other = (): void => {
+      simulation.pass(0.05);
+      if (busy) setImmediate(other);
+    };
+    setImmediate(other);
+    await nextTurn();
+    // Nobody wakes the event loop here.
+    const ended = simulation.endsAtOnce(0.5);
+    while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
+    simulation.pass(1);
+    wakeJs(control);
+    await ended;
+    busy = false;
+    expect(naps).toEqual([]);
+  });
+
+  test('is not slept for where others wait, too', async () => {
+    await theFirstTime();
+    const other = simulation.completion.until(() => false);
+    other.catch(() => undefined);
+    const ended = simulation.endsAtOnce(0.5);
+    while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
+    simulation.pass(0.5);
+    wakeJs(control);
+    await ended;
+    expect(naps).toEqual([]);
+    simulation.completion.rejectAll(new Error('over'));
+    await expect(other).rejects.toThrow('over');
+  });
+
+  test('that takes ten times as long once is slept for no longer than twice what it took, and then watched', async () => {
+    await theFirstTime();
+    await nextTurn();
+    const ended = simulation.endsAtOnce(5);
+    for (let i = 0; i < 20; i++) await nextTurn();
+    expect(naps.length).toBeGreaterThanOrEqual(3);
+    expect(naps.length).toBeLessThanOrEqual(5);
+    expect(Atomics.load(control, WORD.watch)).toBe(1);
+    simulation.pass(5);
+    wakeJs(control);
+    await ended;
+  });
+});
+
+test('who naps is woken, and the event loop is only where nobody naps', async () => {
+  const { control } = simulation.shared;
+  const loop = Atomics.waitAsync(control, WORD.wake, 0);
+  let woken = false;
+  void (loop.value as Promise<string>).then(() => (woken = true));
+  Atomics.store(control, WORD.nap, 1);
+  wakeJs(control);
+  await nextTurn();
+  expect(Atomics.load(control, WORD.nap)).toBe(0);
+  expect(Atomics.load(control, WORD.wake)).toBe(1);
+  expect(woken).toBe(false);
+  wakeJs(control);
+  await loop.value;
+  expect(Atomics.load(control, WORD.wake)).toBe(2);
+});
+
 test('short work is looked for at once', async () => {
   for (let i = 0; i < 20; i++) expect(await simulation.endsAtOnce(0.008)).toBe(true);
 });

@@ -39,6 +39,14 @@ const HOT_MS = 1;
 /** And where the device's own threads want all cores: looking would take one of them half of its time. */
 const CROWDED_HOT_MS = 0.1;
 /**
+ * There the JS thread rather naps: it sleeps in a turn of its event loop, for so long at most, so that the loop goes on
+ * turning. From the end of a grid it takes 65 µs to whoever awaits it, 100 where the loop is woken, and leaves the processor to the others until then. What took
+ * longer than this the last time is awaited so, from the start until it should have ended, where that is soon.
+ */
+const NAP_MS = 0.25;
+const NAP_FROM_MS = 0.1;
+const NAP_UNTIL_MS = 2;
+/**
  * It watches until so long before the end that is expected: being woken takes 50 µs, which is one percent of a copy of
  * 256 MiB. The same time after the expected end it watches again.
  */
@@ -215,6 +223,7 @@ export class Completion {
     }
     if (slot.vain === seq) return false;
     const { took } = slot;
+    if (this.host.crowded && took > NAP_FROM_MS) return false;
     const long = this.looksLong && took > SPIN_MS && took <= LONG_SPIN_MS;
     if (long) {
       if (!this.hasTimeFor(took)) return false;
@@ -289,7 +298,7 @@ export class Completion {
 
   /** Whether an await may still end within this turn of the event loop. */
   mayEndNow(): boolean {
-    if (this.active.length !== 0 && !this.othersDue && this.othersPassed()) {
+    if (this.active.length !== 0 && !this.othersDue && this.anyPassed()) {
       this.othersDue = true;
       // Whoever is told now goes first: his next launch is not behind what they queue. Two microtasks, as for him.
       queueMicrotask(() => queueMicrotask(this.settleOthers));
@@ -458,8 +467,8 @@ export class Completion {
     this.ownerSeen = false;
   }
 
-  /** Who waits for a turn of the event loop is not left behind by those who end within this one. */
-  private othersPassed(): boolean {
+  /** Whether somebody who waits for a turn of the event loop need wait no more: he is not left behind by those who end within this one. */
+  private anyPassed(): boolean {
     const { active } = this;
     for (let i = 0; i < active.length; i++) {
       const slot = active[i]!;
@@ -568,7 +577,11 @@ export class Completion {
     if (this.host.turn !== undefined) {
       if (busy || now - this.lastMove < this.hotMs) this.schedule();
       else this.sleep(1);
-    } else if (!flushed || now - this.lastMove < this.hotMs || this.untilExpected(now) === 0) {
+    } else if (flushed && this.napsNow(now)) {
+      this.nap();
+      if (this.anyPassed()) this.look();
+      else this.schedule();
+    } else if (!flushed || this.isHot(now) || this.untilExpected(now) === 0) {
       this.pause();
       this.schedule();
     } else this.watch(now);
@@ -588,6 +601,33 @@ export class Completion {
       pauseProcessor();
       if (first !== undefined && ((Atomics.load(slots, at) - first.seq) | 0) >= 0) return;
     }
+  }
+
+  /** Whether something has ended, or a wait has begun, so lately that the next end may be near. */
+  private isHot(now: number): boolean {
+    if (this.host.crowded && this.conditions.length === 0 && this.active.every(({ took }) => took > NAP_FROM_MS)) return false;
+    return now - this.lastMove < this.hotMs;
+  }
+
+  /** Whether the only wait there is wants the device's threads to have this one's processor, and is expected to end soon. */
+  private napsNow(now: number): boolean {
+    if (!this.host.crowded || this.active.length !== 1 || this.conditions.length !== 0 || this.turnWasLong) return false;
+    const { took, waiters } = this.active[0]!;
+    return took > NAP_FROM_MS && took < NAP_UNTIL_MS && waiters.length !== 0 && now - waiters[0]!.start < 2 * took;
+  }
+
+  /** Sleeps until the runtime thread sees a fence, or for a moment. */
+  private nap(): void {
+    const { control, slots } = this.shared;
+    const { index, waiters } = this.active[0]!;
+    Atomics.store(control, WORD.nap, 1);
+    Atomics.store(control, WORD.watch, 1);
+    if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
+    // Looked at after the flags are set: the runtime thread looks at them after each fence.
+    if (((Atomics.load(slots, index * SLOT_WORDS + SLOT_FENCE) - waiters[0]!.seq) | 0) < 0) Atomics.wait(control, WORD.nap, 1, NAP_MS);
+    Atomics.store(control, WORD.nap, 0);
+    this.scheduledAt = performance.now();
+    this.wakeSeen = Atomics.load(control, WORD.wake);
   }
 
   /** How long it takes, in milliseconds, until the end of some wait is near, as long as the wait before took; 0 where one is. */

@@ -12,6 +12,8 @@ export const WORD = {
   tail: 16,
   /** One of {@link STATE}. */
   state: 32,
+  /** 1 while the JS thread sleeps on this word for a moment, within a turn of its event loop. It writes 1, who wakes it 0. */
+  nap: 49,
   /** 1 while the JS thread has stopped looking at slots and wants to be woken. JS writes. */
   watch: 48,
   /** Grows with every completion, failure or reply that the JS thread should look at. The decoder writes and notifies. */
@@ -196,5 +198,7 @@ export function isFault(lost: number): boolean {
 /** Tells the JS thread that there is something to look at. */
 export function wakeJs(control: Int32Array): void {
   Atomics.add(control, WORD.wake, 1);
-  Atomics.notify(control, WORD.wake);
+  // Who naps looks at everything when he wakes: it need not be told to his event loop, too.
+  if (Atomics.exchange(control, WORD.nap, 0) === 1) Atomics.notify(control, WORD.nap);
+  else Atomics.notify(control, WORD.wake);
 }

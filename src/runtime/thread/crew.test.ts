@@ -2,15 +2,19 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 
+import { WORD } from '../../driver/cpu/crew/control.js';
+import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
+import type { CpuOptions } from '../../driver/cpu/open.js';
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { kernelText, sample } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice, floatBits } from './crew-device.test-support.js';
+import { startMember } from './start-crew.js';
 import type { Param, Size } from './crew-device.test-support.js';
 
 const WORKERS = [1, 2, 3, 8];
 const opened: CrewDevice[] = [];
 
-function open(workers: number, crew = {}, options = {}): CrewDevice {
+function open(workers: number, crew: Partial<CrewOptions> = {}, options: CpuOptions = {}): CrewDevice {
   const device = new CrewDevice(workers, crew, options);
   opened.push(device);
   return device;
@@ -444,6 +448,33 @@ test('a block whose threads wait at different barriers is told with the lines of
   expect(message).toContain(`29 threads from thread (3,0,0) on at PTX line ${line('barrier.sync 1')}`);
 });
 
+test('behind a grid no more members look for work than there are processors to spare, and soon all sleep', async () => {
+  let words: Int32Array | undefined;
+  const device = open(4, {
+    processors: 4,
+    start: (start) => {
+      words = new Int32Array(start.control);
+      return startMember(start);
+    },
+  });
+  const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
+  const count = device.array(Int32Array, 1);
+  const seen = new Set<number>();
+  for (let i = 1; i <= 50; i++) {
+    device.launch(touch, [200], [1], [[count.at]]);
+    device.finish();
+    expect(count.view[0]).toBe(200 * i);
+    // Who is refused is counted for an instant, too.
+    for (let looks = 0; looks < 2000; looks++) seen.add(Atomics.load(words!, WORD.looking));
+    if (i % 10 !== 0) continue;
+    for (let tries = 0; tries < 200 && Atomics.load(words!, WORD.sleepers) < 3; tries++) await delay(5);
+    expect(Atomics.load(words!, WORD.sleepers)).toBe(3);
+    expect(Atomics.load(words!, WORD.looking)).toBe(0);
+  }
+  expect(Math.max(...seen)).toBeGreaterThan(0);
+  expect(Math.max(...seen)).toBeLessThanOrEqual(3);
+});
+
 /** Race-free launches of the samples: what they do to memory does not depend on who runs which block. */
 const SAMPLES: { file: string; name: string; grid: Size; block: Size; shared?: number; params: (at: (words: number) => [number]) => Param[] }[] = [
   { file: 'k01_saxpy', name: 'saxpy', grid: [40], block: [256], params: (at) => [10_000, floatBits(2.5), at(10_000), at(10_000)] },
@@ -541,6 +572,44 @@ test('threads are started by short grids that together run long, one soon after 
   run(40);
   expect(started).toBe(2);
   expect(count.view[0]).toBe(BLOCKS * launches);
+});
+
+test('a grid of a function that ran long is open to others before its first block, a short one never', () => {
+  let control: Int32Array | undefined;
+  let time = 0;
+  const pace = 0.02;
+  /** Whether a grid was open at each look at the clock. */
+  let isOpen: boolean[] = [];
+  const device = open(2, {
+    eager: false,
+    start: (start) => {
+      control = new Int32Array(start.control);
+      Atomics.add(control, WORD.online, 1);
+      return { post: () => undefined, end: () => undefined };
+    },
+  }, {
+    now: () => {
+      if (control !== undefined) isOpen.push(Atomics.load(control, WORD.open) !== 0);
+      return (time += pace);
+    },
+  });
+  const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
+  const count = device.array(Int32Array, 1);
+  let blocks = 0;
+  const launch = (grid: number): boolean[] => {
+    isOpen = [];
+    device.launch(touch, [grid], [1], [[count.at]]);
+    device.finish();
+    blocks += grid;
+    return isOpen;
+  };
+  for (let i = 0; i < 20; i++) launch(50_000);
+  expect(control).toBeDefined();
+  // The first look is the one that the grid begins with.
+  expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
+  expect(launch(16)).not.toContain(true);
+  expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
+  expect(count.view[0]).toBe(blocks);
 });
 
 test.runIf(process.platform === 'linux')('the threads end with the device', async () => {

@@ -20,6 +20,8 @@ import type { MendedDriver } from './fallbacks.js';
 
 /** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
 const SPIN_MS = 0.1;
+/** And that of a device without a GPU: at the end of a grid the JS thread sleeps, takes 60 µs to wake and 40 to launch the next one. */
+const POLLED_SPIN_MS = 0.25;
 /**
  * Where commands come again within this time of its falling asleep it looks longer, up to as long as that. After a pause
  * of a millisecond a processor's caches are cold: the JS thread takes 7 to 30 µs for a driver call that takes 3 on a thread
@@ -72,7 +74,8 @@ export class ThreadLoop {
   private lastProbe = 0;
   private watching = false;
   private paused = 0;
-  private spinMs = SPIN_MS;
+  private readonly leastSpinMs: number;
+  private spinMs: number;
   /** Whether it dozes before it sleeps. */
   private yields = false;
 
@@ -81,6 +84,7 @@ export class ThreadLoop {
     this.shared = decoder.shared;
     this.driver = decoder.driver;
     this.polled = isPolled(decoder.driver) ? decoder.driver : undefined;
+    this.spinMs = this.leastSpinMs = this.polled === undefined ? SPIN_MS : POLLED_SPIN_MS;
     this.seen = new Int32Array(this.shared.slots.length / SLOT_WORDS);
   }
 
@@ -325,7 +329,7 @@ export class ThreadLoop {
       this.spinMs = MAX_SPIN_MS;
       return true;
     }
-    this.spinMs = Math.max(SPIN_MS, this.spinMs / 4);
+    this.spinMs = Math.max(this.leastSpinMs, this.spinMs / 4);
     return false;
   }
 }

@@ -41,7 +41,7 @@ function openEmbedded(config: ProviderConfig, { print, report, start }: DriverSe
     ...(config.check === undefined ? {} : { check: config.check }),
     ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
     ...(start === undefined ? {} : {
-      crew: { workers: config.workers ?? availableParallelism(), start, eager: config.without?.includes('solo') === true },
+      crew: { workers: config.workers ?? availableParallelism(), processors: availableParallelism(), start, eager: config.without?.includes('solo') === true },
     }),
   });
 }

@@ -22,6 +22,8 @@ export const WORD = {
   top: 6,
   /** Members that wait for the owner to carry out a call. */
   calls: 7,
+  /** Members that look for work without sleeping. */
+  looking: 8,
 } as const;
 
 export const MAX_JOBS = 31;
@@ -62,14 +64,28 @@ export const JOB = {
   shared: 20,
   /** See `../kernels/stall.ts`; 0 where blocks are not looked at. */
   round: 21,
-  /** Blocks that one call runs: a divisor of a row's. */
-  together: 22,
+  /** Blocks that one call runs at most; see {@link pieceOf}. */
+  most: 22,
   /** What an entry holds is one of {@link HELD}. */
   held: 23,
   /** The scratch of a block, for those who look at its state. */
   blockScratch: 24,
   blockScratchBytes: 25,
+  /** Blocks that one call runs at least, where there are so many, and what of the blocks that are left it takes: one part of so many. */
+  least: 26,
+  parts: 27,
 } as const;
+
+/**
+ * How many blocks one call runs that begins with the given one. Calls become shorter towards the end of a grid, so that all
+ * threads have work until then. A call stays in one row.
+ */
+export function pieceOf(words: Int32Array, at: number, block: number): number {
+  const gridX = words[at + JOB.gridX]!;
+  const left = words[at + JOB.total]! - block;
+  const part = Math.max(Math.floor(left / words[at + JOB.parts]!), words[at + JOB.least]!);
+  return Math.min(part, words[at + JOB.most]!, left, gridX - block % gridX);
+}
 
 export const TRAPPED = -1;
 
@@ -156,6 +172,8 @@ export interface MemberStart {
   readonly member: number;
   readonly control: SharedArrayBuffer;
   readonly memory: WebAssembly.Memory;
+  /** So many members at once look for work without sleeping. */
+  readonly lookers: number;
   /** The owner's `performance.timeOrigin`: %clock and %globaltimer are one clock on all threads. */
   readonly timeOrigin: number;
 }

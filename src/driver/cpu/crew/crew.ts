@@ -29,6 +29,8 @@ export interface CrewOptions {
   /** Threads that run blocks, the device's own included. */
   readonly workers: number;
   readonly start: (start: MemberStart) => Member;
+  /** Processors of the machine; as many as there are workers where it is not said. */
+  readonly processors?: number;
   /** @internal Open every grid to all threads at once, for tests. */
   readonly eager?: boolean;
 }
@@ -42,8 +44,12 @@ const OPEN_AFTER = 0.1;
 const APART = 1000;
 /** Milliseconds that an eager owner waits for members to start. */
 const EAGER_WAIT = 10_000;
-/** Looks at the news before the owner sleeps, some ten microseconds. */
-const LOOKS = 500;
+/**
+ * How long the owner looks for news behind the last of its own blocks before it sleeps, in milliseconds: most of what the
+ * others have left ends by then, and a wake-up takes 50 µs.
+ */
+const LOOK_MS = 0.1;
+const LOOKS = 100;
 
 export class Crew {
   readonly context: CpuContext;
@@ -61,6 +67,9 @@ export class Crew {
   private readonly leaving: { job: number; entries: Iterable<number> }[] = [];
   private readonly freeEntries: number[] = [];
   private seen = 0;
+  /** Since when the owner has had no block to run, and how many it had run by then. */
+  private restingSince = 0;
+  private endedBeforeRest = 0;
   /** How long grids that were opened to nobody have run, and when the last of them ended, in milliseconds. */
   private worked = 0;
   private workedUntil = -Infinity;
@@ -121,12 +130,21 @@ export class Crew {
     return this.options.workers - 1;
   }
 
+  /**
+   * One processor is the owner's and one the JavaScript thread's: the end of a grid wakes that one, and it would have to wait
+   * for a member to give up looking.
+   */
+  private get lookers(): number {
+    const { workers, processors = workers } = this.options;
+    return Math.max(0, Math.min(this.size, processors - 2));
+  }
+
   /** Starts one more where there are not all of them. */
   private startNext(): void {
     const member = this.members.length;
     if (member === this.size) return;
     const { memory } = this.context.memory;
-    const started = this.options.start({ member, control: this.control, memory, timeOrigin: performance.timeOrigin });
+    const started = this.options.start({ member, control: this.control, memory, lookers: this.lookers, timeOrigin: performance.timeOrigin });
     for (const message of this.sent) started.post(message);
     this.members.push({ member: started, letterbox: new Letterbox(this.words, member), assertion: undefined });
   }
@@ -273,8 +291,15 @@ export class Crew {
 
   /** Sleeps until a job ends or a member wants something, for so many milliseconds at most. */
   rest(milliseconds: number): void {
-    const { words, seen } = this;
-    for (let i = 0; i < LOOKS; i++) if (Atomics.load(words, WORD.news) !== seen) return;
+    const { words, seen, site } = this;
+    const now = this.context.machine.services.now();
+    if (this.endedBeforeRest !== site.ended) {
+      this.endedBeforeRest = site.ended;
+      this.restingSince = now;
+    }
+    do {
+      for (let i = 0; i < LOOKS; i++) if (Atomics.load(words, WORD.news) !== seen) return;
+    } while (this.context.machine.services.now() - this.restingSince < Math.min(LOOK_MS, milliseconds));
     if (milliseconds > 0) Atomics.wait(words, WORD.news, seen, milliseconds);
   }
 

@@ -9,8 +9,11 @@ import { Letterbox } from './letterbox.js';
 import { PAUSE, Worksite } from './worksite.js';
 import type { RunBlock, Stay } from './worksite.js';
 
-/** How long a member looks for work before it sleeps. Waking it costs some 50 µs. */
-const SPIN_MS = 0.05;
+/**
+ * How long a member looks for work before it sleeps: who awaits one grid after the other has the next one by then. Waking
+ * a member takes 50 µs and more, and costs who wakes it 15.
+ */
+const SPIN_MS = 0.2;
 const SPIN_LOOKS = 50;
 /** Blocks of one job before a member looks at the others. */
 const BLOCKS_PER_STAY = 64;
@@ -50,10 +53,11 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
     // Looked at after the count: whoever ends a job looks at the count after closing it.
     if ((Atomics.load(words, WORD.open) & (1 << job)) !== 0 && site.hasWork(job)) {
       blocks = 0;
+      const { ended } = site;
       const run = kernel(words[at + JOB.module]!, words[at + JOB.kernel]!);
       const outcome = site.work(job, words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run, stay,
         (message) => new Letterbox(words, start.member).write(message));
-      worked = outcome !== PAUSE.idle;
+      worked = outcome !== PAUSE.idle || site.ended !== ended;
     }
     Atomics.sub(words, at + JOB.active, 1);
     return worked;
@@ -69,6 +73,17 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   ringIn(words);
   let first = 0;
   let last = now();
+  /** Whether it is counted among those who look. */
+  let looks = false;
+  const mayLook = (): boolean => {
+    if (!looks && Atomics.add(words, WORD.looking, 1) < start.lookers) looks = true;
+    else if (!looks) Atomics.sub(words, WORD.looking, 1);
+    return looks && now() - last < SPIN_MS;
+  };
+  const looksNoMore = (): void => {
+    if (looks) Atomics.sub(words, WORD.looking, 1);
+    looks = false;
+  };
   while (Atomics.load(words, WORD.stop) === 0) {
     let worked = false;
     const open = Atomics.load(words, WORD.open);
@@ -80,15 +95,19 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
       if (visit(job)) worked = true;
     }
     first = (first + 1) & 31;
-    if (worked) last = now();
-    else if (now() - last < SPIN_MS) for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
+    if (worked) {
+      looksNoMore();
+      last = now();
+    } else if (mayLook()) for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
     else {
+      looksNoMore();
+      // Now, and not when there is work again: what a grid needs that is open is heard when it is missed.
+      hear();
       const bell = Atomics.load(words, WORD.bell);
       Atomics.add(words, WORD.sleepers, 1);
       // Looked at after the count: whoever brings work looks at the count after that.
       if (!someWork() && Atomics.load(words, WORD.stop) === 0) Atomics.wait(words, WORD.bell, bell);
       Atomics.sub(words, WORD.sleepers, 1);
-      hear();
       last = now();
     }
   }

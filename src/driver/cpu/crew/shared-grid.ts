@@ -27,6 +27,8 @@ export interface GridState {
   readonly inTeams: boolean;
   readonly inClusters: boolean;
   readonly blockLayout: SlotLayout;
+  /** How long one block takes, in milliseconds; 0 where nobody knows. */
+  readonly blockMs: number;
   /** Slots of blocks that have begun. */
   readonly begun: readonly BlockSlot[];
   /** A slot that a block can be put into; undefined where memory is short. */
@@ -41,17 +43,22 @@ export interface SharedFault {
   readonly assertion: string | undefined;
 }
 
-/** The block counter is a word, and threads that find nothing left count past the end. */
-const MOST_BLOCKS = 2 ** 31 - 4096;
+/** The block counter is a word. */
+const MOST_BLOCKS = 2 ** 31 - 1;
 const BLOCKS_PER_STEP = 64;
+/** How long one call runs, in milliseconds: at most, and at least, where taking the next blocks would be much beside it. */
+const MOST_MS = 0.05;
+const MOST_PER_CALL = 1024;
+const LEAST_MS = 0.005;
+/** A call takes one part of the blocks that are left, of so many for each thread. */
+const PARTS_PER_THREAD = 2;
+/** A grid of so many milliseconds of work is worth others' time, at once. */
+const WORTH_OPENING_MS = 0.25;
 
-/** How many blocks one call runs: none of them in another row than the first. */
-function together({ func, code, gridX, total, started }: GridState): number {
-  let count = 1;
-  if (!code.runsOn) return count;
-  while (count < func.stride && (gridX === total || gridX % (2 * count) === 0) && started % (2 * count) === 0) count *= 2;
-  return count;
-}
+/** Whether a grid of so much work, in milliseconds, is opened as it begins. */
+export const opensAtOnce = (work: number): boolean => work >= WORTH_OPENING_MS;
+
+const blocksIn = (milliseconds: number, blockMs: number): number => Math.max(1, Math.min(MOST_PER_CALL, Math.floor(milliseconds / blockMs)));
 
 export class SharedGrid implements Stay {
   private readonly crew: Crew;
@@ -60,6 +67,9 @@ export class SharedGrid implements Stay {
   private readonly slots = new Map<number, BlockSlot>();
   private readonly mostSlots: number;
   private blocks = 0;
+  /** What the owner has done of it: so many blocks, in so many milliseconds. */
+  private done = 0;
+  private doneMs = 0;
   private stride = 1;
   private untilLook = 1;
   private looked = 0;
@@ -86,7 +96,10 @@ export class SharedGrid implements Stay {
     words[at + JOB.finished] = state.finished;
     words[at + JOB.module] = crew.moduleNumber(code.module);
     words[at + JOB.kernel] = code.index;
-    words[at + JOB.together] = together(state);
+    words[at + JOB.most] = code.runsOn ? state.func.stride : 1;
+    words[at + JOB.least] = 1;
+    this.divide(state.blockMs);
+    words[at + JOB.parts] = PARTS_PER_THREAD * (crew.size + 1);
     words[at + JOB.gridX] = state.gridX;
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
@@ -104,6 +117,15 @@ export class SharedGrid implements Stay {
     for (let i = 0; i < wanted && this.addSpare(); i++);
     crew.attend();
     crew.openJob(job);
+  }
+
+  /** Says how many blocks a call runs, as far as it is known how long one takes. */
+  private divide(blockMs: number): void {
+    if (blockMs === 0 || !this.state.code.runsOn) return;
+    const { words } = this.crew;
+    const at = jobAt(this.job);
+    Atomics.store(words, at + JOB.most, blocksIn(MOST_MS, blockMs));
+    Atomics.store(words, at + JOB.least, blocksIn(LEAST_MS, blockMs));
   }
 
   private enter(slot: BlockSlot): number {
@@ -137,7 +159,15 @@ export class SharedGrid implements Stay {
     this.slice = slice;
     this.looked = 0;
     this.untilLook = this.stride;
+    const before = site.ended;
+    const begun = slice.now();
     const outcome = site.work(job, this.state.code.run, this, (message) => (this.trap = message));
+    if (site.ended !== before) {
+      this.done += site.ended - before;
+      this.doneMs += slice.now() - begun;
+      // Blocks of another grid of the function may have had less to do.
+      this.divide(this.blockMs);
+    }
     slice.crew = crew;
     const fault = Atomics.load(words, at + JOB.fault);
     // While it is being written down there is nothing to do.
@@ -185,6 +215,11 @@ export class SharedGrid implements Stay {
 
   get finished(): number {
     return Atomics.load(this.crew.words, jobAt(this.job) + JOB.finished);
+  }
+
+  /** How long a block took the owner, in milliseconds; 0 where it has run none. */
+  get blockMs(): number {
+    return this.done === 0 ? 0 : this.doneMs / this.done;
   }
 
   /** The slots of blocks that have begun and not ended, each with what is remembered of it. */

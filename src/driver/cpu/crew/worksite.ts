@@ -6,7 +6,7 @@
 import { CTX, STATUS } from '../../../ptx/index.js';
 import { beginCluster, runClusters } from '../kernels/cluster.js';
 import { forget, noteClock, observe } from '../kernels/stall.js';
-import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, ring } from './control.js';
+import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, pieceOf, ring } from './control.js';
 
 /** Runs one block; see the contract of the PTX compiler. */
 export type RunBlock = (ctx: number, fuel: number) => number;
@@ -47,6 +47,8 @@ export class Worksite {
   private view: Int32Array;
   private time = 0;
   private blocksUntilLook = 0;
+  /** Blocks that have ended here. */
+  ended = 0;
 
   constructor(
     words: Int32Array, member: number, memory: WebAssembly.Memory, fill: (address: number, byte: number, bytes: number) => void, now: () => number,
@@ -82,6 +84,7 @@ export class Worksite {
       }
       if (status === STATUS.done) {
         words[entryAt(entry) + ENTRY.busy] = 0;
+        this.ended += blocks;
         const finished = Atomics.add(words, at + JOB.finished, blocks) + blocks;
         if (finished === words[at + JOB.total]) {
           ring(words, WORD.news);
@@ -211,10 +214,15 @@ export class Worksite {
   private start(at: number, entry: number): boolean {
     const { words } = this;
     const total = words[at + JOB.total]!;
-    if (Atomics.load(words, at + JOB.next) >= total) return false;
-    const most = words[at + JOB.together]!;
-    const block = Atomics.add(words, at + JOB.next, most);
-    if (block >= total) return false;
+    let block = Atomics.load(words, at + JOB.next);
+    let piece: number;
+    for (;;) {
+      if (block >= total) return false;
+      piece = pieceOf(words, at, block);
+      const found = Atomics.compareExchange(words, at + JOB.next, block, block + piece);
+      if (found === block) break;
+      block = found;
+    }
 
     const gx = words[at + JOB.gridX]!;
     const gy = words[at + JOB.gridY]!;
@@ -229,7 +237,7 @@ export class Worksite {
     view[ctx + (CTX.ctaid >> 2) + 1] = row % gy;
     view[ctx + (CTX.ctaid >> 2) + 2] = Math.floor(row / gy);
     view[ctx + (CTX.faultKind >> 2)] = 0;
-    view[ctx + (CTX.further >> 2)] = Math.min(most, total - block) - 1;
+    view[ctx + (CTX.further >> 2)] = piece - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
     if (words[at + JOB.held] !== HELD.block) beginCluster(view, address, this.fill);

@@ -32,6 +32,8 @@ export class KernelFunction {
   hasRun = false;
   /** Blocks that are run between two looks at the clock. */
   stride = 1;
+  /** What one thread of its last grid took, in milliseconds, of those that took long enough to tell; 0: none has. */
+  threadMs = 0;
   private layout: SlotLayout | undefined;
   private layoutCode: KernelCode | undefined;
   private layoutThreads = -1;

@@ -12,7 +12,7 @@
  */
 import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
-import { SharedGrid } from '../crew/shared-grid.js';
+import { SharedGrid, opensAtOnce } from '../crew/shared-grid.js';
 import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
 import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
@@ -89,6 +89,9 @@ export class LaunchOperation extends Operation {
   private begun = 0;
   /** When its clock was looked at last; 0 where it has not been. */
   private looked = 0;
+  private finishedAtLook = 0;
+  /** How long its function's last grid says that this one takes, in milliseconds of one thread; 0 where it does not say. */
+  private expected = 0;
   private steps = 0;
   private readonly stall = new StallWatch();
   /** The grid once other threads may work on it. */
@@ -130,8 +133,8 @@ export class LaunchOperation extends Operation {
       return STEP.fault;
     }
     const time = fresh ? slice.time : slice.now();
-    if (!fresh || context.machine.services.crew?.eager === true) {
-      const shared = this.share(time - this.begun);
+    if (!fresh || opensAtOnce(this.expected) || context.machine.services.crew?.eager === true) {
+      const shared = this.share(fresh ? this.expected : time - this.begun);
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
     if (!fresh && this.hangs(time, slice)) return STEP.fault;
@@ -160,7 +163,10 @@ export class LaunchOperation extends Operation {
         if (this.watch !== undefined && !this.inTeams) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
-          if (func.hasRun && this.looked !== 0) Crew.ran(context, this.looked - this.begun, this.looked);
+          if (func.hasRun && this.looked !== 0) {
+            Crew.ran(context, this.looked - this.begun, this.looked);
+            this.remember((this.looked - this.begun) / this.finishedAtLook);
+          }
           this.end();
           return STEP.done;
         }
@@ -192,6 +198,7 @@ export class LaunchOperation extends Operation {
       if (untilLook <= 0) {
         const now = slice.now();
         this.looked = now;
+        this.finishedAtLook = this.finished;
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
           if (now - looked < 0.02) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
@@ -219,7 +226,7 @@ export class LaunchOperation extends Operation {
     if (crew === undefined) return undefined;
     this.shared = SharedGrid.open(crew, {
       func, code: this.code, gridX: turns[0]!, gridY: turns[1]!, total, started: this.started, finished: this.finished, layout: this.layout, blockLayout: this.blockLayout,
-      inTeams: this.inTeams, inClusters: this.inTeams && this.cluster !== undefined,
+      blockMs: this.expected / total, inTeams: this.inTeams, inClusters: this.inTeams && this.cluster !== undefined,
       begun: [this.current!, ...this.resident],
       newSlot: () => {
         const slot = this.slot(this.layout.bytes);
@@ -258,7 +265,10 @@ export class LaunchOperation extends Operation {
     if (this.hangs(now, slice)) return STEP.fault;
     const outcome = shared.step(slice);
     if (outcome === STEP.done) {
-      if (func.hasRun) Crew.ran(context, now - this.begun, now);
+      if (func.hasRun) {
+        Crew.ran(context, now - this.begun, now);
+        if (shared.blockMs > 0) this.remember(shared.blockMs);
+      }
       shared.close();
       this.end();
     } else if (outcome === STEP.fault) {
@@ -268,6 +278,14 @@ export class LaunchOperation extends Operation {
       context.raise(result, detail);
     }
     return outcome;
+  }
+
+  /** What one block (of those that take turns) took is what the next grid of the function is expected to take, for each of its threads. */
+  private remember(milliseconds: number): void {
+    const { func, grid } = this;
+    const threadMs = milliseconds * this.total / (this.threads * grid[0]! * grid[1]! * grid[2]!);
+    // Once it may have waited for a processor.
+    func.threadMs = func.threadMs === 0 ? threadMs : Math.min(threadMs, 2 * func.threadMs);
   }
 
   private begin(slice: Slice): boolean {
@@ -284,6 +302,7 @@ export class LaunchOperation extends Operation {
     this.nextX = this.nextY = this.nextZ = 0;
     this.begun = slice.time;
     this.looked = 0;
+    this.expected = func.threadMs * this.threads * grid[0]! * grid[1]! * grid[2]!;
     this.steps = 0;
     this.stall.begin(slice.time);
     this.gridId = ++context.launches;
