@@ -39,11 +39,12 @@ const HOT_MS = 1;
 /** And where the device's own threads want all cores: looking would take one of them half of its time. */
 const CROWDED_HOT_MS = 0.1;
 /**
- * There the JS thread rather naps: it sleeps in a turn of its event loop, for so long at most, so that the loop goes on
- * turning. From the end of a grid it takes 65 µs to whoever awaits it, 100 where the loop is woken, and leaves the processor to the others until then. What took
- * longer than this the last time is awaited so, from the start until it should have ended, where that is soon.
+ * There the JS thread rather naps: it sleeps in a turn of its event loop, for no longer than it may spin in one
+ * ({@link LONG_SPIN_MS}), so that the loop goes on turning. It leaves the processor to the others until then, and from the end of a
+ * grid it takes 65 µs to whoever awaits it, 100 where the loop is woken. What took longer than this the last time is awaited so,
+ * from the start until it should have ended, where that is soon.
  */
-const NAP_MS = 0.25;
+const NAP_MS = 0.1;
 const NAP_FROM_MS = 0.1;
 const NAP_UNTIL_MS = 2;
 /**
