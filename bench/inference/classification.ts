@@ -1,16 +1,16 @@
 /**
- * Photographs to classes, end to end, in batches of 32: decoded (sharp), uploaded, brought to the model's size and numbers by
- * our kernel, run through ResNet-50, and the greatest of its outputs found on the device. The weights are seeded ones: what they
- * say of a photograph means nothing, but it is the same for everybody, and is compared.
+ * Photographs to classes, end to end, in batches of 32: decoded (by nvJPEG on a GPU that has it, else by sharp and uploaded), brought
+ * to the model's size and numbers by our kernel, run through ResNet-50, and the greatest of its outputs found on the device. The weights
+ * are seeded ones: what they say of a photograph means nothing, but it is the same for everybody, and is compared.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
 import type { Engine } from 'async-cuda/inference';
-import type { AnyTensor, Device, Tensor } from 'async-cuda';
+import type { AnyTensor, Device, DeviceOp, Tensor } from 'async-cuda';
 
-import type { Benchmark, Contender, LocalPeer, Setup } from '../benchmark.js';
+import type { Benchmark, Contender, LocalPeer, ProgramPeer, Setup } from '../benchmark.js';
 import { core, inference, library, npp, root } from '../library.js';
 import { PeerAbsent } from '../peers/program.js';
 import { DIFFERENT, HEIGHT, WIDTH, decode, loadSharp, makePhotographs } from './photographs.js';
@@ -19,8 +19,13 @@ import { CLASSES, SIDE, folderFor, resnet50 } from './resnet50.js';
 const { f32, u8 } = core;
 const PHOTOGRAPHS = 1000;
 const BATCH = 32;
-/** One batch is decoded and copied while others run. */
+/** One batch is decoded while another runs and the next one waits for it, decoded. */
 const AT_ONCE = 3;
+/**
+ * Streams that photographs come to the device on, beside those of batches: a photograph is not behind a model. Twice as many as nvJPEG
+ * decodes at once, so that the next one's turn has come where one has ended.
+ */
+const ARRIVALS = 8;
 /** Of ImageNet's photographs, for which such networks are made. */
 const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
 /** Photographs whose class may be another one than the peer's: where two are nearly as great, TF32 and f32 differ. */
@@ -50,8 +55,11 @@ async function prepared(): Promise<Material> {
   return { model: model.bytes, files, pixels, folder };
 }
 
+/** Classes of the photographs of these numbers, in their order. `place` is a number from 0 on that no other batch under way has. */
+type Classify = (numbers: readonly number[], place: number) => PromiseLike<Iterable<number>>;
+
 /** Classes of `count` photographs, batches of which `AT_ONCE` are under way, and the time. */
-async function classifyAll(count: number, pixelsOf: (i: number) => Promise<Uint8Array>, classify: (photographs: readonly Uint8Array[]) => PromiseLike<Iterable<number>>, atOnce = AT_ONCE): Promise<{ readonly classes: number[]; readonly seconds: number; readonly stall: number }> {
+async function classifyAll(count: number, classify: Classify, atOnce = AT_ONCE): Promise<{ readonly classes: number[]; readonly seconds: number; readonly stall: number }> {
   const classes = new Array<number>(count);
   let next = 0;
   let longest = 0;
@@ -62,13 +70,12 @@ async function classifyAll(count: number, pixelsOf: (i: number) => Promise<Uint8
     last = now;
   }, 1);
   const start = performance.now();
-  await Promise.all(Array.from({ length: atOnce }, async () => {
+  await Promise.all(Array.from({ length: atOnce }, async (_, place) => {
     while (next < count) {
       const from = next;
       next = Math.min(count, from + BATCH);
-      const photographs = await Promise.all(Array.from({ length: next - from }, (_, k) => pixelsOf((from + k) % DIFFERENT)));
       let i = from;
-      for (const each of await classify(photographs)) classes[i++] = each;
+      for (const each of await classify(Array.from({ length: next - from }, (_, k) => (from + k) % DIFFERENT), place)) classes[i++] = each;
     }
   }));
   const seconds = (performance.now() - start) / 1000;
@@ -94,21 +101,25 @@ let ours: number[] | undefined;
 function contender(from: From): (setup: Setup) => Promise<Contender> {
   return async ({ device, count }) => {
     const { model, files, pixels } = await (material ??= prepared());
-    const sharp = await loadSharp();
+    const lazy = root.Device.of(device);
     const shape = (n: number): number[] => [n, 3, SIDE, SIDE];
     const engine = await inference.loadEngine(device, model, { contexts: AT_ONCE, tensorrt: { shapes: { image: { min: shape(1), opt: shape(BATCH), max: shape(BATCH) } } } });
-    const pixelsOf = from === 'files' ? (i: number) => decode(sharp, files[i]!) : (i: number) => Promise.resolve(pixels[i]!);
-    const classify = classifier(root.Device.of(device), engine);
+    const photographOf = from === 'files' ? (i: number) => npp.decodeImage(lazy, files[i]!) : (i: number) => lazy.tensor(u8, pixels[i]!, [HEIGHT, WIDTH, 3]);
+    const classifier = await Classifier.open(lazy, engine, photographOf as (i: number) => DeviceOp<Photograph>);
+    const classify: Classify = (numbers, place) => classifier.classify(numbers, place);
     return {
       async round() {
-        const first = await classifyAll(2 * BATCH, pixelsOf, classify);
+        const first = await classifyAll(2 * BATCH, classify);
         if (new Set(first.classes).size < 2) throw new Error('every photograph has the same class');
         ours = first.classes;
-        const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), pixelsOf, classify);
+        const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), classify);
         compare(classes, first.classes, 'in the round before');
         return { samples: [classes.length / seconds], notes: { 'stall, ms': stall, classes: sumOf(first.classes) } };
       },
-      close: () => engine.close(),
+      async close() {
+        await engine.close();
+        classifier.close();
+      },
     };
   };
 }
@@ -118,13 +129,48 @@ function sumOf(classes: readonly number[]): number {
   return classes.slice(0, DIFFERENT).reduce((a, b) => a + b, 0);
 }
 
-function classifier(device: Device, engine: Engine): (photographs: readonly Uint8Array[]) => PromiseLike<Iterable<number>> {
-  return (photographs) => device.uninitialized(f32, [photographs.length, 3, SIDE, SIDE])
-    .use((image) => root.all(photographs.map((data, i) => device.tensor(u8, data, [HEIGHT, WIDTH, 3])
-      .use((photograph) => npp.letterboxNormalise(photograph, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out: image.slice(i) as Tensor<'f32', number[]> }))))
-      .andThen(() => engine.run({ image })))
-    .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Tensor<'f32', number[]>, { axis: 1 }).use((classes) => (classes as unknown as Tensor<'i32'>).read())))
-    .run() as unknown as Promise<Int32Array>;
+type Photograph = Tensor<'u8', number[]>;
+
+/** Photographs come to the device on streams of their own; what is done with a batch of them is one operation, on another. */
+class Classifier {
+  private readonly engine: Engine;
+  private readonly photographOf: (i: number) => DeviceOp<Photograph>;
+  /** The model's input of each batch that may be under way. */
+  private readonly images: readonly Tensor<'f32', number[]>[];
+  private readonly arrivals;
+  private readonly batches;
+
+  private constructor(device: Device, engine: Engine, photographOf: (i: number) => DeviceOp<Photograph>, images: readonly Tensor<'f32', number[]>[]) {
+    this.engine = engine;
+    this.photographOf = photographOf;
+    this.images = images;
+    this.arrivals = new root.RoundRobin(device, ARRIVALS);
+    this.batches = new root.RoundRobin(device, AT_ONCE);
+  }
+
+  static async open(device: Device, engine: Engine, photographOf: (i: number) => DeviceOp<Photograph>): Promise<Classifier> {
+    const images = await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(f32, [BATCH, 3, SIDE, SIDE])));
+    return new Classifier(device, engine, photographOf, images as unknown as Tensor<'f32', number[]>[]);
+  }
+
+  async classify(numbers: readonly number[], place: number): Promise<Iterable<number>> {
+    const photographs = await Promise.all(numbers.map((i) => this.photographOf(i).schedule(this.arrivals)));
+    try {
+      const image = this.images[place]!.slice([0, numbers.length]) as Tensor<'f32', number[]>;
+      const classes = root.all(photographs.map((photograph, i) => npp.letterboxNormalise(photograph, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out: image.slice(i) as Tensor<'f32', number[]> })))
+        .andThen(() => this.engine.run({ image: image as AnyTensor }))
+        .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Tensor<'f32', number[]>, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
+      return await (classes.schedule(this.batches) as unknown as Promise<Int32Array>);
+    } finally {
+      for (const photograph of photographs) photograph.close();
+    }
+  }
+
+  close(): void {
+    for (const image of this.images) image.close();
+    this.arrivals.close();
+    this.batches.close();
+  }
 }
 
 /** onnxruntime-node as its users have it: its provider for the device, pixels brought to its input in JavaScript. */
@@ -147,7 +193,8 @@ function besideOnnxRuntime(from: From): LocalPeer {
         const extend = { top: above, bottom: SIDE - height - above, background: { r: 114, g: 114, b: 114 } };
         return input.resize(SIDE, height, { fit: 'fill', kernel: 'linear' }).extend(extend).removeAlpha().raw().toBuffer();
       };
-      const classify = async (photographs: readonly Uint8Array[]): Promise<number[]> => {
+      const classify: Classify = async (numbers) => {
+        const photographs = await Promise.all(numbers.map(resized));
         const data = new Float32Array(photographs.length * 3 * SIDE * SIDE);
         let to = 0;
         for (const photograph of photographs) {
@@ -162,8 +209,8 @@ function besideOnnxRuntime(from: From): LocalPeer {
       };
       return {
         async round() {
-          await classifyAll(BATCH, resized, classify, 1);
-          const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), resized, classify);
+          await classifyAll(BATCH, classify, 1);
+          const { classes, seconds, stall } = await classifyAll(photographsOf({ device, count }), classify);
           return { samples: [classes.length / seconds], notes: { 'stall, ms': stall, 'as ours': classes.filter((each, i) => each === ours?.[i % DIFFERENT]).length / classes.length } };
         },
         close: () => session.release(),
@@ -180,6 +227,10 @@ function greatest(values: Float32Array): number {
 
 const rows = [['files', 'JPEG files'], ['pixels', 'pixels in memory']] as const;
 
+function pyTorch(name: string, from: string): ProgramPeer {
+  return { name, bar: '>= 1.5', program: 'ResNet-50 in PyTorch', request: async ({ count }) => `${from} ${(await (material ??= prepared())).folder.path} ${count(PHOTOGRAPHS)} ${BATCH}` };
+}
+
 export const classification: readonly Benchmark[] = rows.map(([from, what]) => ({
   area: 'inference',
   name: `classification of 1000 photographs, from ${what}, batches of 32`,
@@ -187,7 +238,8 @@ export const classification: readonly Benchmark[] = rows.map(([from, what]) => (
   statistic: 'median',
   rounds: 3,
   peers: [
-    { name: 'PyTorch eager', bar: '>= 1.5', program: 'ResNet-50 in PyTorch', request: async ({ count }) => `${from} ${(await (material ??= prepared())).folder.path} ${count(PHOTOGRAPHS)} ${BATCH}` },
+    pyTorch('PyTorch eager', from),
+    ...(from === 'files' ? [pyTorch('PyTorch eager, decoding on the GPU', 'files-on-gpu')] : []),
     besideOnnxRuntime(from),
   ],
   start: contender(from),

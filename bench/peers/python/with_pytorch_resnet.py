@@ -1,9 +1,10 @@
 """ResNet-50 in eager PyTorch: `python3 with_pytorch_resnet.py ORDINAL KERNELS_FOLDER`.
 
-The weights are those of bench/inference/resnet50.ts, read in the order in which they are used. Photographs are decoded by
-torchvision or PIL, whichever is there, on as many threads as there are cores; batches are prepared on the GPU and run while
-further ones are decoded.
+The weights are those of bench/inference/resnet50.ts, read in the order in which they are used. JPEGs are in memory. They are
+decoded by torchvision or PIL, whichever is there, on as many threads as there are cores, while batches before them are prepared on
+the GPU and run; or, as a measurement of its own, by torchvision on the GPU, a batch at a time.
 """
+import io
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -25,13 +26,13 @@ STAGES = [(3, 64), (4, 128), (6, 256), (3, 512)]
 
 def decoder():
     try:
-        from torchvision.io import ImageReadMode, decode_jpeg, read_file
-        return "torchvision", lambda path: decode_jpeg(read_file(path), ImageReadMode.RGB).permute(1, 2, 0)
+        from torchvision.io import ImageReadMode, decode_jpeg
+        return "torchvision", lambda data: decode_jpeg(data, ImageReadMode.RGB).permute(1, 2, 0)
     except Exception:
         pass
     try:
         from PIL import Image
-        return "PIL", lambda path: torch.from_numpy(numpy.array(Image.open(path).convert("RGB")))
+        return "PIL", lambda data: torch.from_numpy(numpy.array(Image.open(io.BytesIO(data.numpy())).convert("RGB")))
     except ImportError:
         return None, None
 
@@ -78,14 +79,19 @@ class ResNet:
             raise RuntimeError(f"{values.numel()} weights, {self.taken} used")
         self.mean = torch.tensor([0.485, 0.456, 0.406], device="cuda").view(1, 3, 1, 1)
         self.deviation = torch.tensor([0.229, 0.224, 0.225], device="cuda").view(1, 3, 1, 1)
-        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".jpg"))
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".jpg"))
+        self.files = [torch.from_numpy(numpy.fromfile(os.path.join(folder, name), dtype=numpy.uint8)) for name in names]
         pixels = numpy.fromfile(os.path.join(folder, "pixels.u8"), dtype=numpy.uint8)
         self.pixels = torch.from_numpy(pixels).reshape(-1, HEIGHT, WIDTH, 3)
         self.folder = folder
 
     def __call__(self, photographs):
         """The classes of [N, H, W, 3] of u8 on the host, left on the GPU."""
-        x = photographs.pin_memory().cuda(non_blocking=True).permute(0, 3, 1, 2).float()
+        return self.classify(photographs.pin_memory().cuda(non_blocking=True).permute(0, 3, 1, 2))
+
+    def classify(self, photographs):
+        """The classes of [N, 3, H, W] of u8 on the GPU."""
+        x = photographs.float()
         height = HEIGHT * SIDE // WIDTH
         x = F.interpolate(x, size=(height, SIDE), mode="bilinear", align_corners=False)
         above = (SIDE - height) // 2
@@ -123,6 +129,22 @@ def from_files(work, folder, count, batch):
         return rate(work, count, start, classes)
 
 
+def from_files_on_gpu(work, folder, count, batch):
+    """photographs per second, from JPEG files that torchvision decodes on the GPU"""
+    from torchvision.io import ImageReadMode, decode_jpeg
+    count, batch = int(count), int(batch)
+    work.load(folder)
+
+    def decoded(first, end):
+        return torch.stack(decode_jpeg([work.files[i % len(work.files)] for i in range(first, end)], ImageReadMode.RGB, device="cuda"))
+
+    with torch.no_grad():
+        work.classify(decoded(0, batch))
+        torch.cuda.synchronize()
+        start = now()
+        return rate(work, count, start, [work.classify(decoded(i, min(i + batch, count))) for i in range(0, count, batch)])
+
+
 def from_pixels(work, folder, count, batch):
     """photographs per second, from pixels in the host's memory"""
     count, batch = int(count), int(batch)
@@ -139,4 +161,4 @@ try:
     work = ResNet(int(sys.argv[1]))
 except Exception as error:
     absent(f"{type(error).__name__}: {error}")
-serve(work, {"torch": torch.__version__, "decoder": str(work.decoded_by)}, {"files": from_files, "pixels": from_pixels})
+serve(work, {"torch": torch.__version__, "decoder": str(work.decoded_by)}, {"files": from_files, "files-on-gpu": from_files_on_gpu, "pixels": from_pixels})
