@@ -22,9 +22,16 @@ export class Parallel implements Node<unknown[]> {
     const { branches } = this;
     const origin = run.stream;
     const streams = branches.map(() => origin);
-    const taken = new Set<Stream>([origin]);
+    const taken = [origin];
+    let free = true;
     // The first branch stays where the run is.
-    for (let i = 1; i < branches.length; i++) streams[i] = another(run, taken);
+    for (let i = 1; i < branches.length; i++) {
+      const found: Stream | undefined = free ? another(run, taken) : undefined;
+      free = found !== undefined;
+      if (found !== undefined) taken.push(found);
+      // More branches than streams: as many on each.
+      streams[i] = found ?? taken[i % taken.length]!;
+    }
     // All begin at the same place: what the first one queues is not waited for by the others.
     const forked = new Set(streams.slice(1).filter((stream) => stream !== origin));
     for (const stream of forked) stream.wait(origin);
@@ -55,18 +62,15 @@ export class Parallel implements Node<unknown[]> {
   }
 }
 
-/** A stream that no branch has yet, as long as the policy has one; else one that several share. */
-function another(run: Run, taken: Set<Stream>): Stream {
-  let { stream } = run;
+/** A stream that no branch has yet; undefined where the policy seems to have no more. */
+function another(run: Run, taken: readonly Stream[]): Stream | undefined {
   for (let i = 0; i < TRIES; i++) {
     const next = run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
     // In the body of a conditional node: what the capture around it has cannot join it.
     if (next.device !== run.device || (run.recording && isElsewhere(next, run.stream))) continue;
-    stream = next;
-    if (!taken.has(stream)) break;
+    if (!taken.includes(next)) return next;
   }
-  taken.add(stream);
-  return stream;
+  return undefined;
 }
 
 /** Whether it is part of another capture than `stream`, or of the one around that. */

@@ -644,6 +644,17 @@ onDevice('Parallel branches', (host) => {
     for (let i = 0; i < 3; i++) expect(new Set(await parallel(at, at, at)).size).toBe(3);
   });
 
+  test('of more branches than the policy has streams each stream has as many', async () => {
+    const at = withContext(({ stream }) => value({ stream }));
+    for (const streams of [1, 3, 4]) {
+      using policy = new RoundRobin(host.device, streams);
+      const places = await parallel(...Array.from({ length: 12 }, () => at)).schedule(policy);
+      const counts = new Map<object, number>();
+      for (const { stream } of places) counts.set(stream, (counts.get(stream) ?? 0) + 1);
+      expect([...counts.values()]).toEqual(Array.from({ length: streams }, () => 12 / streams));
+    }
+  });
+
   test('give their values in order, values of the host too', async () => {
     const [a, b, c] = await parallel(work.make(1).use((buffer) => work.read(buffer)), 'plain', work.make(2).use((buffer) => work.read(buffer)));
     expect([a, b, c]).toEqual([1, 'plain', 2]);
