@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CudaQueueFullError } from '../../core/index.js';
-import { Batcher } from './batcher.js';
+import { Batcher, ItemFailure } from './batcher.js';
 import type { BatcherOptions } from './batcher.js';
 
 beforeEach(() => {
@@ -93,6 +93,69 @@ describe('when a batch starts', () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(batches).toEqual([[2]]);
   });
+});
+
+describe('groups', () => {
+  /** Of even and of odd numbers. */
+  class Parity extends Batcher<number, number> {
+    readonly batches: number[][] = [];
+    constructor(options: BatcherOptions) {
+      super(async (items) => {
+        this.batches.push([...items]);
+        await sleep(10);
+        return items.map((item) => 2 * item);
+      }, options);
+    }
+
+    protected override groupOf(item: number): number {
+      return item % 2;
+    }
+  }
+
+  test('a batch holds requests of one of them, and is full by itself', async () => {
+    const batcher = new Parity({ maxBatchSize: 2, maxQueueDelay: 100 });
+    const results = Promise.all([1, 2, 3, 4, 6].map((item) => batcher.run(item)));
+    expect(batcher.batches).toEqual([[1, 3], [2, 4]]);
+    expect(batcher.statistics.queued).toBe(1);
+    await vi.advanceTimersByTimeAsync(110);
+    expect(batcher.batches).toEqual([[1, 3], [2, 4], [6]]);
+    expect(await results).toEqual([2, 4, 6, 8, 12]);
+  });
+
+  test('each waits for its own oldest request, and the oldest of those that could start is first', async () => {
+    const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 5, maxConcurrentBatches: 1 });
+    void batcher.run(1);
+    await vi.advanceTimersByTimeAsync(3);
+    void batcher.run(2);
+    await vi.advanceTimersByTimeAsync(2);
+    expect(batcher.batches).toEqual([[1]]);
+    for (const item of [3, 5, 7, 9]) void batcher.run(item);
+    // A group that is full is not before one that has waited longer.
+    await vi.advanceTimersByTimeAsync(10);
+    expect(batcher.batches).toEqual([[1], [2]]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(batcher.batches).toEqual([[1], [2], [3, 5, 7, 9]]);
+  });
+
+  test('with a delay of 0 all of a turn start, and a close starts all', async () => {
+    const batcher = new Parity({ maxBatchSize: 4, maxQueueDelay: 0 });
+    for (const item of [1, 2, 3]) void batcher.run(item);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(batcher.batches).toEqual([[1, 3], [2]]);
+    const closing = new Parity({ maxBatchSize: 4, maxQueueDelay: 1000 });
+    for (const item of [1, 2]) void closing.run(item);
+    const closed = closing.close();
+    expect(closing.batches).toEqual([[1], [2]]);
+    await vi.advanceTimersByTimeAsync(10);
+    await closed;
+  });
+});
+
+test('an item that fails by itself is told to its caller, and the others get their results', async () => {
+  const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items.map((item) => (item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item)))), { maxBatchSize: 3 });
+  const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
+  expect(results).toEqual([{ status: 'fulfilled', value: 2 }, { status: 'rejected', reason: new RangeError('-1 is negative') }, { status: 'fulfilled', value: 3 }]);
+  expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
 });
 
 describe('aborting', () => {

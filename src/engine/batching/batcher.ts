@@ -44,11 +44,24 @@ export interface BatcherStatistics {
   readonly items: number;
 }
 
-/** Runs one batch: a result for each item, in their order. */
-export type RunBatch<Item, Result> = (items: readonly Item[]) => PromiseLike<readonly Result[]>;
+/** In the place of a result: this item has failed, and the others of its batch have not. Its caller's promise rejects with the error. */
+export class ItemFailure {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+/** Runs one batch: a result for each item, in their order, or an {@link ItemFailure}. */
+export type RunBatch<Item, Result> = (items: readonly Item[]) => PromiseLike<readonly (Result | ItemFailure)[]>;
 
 interface Request<Item, Result> {
   readonly item: Item;
+  /** Those of one group may be in one batch. */
+  readonly group: unknown;
+  /** Later ones have greater ones. */
+  readonly number: number;
   /** When it was taken: `performance.now()`. */
   readonly since: number;
   readonly resolve: (result: Result) => void;
@@ -65,9 +78,11 @@ const NEWEST_SHARE = 0.2;
  * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
  * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run.
  *
- * - Order: batches take requests in the order in which they came. Results come batch by batch, as those end.
- * - Every request settles exactly once: with its result, with the error of its batch (the same one for all of its callers),
- *   with the reason of its signal, or with `ERR_CUDA_QUEUE_FULL` or `ERR_CUDA_DISPOSED` where it was not taken.
+ * - Order: batches take requests in the order in which they came, those of one {@link groupOf | group} where there are several.
+ *   Results come batch by batch, as those end.
+ * - Every request settles exactly once: with its result, with its own error where `runBatch` gave an {@link ItemFailure}, with the
+ *   error of its batch (the same one for all of its callers) where that rejected, with the reason of its signal, or with
+ *   `ERR_CUDA_QUEUE_FULL` or `ERR_CUDA_DISPOSED` where it was not taken.
  * - A request whose signal aborts while it waits leaves the queue, and its place is free. In a batch that has begun it settles
  *   at once and its result goes to {@link discard}.
  *
@@ -85,8 +100,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   readonly maxConcurrentBatches: number;
 
   private readonly runBatch: RunBatch<Item, Result>;
-  /** In the order in which they came; a Set, so that one leaves from the middle in constant time. */
-  private readonly queue = new Set<Request<Item, Result>>();
+  /** By group, in the order in which they came; Sets, so that one leaves from the middle in constant time. None is empty. */
+  private readonly groups = new Map<unknown, Set<Request<Item, Result>>>();
+  private queued = 0;
+  private numbers = 0;
   private running = 0;
   private readonly counts = { taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 };
   private timer: NodeJS.Timeout | undefined;
@@ -121,7 +138,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   get statistics(): BatcherStatistics {
-    return { queued: this.queue.size, running: this.running, ...this.counts };
+    return { queued: this.queued, running: this.running, ...this.counts };
   }
 
   /** Whether {@link close} was called: nothing more is taken. */
@@ -141,15 +158,19 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     checkSignal(signal);
     if (this.closing !== undefined) return Promise.reject(new CudaDisposedError('The batcher was closed: it takes no more requests.'));
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
-    if (this.queue.size >= this.maxQueueSize) {
+    if (this.queued >= this.maxQueueSize) {
       this.counts.refused++;
       return Promise.reject(this.fullError());
     }
+    const group = this.groupOf(item);
     return new Promise<Result>((resolve, reject) => {
-      const request: Request<Item, Result> = { item, since: performance.now(), resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
+      const request: Request<Item, Result> = { item, group, number: this.numbers++, since: performance.now(), resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
       signal?.addEventListener('abort', request.onAbort, { once: true });
       this.counts.taken++;
-      this.queue.add(request);
+      const requests = this.groups.get(group);
+      if (requests === undefined) this.groups.set(group, new Set([request]));
+      else requests.add(request);
+      this.queued++;
       this.schedule();
     });
   }
@@ -173,16 +194,25 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     return this.close();
   }
 
+  /**
+   * Which requests may be in one batch: those whose items give the same, as `Map` compares. All, unless a subclass says otherwise.
+   * A group's batch starts when it is full or its oldest request has waited; where several could, that of the oldest request.
+   */
+  protected groupOf(item: Item): unknown {
+    void item;
+    return undefined;
+  }
+
   /** Called with the result of a request that was aborted after its batch had begun. Does nothing; a subclass whose results hold memory gives it back here. */
   protected discard(result: Result): void {
     void result;
   }
 
-  /** Called after each request that came, left or ended: starts what may start, and sets the timer for the rest. */
+  /** Called after each request that came: starts what may start, and sets the timer for the rest. */
   private schedule(): void {
     // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
-    if (this.maxQueueDelay === 0 && this.queue.size < this.maxBatchSize) {
-      if (this.flushing || this.queue.size === 0) return;
+    if (this.maxQueueDelay === 0 && ![...this.groups.values()].some((requests) => requests.size >= this.maxBatchSize)) {
+      if (this.flushing) return;
       this.flushing = true;
       queueMicrotask(() => {
         this.flushing = false;
@@ -194,26 +224,42 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   private start(): void {
-    while (this.running < this.maxConcurrentBatches && this.isDue()) this.startBatch();
+    while (this.running < this.maxConcurrentBatches) {
+      const requests = this.due();
+      if (requests === undefined) break;
+      this.startBatch(requests);
+    }
     this.setTimer();
   }
 
-  private isDue(): boolean {
-    const [oldest] = this.queue;
-    if (oldest === undefined) return false;
-    if (this.queue.size >= this.maxBatchSize || this.closing !== undefined) return true;
-    return oldest.since + this.maxQueueDelay <= Math.max(performance.now(), this.reached);
+  /** The group whose batch is to start. */
+  private due(): Set<Request<Item, Result>> | undefined {
+    const now = Math.max(performance.now(), this.reached);
+    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || oldest.since + this.maxQueueDelay <= now);
+  }
+
+  /** The group of the oldest request, of those that are asked for. */
+  private oldestGroup(counts: (requests: Set<Request<Item, Result>>, oldest: Request<Item, Result>) => boolean): Set<Request<Item, Result>> | undefined {
+    let found: Set<Request<Item, Result>> | undefined;
+    let least = Infinity;
+    for (const requests of this.groups.values()) {
+      const oldest = first(requests);
+      if (oldest.number >= least || !counts(requests, oldest)) continue;
+      found = requests;
+      least = oldest.number;
+    }
+    return found;
   }
 
   /** For the request that has waited longest, while a batch may start. */
   private setTimer(): void {
-    const [oldest] = this.queue;
-    if (oldest === undefined || this.running >= this.maxConcurrentBatches) {
+    const requests = this.running < this.maxConcurrentBatches ? this.oldestGroup(() => true) : undefined;
+    if (requests === undefined) {
       clearTimeout(this.timer);
       this.timer = undefined;
       return;
     }
-    const due = oldest.since + this.maxQueueDelay;
+    const due = first(requests).since + this.maxQueueDelay;
     if (this.timer !== undefined && this.timerFor === due) return;
     clearTimeout(this.timer);
     this.timerFor = due;
@@ -224,17 +270,26 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     }, Math.max(0, due - performance.now()));
   }
 
-  private startBatch(): void {
+  private startBatch(group: Set<Request<Item, Result>>): void {
     const requests: Request<Item, Result>[] = [];
-    for (const request of this.queue) {
+    for (const request of group) {
       if (requests.length === this.maxBatchSize) break;
-      this.queue.delete(request);
       requests.push(request);
     }
+    for (const request of requests) this.leave(request);
     this.running++;
     this.counts.batches++;
     this.counts.items += requests.length;
     void this.runAll(requests);
+  }
+
+  /** Whether the request was in the queue: it is no more. */
+  private leave(request: Request<Item, Result>): boolean {
+    const requests = this.groups.get(request.group);
+    if (requests?.delete(request) !== true) return false;
+    if (requests.size === 0) this.groups.delete(request.group);
+    this.queued--;
+    return true;
   }
 
   private async runAll(requests: readonly Request<Item, Result>[]): Promise<void> {
@@ -242,9 +297,13 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     try {
       const results = await this.runBatch(requests.map(({ item }) => item));
       checkResults(results, requests.length);
-      for (const [i, request] of requests.entries()) this.fulfil(request, results[i] as Result);
+      for (const [i, request] of requests.entries()) {
+        const result = results[i] as Result | ItemFailure;
+        if (result instanceof ItemFailure) this.fail(request, result.error);
+        else this.fulfil(request, result);
+      }
     } catch (error) {
-      for (const request of requests) if (this.settle(request, 'failed')) request.reject(error);
+      for (const request of requests) this.fail(request, error);
     }
     const duration = performance.now() - begun;
     this.meanDuration = this.meanDuration === undefined ? duration : this.meanDuration + NEWEST_SHARE * (duration - this.meanDuration);
@@ -258,11 +317,15 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     else this.discard(result);
   }
 
+  private fail(request: Request<Item, Result>, error: unknown): void {
+    if (this.settle(request, 'failed')) request.reject(error);
+  }
+
   private abort(request: Request<Item, Result>): void {
     if (!this.settle(request, 'aborted')) return;
     request.reject(request.signal!.reason);
     // One that waited may have been the one that the timer is set for.
-    if (this.queue.delete(request)) this.setTimer();
+    if (this.leave(request)) this.setTimer();
   }
 
   /** Whether the request had not settled before: its end is counted once. */
@@ -275,14 +338,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   private endIfIdle(): void {
-    if (this.closing !== undefined && this.queue.size === 0 && this.running === 0) this.closing.end();
+    if (this.closing !== undefined && this.queued === 0 && this.running === 0) this.closing.end();
   }
 
   private fullError(): CudaQueueFullError {
-    const batches = Math.ceil(this.queue.size / this.maxBatchSize);
+    const batches = [...this.groups.values()].reduce((sum, { size }) => sum + Math.ceil(size / this.maxBatchSize), 0);
     const retryAfter = Math.max(1, Math.ceil((batches * (this.meanDuration ?? this.maxQueueDelay)) / this.maxConcurrentBatches));
     return new CudaQueueFullError(
-      `The batcher's queue is full: ${this.queue.size} requests wait, as many as its maxQueueSize allows. Send this one again in ${retryAfter} ms, or fewer at a time.`,
+      `The batcher's queue is full: ${this.queued} requests wait, as many as its maxQueueSize allows. Send this one again in ${retryAfter} ms, or fewer at a time.`,
       this.maxQueueSize,
       retryAfter,
     );
@@ -291,6 +354,11 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 
 /** The names of {@link BatcherOptions}. */
 export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxConcurrentBatches'] as const satisfies (keyof BatcherOptions)[];
+
+function first<T>(set: ReadonlySet<T>): T {
+  const [value] = set;
+  return value!;
+}
 
 /** What a timer of Node takes: a larger number would come at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;

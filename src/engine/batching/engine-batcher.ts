@@ -1,5 +1,5 @@
 /** A batcher for an engine: tensors of one item in, tensors of one item out. */
-import { CudaArgumentError, DTYPES } from '../../core/index.js';
+import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
 import { checkOptions, invalid } from '../../core/arguments.js';
 import { all } from '../../ops/index.js';
 import type { DeviceOp } from '../../ops/index.js';
@@ -7,12 +7,13 @@ import { Tensor } from '../../tensor/index.js';
 import type { AnyTensor } from '../../tensor/index.js';
 import { uninitialized } from '../../tensor/make.js';
 import type { Engine, NamedTensors, TensorInfo } from '../engine.js';
-import { BATCHER_OPTIONS, Batcher } from './batcher.js';
+import { BATCHER_OPTIONS, Batcher, ItemFailure } from './batcher.js';
 import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
 
 /**
  * Runs an engine on batches of requests of one item each. The model's inputs and outputs have a first axis of any extent, the
- * batch; an item is all behind it: `[3, 224, 224]` of an input of `[-1, 3, 224, 224]`.
+ * batch; an item is all behind it: `[3, 224, 224]` of an input of `[-1, 3, 224, 224]`. Where more of its extents are open, items of
+ * one shape are put together, each shape with a batch and a delay of its own.
  *
  * ```ts
  * const batcher = new EngineBatcher(engine, { maxBatchSize: 32, maxQueueDelay: 5 });
@@ -21,18 +22,20 @@ import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
  * ```
  *
  * The tensors of a request stay the caller's, and may be closed once it has settled. The results are copies that the caller
- * closes. A batch is one run of {@link Engine.run}: its error is that of each of its callers.
+ * closes. A batch is one run of {@link Engine.run}. Where that fails its requests are run one by one, so that those which
+ * can be run get their results, and each of the others an error of its own, which says so (its `cause` is the run's).
  *
  * {@link close} does not close the engine.
  */
 export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   readonly engine: Engine;
 
-  /** @throws CudaArgumentError for a model that has no batch, or other extents that are not known */
+  /** @throws CudaArgumentError for a model that has no batch */
   constructor(engine: Engine, options: BatcherOptions) {
     if (typeof (engine as Partial<Engine> | null)?.run !== 'function') throw invalid('engine', 'an Engine', engine, 'loadEngine(device, model) gives one.');
     if (options !== undefined) checkOptions('options', options, BATCHER_OPTIONS);
     for (const info of [...engine.inputs, ...engine.outputs]) checkBatched(info, engine.inputs.includes(info));
+    checkNotInItems(engine);
     super((items) => runBatch(engine, items), options);
     this.engine = engine;
   }
@@ -48,6 +51,11 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
     return super.run(item, options);
   }
 
+  /** Items of one shape. */
+  protected override groupOf(item: NamedTensors): string {
+    return this.engine.inputs.map(({ name }) => item[name]!.shape.join()).join(';');
+  }
+
   protected override discard(result: NamedTensors): void {
     for (const tensor of Object.values(result)) tensor.close();
   }
@@ -59,39 +67,102 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
     for (const name of Object.keys(item)) {
       if (!names.includes(name)) throw new CudaArgumentError(`item.${name}`, `item: the model has no input '${name}'. Its inputs are ${names.join(', ')}.`);
     }
-    for (const { name, dtype, shape } of inputs) {
+    const extents = new Map<string, { readonly extent: number; readonly of: string }>();
+    for (const { name, dtype, shape: [, ...shape], dimensions: [, ...dimensions] = [] } of inputs) {
       const tensor: unknown = item[name];
       const argument = `item.${name}`;
-      const expected = `a tensor of ${dtype} and [${shape.slice(1).join(', ')}], one item of the model's input`;
+      const shown = shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions[axis] ?? '?'))).join(', ');
+      const expected = `a tensor of ${dtype} and [${shown}], one item of the model's input`;
       if (!(tensor instanceof Tensor)) throw invalid(argument, expected, tensor);
       tensor.checkAlive();
       const given = tensor as AnyTensor;
-      if (given.dtype.name !== dtype || !sameExtents(given.shape, shape.slice(1))) {
-        const whole = given.shape.length === shape.length && given.shape[0] === 1 ? ' Without its first axis: tensor.squeeze(0).' : '';
+      if (given.dtype.name !== dtype || !fits(given.shape, shape)) {
+        const whole = given.shape.length === shape.length + 1 && given.shape[0] === 1 ? ' Without its first axis: tensor.squeeze(0).' : '';
         throw new CudaArgumentError(argument, `${argument}: expected ${expected}, got one of ${given.dtype.name} and [${given.shape.join(', ')}].${whole}`);
       }
+      dimensions.forEach((dimension, axis) => {
+        if (dimension === undefined) return;
+        const extent = given.shape[axis]!;
+        const before = extents.get(dimension);
+        if (before === undefined) extents.set(dimension, { extent, of: argument });
+        else if (before.extent !== extent) throw new CudaArgumentError(argument, `${argument}: expected ${expected}, where ${dimension} is ${before.extent} by ${before.of}, got [${given.shape.join(', ')}]. Make them equal.`);
+      });
       if (given.device.runtime !== device.runtime) throw new CudaArgumentError(argument, `${argument}: expected a tensor on the engine's device, got one on another. Copy it there: tensor.to(device).`);
     }
   }
 }
 
-function sameExtents(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((extent, i) => extent === b[i]);
+/** Whether the extents are these, or any where -1 stands. */
+function fits(given: readonly number[], shape: readonly number[]): boolean {
+  return given.length === shape.length && given.every((extent, i) => shape[i] === -1 || extent === shape[i]);
 }
 
 function checkBatched({ name, shape }: TensorInfo, isInput: boolean): void {
-  const what = `engine: the ${isInput ? 'input' : 'output'} '${name}' is [${shape.join(', ')}]`;
-  if (shape[0] !== -1) throw new CudaArgumentError('engine', `${what}: expected a first axis of any extent (-1), the batch. Export the model with a dynamic batch axis.`);
-  // Of outputs the engine knows what the model says, which may be less than what comes out.
-  if (isInput && shape.slice(1).includes(-1)) {
-    throw new CudaArgumentError('engine', `${what}: expected the first extent only to be open, so that items fit together. For items of many sizes use Batcher with a function that brings them to one.`);
+  if (shape[0] === -1) return;
+  throw new CudaArgumentError('engine', `engine: the ${isInput ? 'input' : 'output'} '${name}' is [${shape.join(', ')}]: expected a first axis of any extent (-1), the batch. Export the model with a dynamic batch axis.`);
+}
+
+/** @throws CudaArgumentError where an item has an extent that is the batch's too */
+function checkNotInItems({ inputs }: Engine): void {
+  const batches = new Set(inputs.map(({ dimensions }) => dimensions?.[0]));
+  for (const { name, dimensions: [, ...dimensions] = [] } of inputs) {
+    const found = dimensions.find((dimension) => dimension !== undefined && batches.has(dimension));
+    if (found === undefined) continue;
+    throw new CudaArgumentError('engine', `engine: the input '${name}' has the extent '${found}' in its items, which is the batch's: items could be of one size of batch only. Use Batcher with a function of your own.`);
   }
 }
 
-/** One run: items copied into a batch, the engine, its outputs cut into items. */
-function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise<NamedTensors[]> {
+type Outcome = NamedTensors | ItemFailure;
+
+/** One run; where that fails, one of each item. */
+async function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise<Outcome[]> {
+  const outcomes = new Array<Outcome>(items.length);
+  const fail = (i: number, error: unknown, what: string): void => { outcomes[i] = new ItemFailure(errorOf(error, `request ${i + 1} of a batch of ${items.length}${what}`)); };
+  const open: number[] = [];
+  // What was closed while it waited is left out.
+  for (const [i, item] of items.entries()) {
+    const closed = closedOf(item);
+    if (closed === undefined) open.push(i);
+    else fail(i, closed.error, `: item.${closed.name} was closed before it was used. Close it once run() has settled`);
+  }
+  if (open.length === 0) return outcomes;
+  try {
+    const results = await runTogether(engine, open.map((i) => items[i]!));
+    for (const [k, i] of open.entries()) outcomes[i] = results[k]!;
+  } catch (error) {
+    // One after the other: what was too much at once may be memory. What fails on a device that is lost says nothing of an item.
+    const again = open.length > 1 && engine.device.lost === undefined;
+    for (const i of open) {
+      if (again) await runTogether(engine, [items[i]!]).then(([result]) => { outcomes[i] = result!; }, (own: unknown) => { fail(i, own, ', which failed, and so did this request by itself'); });
+      else fail(i, error, '');
+    }
+  }
+  return outcomes;
+}
+
+function closedOf(item: NamedTensors): { readonly name: string; readonly error: unknown } | undefined {
+  for (const [name, tensor] of Object.entries(item)) {
+    try {
+      tensor.checkAlive();
+    } catch (error) {
+      return { name, error };
+    }
+  }
+  return undefined;
+}
+
+/** For one caller: the failure itself may be that of several. */
+function errorOf(error: unknown, where: string): CudaError {
+  const { code, message, ...rest } = error instanceof CudaError ? error : { code: 'ERR_CUDA_INTERNAL' as const, message: error instanceof Error ? error.message : String(error) };
+  return new CudaError(code, `EngineBatcher.run, ${where}: ${message}`, { ...rest, cause: error });
+}
+
+function runTogether(engine: Engine, items: readonly NamedTensors[]): Promise<NamedTensors[]> {
   return outputsOf(engine, items, 0, {})
-    .andThen((outputs) => all(items.map((_, i) => itemOf(outputs, i))).tap(() => close(Object.values(outputs))))
+    .andThen((outputs) => {
+      checkOutputs(outputs, items.length);
+      return all(items.map((_, i) => itemOf(outputs, i))).tap(() => close(Object.values(outputs)));
+    })
     .label(`batch of ${items.length}`)
     .run();
 }
@@ -103,8 +174,8 @@ function outputsOf(engine: Engine, items: readonly NamedTensors[], i: number, ma
   return stacked(engine, input, items).use((batch) => outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }));
 }
 
-function stacked({ device }: Engine, { name, dtype, shape }: TensorInfo, items: readonly NamedTensors[]): DeviceOp<AnyTensor> {
-  const size = [items.length, ...shape.slice(1)];
+function stacked({ device }: Engine, { name, dtype }: TensorInfo, items: readonly NamedTensors[]): DeviceOp<AnyTensor> {
+  const size = [items.length, ...items[0]![name]!.shape];
   return uninitialized(device, DTYPES[dtype], size).andThen((batch) => all(items.map((item, i) => (batch.slice(i) as AnyTensor).copyFrom(item[name]!))).map(() => batch as AnyTensor));
 }
 
@@ -112,6 +183,15 @@ function stacked({ device }: Engine, { name, dtype, shape }: TensorInfo, items: 
 function itemOf(outputs: NamedTensors, i: number): DeviceOp<NamedTensors> {
   const names = Object.keys(outputs);
   return all(names.map((name) => ((outputs[name] as AnyTensor).slice(i) as AnyTensor).dup())).map((parts) => Object.fromEntries(names.map((name, k) => [name, parts[k]!])));
+}
+
+/** The engine knows what the model says, which may be less than what comes out. @throws CudaError */
+function checkOutputs(outputs: NamedTensors, size: number): void {
+  for (const [name, { shape }] of Object.entries(outputs)) {
+    if (shape[0] === size) continue;
+    close(Object.values(outputs));
+    throw new CudaError('ERR_CUDA_UNSUPPORTED', `engine: the output '${name}' of a batch of ${size} is [${shape.join(', ')}]: its first axis is not the batch, so that nobody knows whose is what. Use Batcher with a function of your own.`);
+  }
 }
 
 function close(tensors: readonly AnyTensor[]): void {

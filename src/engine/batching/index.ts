@@ -1,4 +1,4 @@
 /** Requests of many callers, run as batches. */
-export { Batcher } from './batcher.js';
+export { Batcher, ItemFailure } from './batcher.js';
 export type { BatchRequestOptions, BatcherOptions, BatcherStatistics, RunBatch } from './batcher.js';
 export { EngineBatcher } from './engine-batcher.js';
