@@ -1,6 +1,7 @@
 /** A run of an engine as an operation: inputs are checked, outputs are made, and the context's calls are queued. */
-import type { DTypeName, Stream } from '../core/index.js';
-import { DTYPES } from '../core/index.js';
+import type { DTypeName, Pending, Stream } from '../core/index.js';
+import { CudaError, DTYPES } from '../core/index.js';
+import { unlessAborted } from '../core/aborting.js';
 import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { checkNames, checkTensor, planOutputs } from '../engine/run-checks.js';
@@ -43,7 +44,7 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
       signal?.throwIfAborted();
       for (const tensor of again.tensors) tensor.checkAlive();
       if (choose(run.stream) === again.context) {
-        again.context.queue(run.stream, again.placed);
+        follow(run, again.context.queue(run.stream, again.placed), [], signal);
         return again.value;
       }
     }
@@ -71,8 +72,12 @@ function submit(
   for (const tensor of inputs) tensor.checkAlive();
   const shapes = engine.outputShapes(inputs, profile);
   if (shapes instanceof Promise) return once(run, shapes, () => submit(engine, inputs, options, profile, choose, run, last));
+  const open = shapes.flatMap(({ shape }, i) => (shape.includes(-1) ? [i] : []));
+  if (open.length > 0) checkOpen(engine, open, outputs, run);
   const context = choose(run.stream);
   if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, options, profile, choose, run, last));
+  const ready = open.length > 0 ? context.readyFor(open) : undefined;
+  if (ready !== undefined) return once(run, ready, () => submit(engine, inputs, options, profile, choose, run, last));
   /** Copies of inputs, which are closed behind the run. */
   const copies: AnyTensor[] = [];
   const made: AnyTensor[] = [];
@@ -88,18 +93,21 @@ function submit(
     const results = engine.outputs.map((port, i): AnyTensor => {
       const to = outputs[port.name];
       if (to === undefined) {
-        const result = alloc(run, port.dtype, shapes[i]!);
+        const { shape, bytes } = shapes[i]!;
+        // For one whose shape the run says there is as much as it may take.
+        const result = alloc(run, port.dtype, open.includes(i) ? [Math.max(1, Math.ceil(bytes / DTYPES[port.dtype].bytes))] : shape);
         made.push(result);
         return result;
       }
       const argument = `options.outputs.${port.name}`;
       to.checkAlive();
-      checkTensor(argument, { ...port, shape: shapes[i]! }, to);
+      checkTensor(argument, { ...port, shape: shapes[i]!.shape }, to);
       if (!isDense(to)) throw invalid(argument, 'a contiguous tensor from the first element of its memory on', to, 'Leave it out, and copy what the run gives.');
       return to;
     });
     const placed = placedRun(dense, results);
-    context.queue(run.stream, placed);
+    if (open.length > 0) return opened(run, engine, context, placed, results, open, made, signal);
+    follow(run, context.queue(run.stream, placed), made, signal);
     const value = Object.fromEntries(engine.outputs.map(({ name }, i) => [name, results[i]!]));
     if (last !== undefined && copies.length === 0 && made.length === 0) last.again = { context, tensors: [...inputs, ...results], placed, value };
     return value;
@@ -110,6 +118,56 @@ function submit(
   } finally {
     if (!run.recording) for (const tensor of copies) tensor.close();
   }
+}
+
+/** What becomes of a run that is queued: on failure nobody gets what was made for it, and who has aborted does not wait for its end. */
+function follow(run: Run, pending: Pending, made: readonly AnyTensor[], signal: AbortSignal | undefined): void {
+  // What is recorded is run by the graph.
+  if (run.recording || (made.length === 0 && signal === undefined)) return;
+  for (const tensor of made) run.closeOnFailure(tensor);
+  run.dependOn(unlessAborted(signal, () => pending.then()));
+}
+
+/** @throws CudaError, CudaArgumentError where outputs whose shapes only the run says cannot be had */
+function checkOpen(engine: TensorRTEngine, open: readonly number[], outputs: NamedTensors, run: Run): void {
+  const names = open.map((i) => engine.outputs[i]!.name);
+  const what = `a run of ${engine.toString()}, whose output '${names[0]}' has a shape that depends on the inputs' values,`;
+  run.checkNotRecording(what, 'run it before the capture, or behind graph.launch()');
+  if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what} needs the event loop, which sync() holds up: await the operation.`);
+  for (const name of names) {
+    if (outputs[name] !== undefined) throw invalid(`options.outputs.${name}`, 'nothing: its shape is known when it is there', outputs[name], 'Leave it out, and use what the run gives.');
+  }
+}
+
+/** A run whose outputs get their shapes from it: they are copied from the memory that was kept ready, which is given back. */
+function opened(
+  run: Run, engine: TensorRTEngine, context: ExecutionContext, placed: PlacedRun, results: readonly AnyTensor[], open: readonly number[], made: readonly AnyTensor[], signal: AbortSignal | undefined,
+): Later<NamedTensors> {
+  const room = new Map(open.map((i): [number, number] => [i, results[i]!.buffer.byteLength]));
+  const told = context.queueOpen(run.stream, placed, room);
+  const close = (tensors: readonly AnyTensor[]): void => { for (const tensor of tensors) tensor.close(); };
+  return new Later(unlessAborted(signal, () => told).then((shapes) => run.settled(run.resume(() => {
+    const exact: AnyTensor[] = [];
+    try {
+      const value = results.map((result, i) => {
+        const shape = shapes.get(i);
+        if (shape === undefined) return result;
+        const tensor = alloc(run, result.dtype.name, shape);
+        exact.push(tensor);
+        // Memory that has just been made: the copy waits for nothing.
+        if (tensor.size > 0) nodeOf(tensor.copyFrom(new Tensor(result.buffer, contiguous([...shape]), false) as never)).submit(run);
+        return tensor;
+      });
+      close(open.map((i) => results[i]!));
+      return Object.fromEntries(engine.outputs.map(({ name }, i) => [name, value[i]!]));
+    } catch (error) {
+      close(exact);
+      throw error;
+    }
+  }))).catch((error: unknown) => {
+    close(made);
+    throw error;
+  }), false);
 }
 
 function once<T>(run: Run, ready: Promise<unknown>, next: () => Submitted<T>): Submitted<T> {

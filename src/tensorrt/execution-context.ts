@@ -14,6 +14,7 @@ import { forget, onLayers } from './heard.js';
 import { generationOf } from './thread/generations.js';
 import type { ContextDescription } from './thread/procedures.js';
 import type { Port, TensorRTEngine } from './tensorrt-engine.js';
+import { OUTPUT_WORDS } from './thread/output-words.js';
 import { attend, ignore, listener } from './threads.js';
 
 /** What a fence behind a run that is over may take to be seen. */
@@ -39,6 +40,10 @@ export class ExecutionContext implements EngineContext {
   private readonly turn: DeviceBuffer<'u8'>;
   private readonly left: () => void;
   private last: { readonly stream: Stream; readonly mark: number; readonly pending: Pending } | undefined;
+  /** Of outputs whose shapes only a run says, by number: what their allocators are, and share with this thread. */
+  private readonly open = new Map<number, { readonly words: Float64Array; readonly ready: Promise<number> }>();
+  /** The end of a run that has such outputs: their shapes have been read. Never rejects. */
+  private told: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
 
   /** @internal */
@@ -103,7 +108,7 @@ export class ExecutionContext implements EngineContext {
   }
 
   /** Queues a run on tensors that have been checked. @internal */
-  queue(stream: Stream, { inputs, memory, whole }: PlacedRun): void {
+  queue(stream: Stream, { inputs, memory, whole }: PlacedRun): Pending {
     this.check();
     const { words } = this.steps;
     const wide = this.engine.described.extentBytes === 8;
@@ -115,6 +120,41 @@ export class ExecutionContext implements EngineContext {
     }
     const pending = this.steps.call(stream, memory, this.turn, whole);
     if (stream.captureScope === undefined) this.last = { stream, mark: stream.mark, pending };
+    return pending;
+  }
+
+  /**
+   * What has to be waited for before a run with these outputs, whose shapes only the run says: another such run, whose shapes
+   * would be written over, or allocators that are still being made. @internal
+   */
+  readyFor(outputs: readonly number[]): Promise<unknown> | undefined {
+    if (this.told !== undefined) return this.told;
+    const missing = outputs.filter((i) => !this.open.has(i));
+    return missing.length === 0 ? undefined : Promise.all(missing.map((i) => this.openOutput(i)));
+  }
+
+  /** {@link queue}, and then the shapes of these outputs, for which there is so much room. @internal */
+  async queueOpen(stream: Stream, placed: PlacedRun, room: ReadonlyMap<number, number>): Promise<ReadonlyMap<number, readonly number[]>> {
+    for (const [i, bytes] of room) this.open.get(i)!.words.set([bytes, -1]);
+    const pending = this.queue(stream, placed);
+    const shapes = pending.then(() => new Map([...room.keys()].map((i): [number, readonly number[]] => {
+      const { words } = this.open.get(i)!;
+      if (words[1]! < 0) throw new CudaError('ERR_CUDA_INTERNAL', `${this.engine.description} has not said which shape '${this.engine.outputs[i]!.name}' has.`);
+      return [i, Array.from(words.subarray(2, 2 + words[1]!))];
+    })));
+    const told = shapes.then(() => undefined, () => undefined);
+    this.told = told;
+    void told.then(() => { this.told = undefined; });
+    return shapes;
+  }
+
+  /** setOutputAllocator */
+  private async openOutput(i: number): Promise<void> {
+    const shared = new SharedArrayBuffer(8 * OUTPUT_WORDS);
+    const { callbacks, extentBytes } = generationOf(this.engine.runtime.library.key);
+    const ready = listener().call('output', shared, callbacks, extentBytes);
+    await this.engine.runtime.thread.call('setOutputAllocator', this.described.context, this.engine.outputs[i]!.name, await ready);
+    this.open.set(i, { words: new Float64Array(shared), ready });
   }
 
   /**
@@ -162,6 +202,7 @@ export class ExecutionContext implements EngineContext {
     this.turn.close();
     ignore(this.attention);
     await this.engine.runtime.thread.call('release', this.described.context);
+    for (const { ready } of this.open.values()) void listener().call('release', await ready);
     this.left();
   }
 

@@ -33,6 +33,12 @@ export interface Port extends TensorInfo {
   readonly tensor: EngineTensor;
 }
 
+/** The shape of an output; where an extent of it is -1, which only the run says, the most bytes that it takes. @internal */
+export interface OutputShape {
+  readonly shape: readonly number[];
+  readonly bytes: number;
+}
+
 const MOST_CONTEXTS = 64;
 
 export class TensorRTEngine implements Engine {
@@ -59,7 +65,7 @@ export class TensorRTEngine implements Engine {
   private readonly own: Promise<ExecutionContext>[] = [];
   private readonly ready: ExecutionContext[] = [];
   private shapes: Promise<number> | undefined;
-  private readonly inferred = new Map<string, readonly (readonly number[])[]>();
+  private readonly inferred = new Map<string, readonly OutputShape[]>();
   private closing: Promise<void> | undefined;
 
   /** @internal */
@@ -220,29 +226,25 @@ export class TensorRTEngine implements Engine {
   }
 
   /** Shapes of the outputs, now or once TensorRT has said. @internal */
-  outputShapes(inputs: readonly AnyTensor[], profile: number): readonly (readonly number[])[] | Promise<unknown> {
-    if (this.outputs.every(({ shape }) => !shape.includes(-1))) return this.outputs.map(({ shape }) => shape);
+  outputShapes(inputs: readonly AnyTensor[], profile: number): readonly OutputShape[] | Promise<unknown> {
+    if (this.outputs.every(({ shape }) => !shape.includes(-1))) return this.outputs.map(({ shape }) => ({ shape, bytes: 0 }));
     const key = `${profile}:${inputs.map(({ shape }) => shape.join('x')).join(';')}`;
     return this.inferred.get(key) ?? this.infer(key, Object.fromEntries(this.inputs.map(({ name }, i) => [name, [...inputs[i]!.shape] as number[]])), profile);
   }
 
-  /** Shapes of the outputs for these of the inputs: setInputShape, inferShapes, getTensorShape. */
+  /** Shapes of the outputs for these of the inputs, with -1 where an extent depends on their values: setInputShape, inferShapes, getTensorShape. */
   async inferShapes(inputs: Readonly<Record<string, readonly number[]>>, profile = 0): Promise<Readonly<Record<string, readonly number[]>>> {
     this.check();
     checkInputNames(this.inputs, inputs);
     const shapes = await this.infer(undefined, inputs, profile);
-    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!]));
+    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!.shape]));
   }
 
-  private async infer(key: string | undefined, inputs: Readonly<Record<string, readonly number[]>>, profile: number): Promise<readonly (readonly number[])[]> {
+  private async infer(key: string | undefined, inputs: Readonly<Record<string, readonly number[]>>, profile: number): Promise<readonly OutputShape[]> {
     const { thread } = this.runtime;
     await onDevice(thread, this.device);
     this.shapes ??= thread.call('createContext', this.described.engine, [], false).then(({ context }) => context);
-    const told = await thread.call('inferShapes', await this.shapes, profile, inputs, this.outputs.map(({ name }) => name));
-    const shapes = told.map(({ shape, bytes }, i) => {
-      if (!shape.includes(-1)) return shape;
-      throw new CudaArgumentError(this.outputs[i]!.name, `'${this.outputs[i]!.name}' has a shape that depends on the inputs' values (at most ${bytes} bytes), which is not supported yet: give the model an output of a fixed extent.`);
-    });
+    const shapes = await thread.call('inferShapes', await this.shapes, profile, inputs, this.outputs.map(({ name }) => name));
     if (key !== undefined) {
       if (this.inferred.size >= 1024) this.inferred.clear();
       this.inferred.set(key, shapes);

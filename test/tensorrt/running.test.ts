@@ -1,7 +1,7 @@
 /** Runtimes, engines and contexts, on a stand-in with TensorRT's tables; on a GPU it does what its engine says. */
 import { CudaArgumentError, CudaLibraryError, CudaOutOfMemoryError, f32, f64 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
-import { enqueue } from 'async-cuda/ops';
+import { enqueue, value } from 'async-cuda/ops';
 import { Runtime } from 'async-cuda/tensorrt';
 import type { TensorRTEngine } from 'async-cuda/tensorrt';
 import { Tensor } from 'async-cuda/tensor';
@@ -36,6 +36,10 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       void buffer.write(host.stream, Float32Array.from(values));
       const made = Tensor.of(buffer, shape) as unknown as AnyTensor;
       return made;
+    }
+
+    async function used(): Promise<number> {
+      return (await (await host.device.pool()).statistics()).used;
     }
 
     async function values(from: AnyTensor | undefined, stream: Stream = host.stream): Promise<number[]> {
@@ -156,6 +160,72 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       });
     });
 
+    describe('an output whose shape the run says', () => {
+      let open: TensorRTEngine;
+      beforeAll(async () => { open = await runtime.deserialize(planText(-1, 2, true)); });
+      afterAll(() => open.close());
+
+      test('is of that shape', async () => {
+        await using context = await open.createContext();
+        expect(await open.inferShapes({ x: [3, 2] })).toEqual({ y: [-1, 3] });
+        const x = tensor([1, 2, 3, 4], [2, 2]);
+        for (const rows of [2, 0, 3, 1]) {
+          standIn.rows(rows);
+          const { y } = await context.enqueue({ x });
+          expect(y!.shape).toEqual([rows, 3]);
+          expect((await y!.read()).length).toBe(3 * rows);
+          if (!onCpu) expect(await y!.read()).toEqual(Float32Array.of(1, 2, 0, 3, 4, 0, 0, 0, 0).slice(0, 3 * rows));
+          y!.close();
+        }
+      });
+
+      test('of runs that are asked for at once each is read before the next', async () => {
+        await using context = await open.createContext();
+        standIn.rows(2);
+        const x = tensor([1, 2, 3, 4], [2, 2]);
+        const results = await Promise.all([1, 2, 3].map(() => context.enqueue({ x }).on(host.stream)));
+        for (const { y } of results) {
+          expect(y!.shape).toEqual([2, 3]);
+          y!.close();
+        }
+        standIn.take();
+        for (let i = 0; i < 2; i++) {
+          const shape = await open.run({ x }).andThen(({ y }) => value(y!.shape).tap(() => { y!.close(); }));
+          expect(shape).toEqual([2, 3]);
+        }
+        // The allocator is the context's, and stays.
+        expect(standIn.take().filter((line) => line.startsWith('setOutputAllocator'))).toEqual(['setOutputAllocator y']);
+      });
+
+      test('that is more than TensorRT said there could be fails, and gives back what was made', async () => {
+        await using context = await open.createContext();
+        const x = tensor([1, 2, 3, 4], [2, 2]);
+        standIn.rows(1);
+        (await context.enqueue({ x }))['y']!.close();
+        await host.device.synchronize();
+        const before = await used();
+        standIn.rows(4);
+        const error = await failure(async () => context.enqueue({ x }));
+        standIn.rows(1);
+        expect(error).toBeInstanceOf(CudaLibraryError);
+        expect(error.message).toMatch(/IOutputAllocator returned nullptr/);
+        (await context.enqueue({ x }))['y']!.close();
+        await host.device.synchronize();
+        expect(await used()).toBe(before);
+      });
+
+      test('is not given, recorded, or waited for by a thread that blocks', async () => {
+        await using context = await open.createContext();
+        const x = tensor([1, 2, 3, 4], [2, 2]);
+        const y = tensor([1, 2, 3], [1, 3]);
+        await open.inferShapes({ x: [2, 2] });
+        (await context.enqueue({ x }))['y']!.close();
+        expect((await failure(async () => context.enqueue({ x }, { outputs: { y } }))).message).toMatch(/options\.outputs\.y: expected nothing: its shape is known when it is there/);
+        expect((await failure(() => context.enqueue({ x }).capture())).code).toBe('ERR_CUDA_CAPTURE');
+        expect((await failure(async () => context.enqueue({ x }).sync())).code).toBe('ERR_CUDA_UNSUPPORTED');
+      });
+    });
+
     describe('bad input', () => {
       test('names, dtypes, ranks and extents', async () => {
         await using context = await engine.createContext();
@@ -219,6 +289,44 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect(ended).toBe(gone);
         expect(standIn.take().filter((line) => line.startsWith('enqueueV3'))).toEqual([]);
         expect(() => context.enqueue({ x }, { signal: 1 as unknown as AbortSignal })).toThrow(/AbortSignal/);
+      });
+
+      test('a run that is given up behind its call is not waited for, and what was made for it is given back', async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        await host.device.synchronize();
+        const before = await used();
+        const stream = host.device.createStream();
+        let go = (): void => undefined;
+        const gate = new Promise<void>((resolve) => { go = resolve; });
+        const held = stream.call(() => gate);
+        const [gone, controller] = [new Error('gone'), new AbortController()];
+        const running = context.enqueue({ x }, { signal: controller.signal }).on(stream).then();
+        const ended = failure(() => running);
+        controller.abort(gone);
+        expect(await ended).toBe(gone);
+        go();
+        await held;
+        stream.close();
+        await host.device.synchronize();
+        expect(await used()).toBe(before);
+        // Another one of the context, which gives what it should.
+        const { y } = await context.enqueue({ x }, { signal: new AbortController().signal });
+        expect(y!.shape).toEqual([2, 3]);
+        y!.close();
+      });
+
+      test('what was made for a run that fails once it is queued is given back', async () => {
+        await using context = await engine.createContext();
+        const x = tensor([1, 2], [1, 2]);
+        (await context.enqueue({ x }))['y']!.close();
+        await host.device.synchronize();
+        const before = await used();
+        standIn.answers(1);
+        for (let i = 0; i < 3; i++) await failure(async () => context.enqueue({ x }));
+        standIn.answers(0);
+        await host.device.synchronize();
+        expect(await used()).toBe(before);
       });
 
       test('outputs that share memory with an input', async () => {

@@ -22,13 +22,15 @@ export class StandInTensorRT {
   readonly path: string;
   private readonly takeText: () => string;
   private readonly setAnswer: (answer: number) => void;
+  private readonly setRows: (rows: number) => void;
 
   /** Of the tables of `key`; `version` is what it says of itself. */
   constructor(key: SlotKey, version: number) {
     const rows: Readonly<Record<string, Readonly<Record<string, number>>>> = SLOTS[key];
     const { callbacks } = generationOf(key);
     const defines = [
-      `VERSION=${version}`, `LOG=${callbacks.log}`, `PROFILER=${callbacks.profiler}`, `EXTENT=${generationOf(key).extentBytes === 8 ? 'int64_t' : 'int32_t'}`,
+      `VERSION=${version}`, `LOG=${callbacks.log}`, `PROFILER=${callbacks.profiler}`, `OUTPUT_REALLOCATE=${callbacks.output.reallocate.at(-1)!}`, `OUTPUT_NOTIFY=${callbacks.output.notifyShape}`,
+      ...(callbacks.output.version === undefined ? [] : [`OUTPUT_VERSION=${callbacks.output.version}`]), `EXTENT=${generationOf(key).extentBytes === 8 ? 'int64_t' : 'int32_t'}`,
       `CONTEXT_SLOTS=${rows['ExecutionContext']!['slots']!}`, `ENGINE_SLOTS=${rows['CudaEngine']!['slots']!}`, `RUNTIME_SLOTS=${rows['Runtime']!['slots']!}`,
       ...Object.entries(rows).flatMap(([name, slots]) => Object.entries(slots).map(([method, slot]) => `${name}_${method}=${slot}`)),
     ].map((define) => `-D${define}`);
@@ -43,11 +45,17 @@ export class StandInTensorRT {
     const library = koffi.load(this.path);
     this.takeText = library.func('const char* standin_take()') as () => string;
     this.setAnswer = library.func('void standin_answer(int answer)') as (answer: number) => void;
+    this.setRows = library.func('void standin_rows(int rows)') as (rows: number) => void;
   }
 
   /** What was written down since the last time. */
   take(): string[] {
     return this.takeText().split('\n').filter((line) => line !== '');
+  }
+
+  /** The first extent that runs of an engine whose output is open give it from now on. */
+  rows(rows: number): void {
+    this.setRows(rows);
   }
 
   /** Whether runs and contexts fail from now on: 1 for a reason, 2 for too little memory, 3 for too little memory of a context. */
@@ -56,6 +64,7 @@ export class StandInTensorRT {
   }
 }
 
-export function planText(rows: number, columns: number): Uint8Array {
-  return new TextEncoder().encode(`plan ${rows} ${columns}`);
+/** `open`: the run says the first extent of the output. */
+export function planText(rows: number, columns: number, open = false): Uint8Array {
+  return new TextEncoder().encode(`plan ${rows} ${columns}${open ? ' open' : ''}`);
 }

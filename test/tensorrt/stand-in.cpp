@@ -20,6 +20,8 @@ template <typename... A> static void note(const char *format, A... args) {
 }
 API const char *standin_take() { std::lock_guard<std::mutex> held(lock); taken = lines; lines.clear(); return taken.c_str(); }
 API void standin_answer(int value) { refuse = value; }
+static int told_rows = 1;
+API void standin_rows(int rows) { told_rows = rows; }
 API int getInferLibVersion() { return VERSION; }
 
 struct Dims { int32_t nbDims; EXTENT d[8]; };
@@ -29,7 +31,7 @@ static void say(int severity, const char *text) { reinterpret_cast<void (*)(Logg
 
 // An object: its class's table, and what implements it, which is the object itself behind another table.
 struct Impl { void **table; void *owner; };
-struct Object { void **table; Impl *impl; Impl own; int rows, columns; long x, y; int batch; void *profiler; };
+struct Object { void **table; Impl *impl; Impl own; int rows, columns; long x, y; int batch; void *profiler; bool open; void *allocator; };
 static void nothing() {}
 static int64_t none() { return 0; }
 static void destroy(Object *object) { note("delete %p", nullptr); object->table = nullptr; delete object; }
@@ -59,7 +61,30 @@ static bool set_address(Impl *impl, const char *name, long address) {
   (name[0] == 'x' ? of(impl)->x : of(impl)->y) = address;
   return true;
 }
-static Dims context_shape(Impl *impl, const char *name) { return {2, {name[0] == 'x' ? of(impl)->batch : of(impl)->batch + 1, name[0] == 'x' ? of(impl)->columns : of(impl)->columns + 1}}; }
+static Dims context_shape(Impl *impl, const char *name) { return {2, {name[0] == 'x' ? of(impl)->batch : of(impl)->open ? -1 : of(impl)->batch + 1, name[0] == 'x' ? of(impl)->columns : of(impl)->columns + 1}}; }
+static int64_t output_size(Impl *impl, const char *) { return (int64_t)(of(impl)->batch + 1) * (of(impl)->columns + 1) * 4; }
+static bool set_allocator(Impl *impl, const char *name, void *allocator) {
+  note("setOutputAllocator %s", name);
+  of(impl)->allocator = allocator;
+  return true;
+}
+// An output whose first extent is what standin_rows said.
+static bool give_shape(Object *context, void *stream) {
+  void **allocator = (void **)context->allocator;
+  if (allocator == nullptr) { say(1, "no allocator"); return false; }
+  void **table = (void **)*allocator;
+#ifdef OUTPUT_VERSION
+  if (reinterpret_cast<int (*)(void *)>(table[OUTPUT_VERSION])(allocator) != 1) { say(1, "another interface version"); return false; }
+#endif
+  long size = (long)told_rows * (context->columns + 1) * 4;
+  if (reinterpret_cast<long (*)(void *, const char *, long, uint64_t, uint64_t, void *)>(table[OUTPUT_REALLOCATE])(allocator, "y", context->y, size, 256, stream) != context->y) {
+    say(1, "IOutputAllocator returned nullptr for an allocation request");
+    return false;
+  }
+  Dims dims = {2, {told_rows, (EXTENT)(context->columns + 1)}};
+  reinterpret_cast<void (*)(void *, const char *, const Dims &)>(table[OUTPUT_NOTIFY])(allocator, "y", dims);
+  return true;
+}
 static int infer(Impl *impl, int, void *) { return 0; }
 static int current_profile(Impl *) { return 0; }
 static void set_profiler(Impl *impl, void *profiler) { of(impl)->profiler = profiler; }
@@ -76,6 +101,7 @@ static bool enqueue(Impl *impl, void *stream) {
     say(1, refuse == 2 ? "out of memory while it runs" : "the stand-in was told to refuse");
     return false;
   }
+  if (context->open && !give_shape(context, stream)) return false;
   typedef int (*Copy)(long, long, size_t, void *);
   typedef int (*Fill)(long, unsigned char, size_t, void *);
   static void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
@@ -95,6 +121,7 @@ static Object *make_context(Impl *impl, int strategy) {
   context->rows = of(impl)->rows;
   context->columns = of(impl)->columns;
   context->batch = context->rows;
+  context->open = of(impl)->open;
   return context;
 }
 static Object *make_user_context(Impl *impl) { return make_context(impl, 2); }
@@ -106,7 +133,7 @@ static const char *title(Impl *) { return "pad"; }
 static const char *tensor_name(Impl *, int i) { return i == 0 ? "x" : "y"; }
 static Dims tensor_shape(Impl *impl, const char *name) {
   bool x = name[0] == 'x';
-  return {2, {(EXTENT)(of(impl)->rows < 0 ? -1 : x ? of(impl)->rows : of(impl)->rows + 1), (EXTENT)(x ? of(impl)->columns : of(impl)->columns + 1)}};
+  return {2, {(EXTENT)(of(impl)->rows < 0 || (of(impl)->open && !x) ? -1 : x ? of(impl)->rows : of(impl)->rows + 1), (EXTENT)(x ? of(impl)->columns : of(impl)->columns + 1)}};
 }
 static Dims profile_shape(Impl *impl, const char *, int, int select) { return {2, {of(impl)->rows >= 0 ? of(impl)->rows : select == 0 ? 1 : select == 1 ? 4 : 8, of(impl)->columns}}; }
 static int data_type(Impl *, const char *) { return 0; }
@@ -131,6 +158,7 @@ static Object *deserialize(Impl *, const char *plan, size_t size) {
   Object *engine = make(engine_table);
   engine->rows = rows;
   engine->columns = columns;
+  engine->open = text.find("open") != std::string::npos;
   note("deserialize %d %d", rows, columns);
   return engine;
 }
@@ -162,6 +190,7 @@ API void *createInferRuntime_INTERNAL(Logger *given, int version) {
   void **c = context_table;
   c[ExecutionContext_setInputShape] = (void *)set_shape; c[ExecutionContext_setTensorAddress] = (void *)set_address; c[ExecutionContext_getTensorShape] = (void *)context_shape;
   c[ExecutionContext_inferShapes] = (void *)infer; c[ExecutionContext_getOptimizationProfile] = (void *)current_profile; c[ExecutionContext_enqueueV3] = (void *)enqueue;
+  c[ExecutionContext_setOutputAllocator] = (void *)set_allocator; c[ExecutionContext_getMaxOutputSize] = (void *)output_size;
   c[ExecutionContext_setProfiler] = (void *)set_profiler; c[ExecutionContext_reportToProfiler] = (void *)report;
   return make(runtime_table);
 }

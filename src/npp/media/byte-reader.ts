@@ -1,6 +1,6 @@
 /** A stream of bytes that is read in pieces of the reader's choice. It is asked for more only where what it gave is used up. */
 import { invalid } from '../../core/arguments.js';
-import { unlessAborted } from './aborting.js';
+import { unlessAborted } from '../../core/aborting.js';
 
 /** A Readable, a ReadableStream, or whatever else gives bytes piece by piece. */
 export type ByteStream = AsyncIterable<Uint8Array>;

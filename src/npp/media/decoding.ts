@@ -21,7 +21,7 @@ import { writeDense } from '../../tensor/tensor.js';
 import { orderChannels } from '../channel-order.js';
 import { MOST_EXTENT } from '../image.js';
 import type { Channels } from '../image.js';
-import { unlessAborted } from './aborting.js';
+import { unlessAborted } from '../../core/aborting.js';
 import { isJpeg, readJpegHeader } from './jpeg-header.js';
 import type { JpegHeader } from './jpeg-header.js';
 import { checkNvjpegDevice, mayHaveNvjpeg, openNvjpeg, openedNvjpeg } from './nvjpeg/nvjpeg.js';

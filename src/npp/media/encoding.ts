@@ -10,7 +10,7 @@ import type { Run } from '../../ops/run.js';
 import { Tensor } from '../../tensor/index.js';
 import { imageOf } from '../image.js';
 import type { Image } from '../image.js';
-import { unlessAborted } from './aborting.js';
+import { unlessAborted } from '../../core/aborting.js';
 import { checkAwaited } from './decoding.js';
 import { firstLine, loadSharp } from './sharp.js';
 import type { SharpPicture } from './sharp.js';

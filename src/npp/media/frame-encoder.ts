@@ -6,7 +6,7 @@ import { CudaArgumentError, CudaDisposedError } from '../../core/index.js';
 import { HOST_ARRAYS } from '../../core/dtype.js';
 import { checkBoolean, checkOptions, checkSignal, checkString, invalid } from '../../core/arguments.js';
 import { Tensor, sameShape } from '../../tensor/index.js';
-import { unlessAborted } from './aborting.js';
+import { unlessAborted } from '../../core/aborting.js';
 import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js';
 import { checkPixelFormat, frameForm } from './pixel-formats.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';

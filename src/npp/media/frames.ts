@@ -9,7 +9,7 @@ import type { ByteStream } from './byte-reader.js';
 import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js';
 import { checkPixelFormat, frameForm } from './pixel-formats.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
-import { unlessAborted } from './aborting.js';
+import { unlessAborted } from '../../core/aborting.js';
 import { VideoFrame } from './video-frame.js';
 
 interface EveryFramesOptions<P extends PixelFormat> {

@@ -9,9 +9,14 @@ export interface Generation {
   readonly extentBytes: 4 | 8;
   /**
    * Slots of what TensorRT calls: in ILogger and IProfiler the first own one, which since version 11 comes behind those of
-   * IVersionedInterface (language, interface, destructor).
+   * IVersionedInterface (language, interface, destructor). In IOutputAllocator the functions that give memory, which are called with
+   * the same (a stream comes behind it), and the one that is told a shape; `version` is getInterfaceVersion where it has that.
    */
-  readonly callbacks: { readonly log: number; readonly profiler: number };
+  readonly callbacks: {
+    readonly log: number;
+    readonly profiler: number;
+    readonly output: { readonly version?: number; readonly reallocate: readonly number[]; readonly notifyShape: number };
+  };
   /** BuilderFlag */
   readonly flags: Readonly<Record<string, number>>;
   /** The bit of createNetworkV2's flags that makes a network strongly typed; undefined where there is none. */
@@ -36,13 +41,15 @@ const FLAGS_11 = {
   disableCompilationCache: 17, stripPlan: 18, refitIdentical: 19, weightStreaming: 20, refitIndividual: 22, strictNans: 23, monitorMemory: 24, editableTimingCache: 26,
 };
 
-const PLAIN = { log: 0, profiler: 0 };
 const GENERATION_8: Generation = {
-  extentBytes: 4, callbacks: PLAIN, flags: FLAGS_8, stronglyTyped: undefined, alwaysStronglyTyped: false, networkFlags: 1,
+  extentBytes: 4, callbacks: { log: 0, profiler: 0, output: { version: 0, reallocate: [1], notifyShape: 2 } }, flags: FLAGS_8, stronglyTyped: undefined, alwaysStronglyTyped: false, networkFlags: 1,
 };
-const GENERATION_10: Generation = { extentBytes: 8, callbacks: PLAIN, flags: FLAGS_10, stronglyTyped: 1, alwaysStronglyTyped: false, networkFlags: 0 };
+const GENERATION_10: Generation = {
+  // reallocateOutput, and reallocateOutputAsync in its place.
+  extentBytes: 8, callbacks: { log: 0, profiler: 0, output: { reallocate: [4, 5], notifyShape: 6 } }, flags: FLAGS_10, stronglyTyped: 1, alwaysStronglyTyped: false, networkFlags: 0,
+};
 const GENERATION_11: Generation = {
-  extentBytes: 8, callbacks: { log: 4, profiler: 4 }, flags: FLAGS_11, stronglyTyped: 0, alwaysStronglyTyped: true, networkFlags: 0,
+  extentBytes: 8, callbacks: { log: 4, profiler: 4, output: { reallocate: [4], notifyShape: 5 } }, flags: FLAGS_11, stronglyTyped: 0, alwaysStronglyTyped: true, networkFlags: 0,
 };
 
 const GENERATIONS: Readonly<Record<SlotKey, Generation>> = {

@@ -2,8 +2,11 @@ import koffi from 'koffi';
 import { expect, test } from 'vitest';
 
 import type { Koffi } from '../../native/koffi.js';
+import { generationOf } from './generations.js';
 import { Listener } from './listener.js';
 import type { Heard } from './messages.js';
+
+const CALLBACKS = generationOf('10').callbacks;
 
 /** koffi, and how many callbacks were registered. */
 function counted(): { koffi: Koffi; callbacks: () => number } {
@@ -29,11 +32,11 @@ test('monitors and profilers of one kind share their callbacks, and hear what is
   const listener = new Listener(own, (message) => heard.push(message));
   const cancels = [1, 2, 3].map(() => new Int32Array(new SharedArrayBuffer(4)));
   const monitors = cancels.map((cancel, i) => listener.monitor(i + 1, cancel.buffer as SharedArrayBuffer));
-  const profilers = [7, 8].map((id) => listener.profiler(id, { log: 0, profiler: 0 }));
+  const profilers = [7, 8].map((id) => listener.profiler(id, CALLBACKS));
   const before = callbacks();
   for (let i = 0; i < 100; i++) {
     listener.release(listener.monitor(100 + i, new SharedArrayBuffer(4)));
-    listener.release(listener.profiler(100 + i, { log: 0, profiler: 0 }));
+    listener.release(listener.profiler(100 + i, CALLBACKS));
   }
   expect(callbacks()).toBe(before);
   expect(new Set([...monitors, ...profilers]).size).toBe(5);

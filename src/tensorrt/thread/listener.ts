@@ -1,5 +1,5 @@
 /**
- * What TensorRT calls: its logger, progress monitors and profilers, as C++ objects made of memory and of callbacks. koffi hands a call that comes from another thread to the one that registered the callback and lets the caller
+ * What TensorRT calls: its logger, progress monitors, profilers and allocators of outputs, as C++ objects made of memory and of callbacks. koffi hands a call that comes from another thread to the one that registered the callback and lets the caller
  * wait, so this thread makes no call of TensorRT itself: it is always free to answer.
  */
 import type { Koffi } from '../../native/koffi.js';
@@ -7,6 +7,7 @@ import { NativeMemory } from '../../native/native-memory.js';
 import { SaidText } from '../../native/said-text.js';
 import type { Callbacks, Heard } from './messages.js';
 import { SEVERITIES } from './messages.js';
+import { MOST_EXTENTS } from './output-words.js';
 
 /** More than any interface of TensorRT's has. */
 const SLOTS = 16;
@@ -33,6 +34,7 @@ export class Listener {
   private readonly objects = new Map<number, NativeMemory>();
   private readonly monitors = new Map<number, Monitored>();
   private readonly profilers = new Map<number, number>();
+  private readonly outputs = new Map<number, Float64Array>();
   /** What C++ holds addresses of for as long as the process lasts. */
   private readonly kept: unknown[] = [];
   private readonly plain: readonly number[];
@@ -104,8 +106,37 @@ export class Listener {
     return address;
   }
 
-  /** Frees a monitor or a profiler, which TensorRT knows no more. */
+  /**
+   * IOutputAllocator, until {@link release}: the memory is what the address of the output was set to, if there is room, and the shape
+   * goes to `words`, of `OUTPUT_WORDS`.
+   */
+  output(words: SharedArrayBuffer, { output: { version, reallocate, notifyShape } }: Callbacks, extentBytes: 4 | 8): number {
+    const address = this.object(this.table('IOutputAllocator', version === undefined ? 1 : undefined, `${notifyShape}`, () => {
+      const give = this.register('uintptr_t', ['uintptr_t', 'const char *', 'uintptr_t', 'uint64_t', 'uint64_t', 'uintptr_t'], (self: number | bigint, _name: string, memory: number | bigint, bytes: number | bigint) => {
+        const [room = 0] = this.outputs.get(Number(self)) ?? [];
+        return Number(bytes) <= room ? memory : 0;
+      });
+      const dims = this.koffi.struct({ rank: 'int32_t', extents: this.koffi.array(extentBytes === 8 ? 'int64_t' : 'int32_t', MOST_EXTENTS) });
+      this.kept.push(dims);
+      return {
+        ...Object.fromEntries(reallocate.map((slot) => [slot, give])),
+        [notifyShape]: this.register('void', ['uintptr_t', 'const char *', 'const void *'], (self: number | bigint, _name: string, given: unknown) => {
+          const told = this.outputs.get(Number(self));
+          if (told === undefined) return;
+          const { rank, extents } = this.koffi.decode(given, dims) as { rank: number; extents: ArrayLike<number | bigint> };
+          for (let axis = 0; axis < rank; axis++) told[2 + axis] = Number(extents[axis]);
+          told[1] = rank;
+        }),
+        ...(version === undefined ? {} : { [version]: this.register('int32_t', ['uintptr_t'], () => 1) }),
+      };
+    }));
+    this.outputs.set(address, new Float64Array(words));
+    return address;
+  }
+
+  /** Frees what TensorRT knows no more. */
   release(address: number): void {
+    this.outputs.delete(address);
     this.monitors.delete(address);
     this.profilers.delete(address);
     this.objects.delete(address);

@@ -457,6 +457,11 @@ export class Procedures {
     });
   }
 
+  /** `allocator`: IOutputAllocator, or 0 for none. */
+  setOutputAllocator(context: number, output: string, allocator: number): void {
+    this.succeed('setOutputAllocator', this.heard(() => this.call(context, 'ExecutionContext', 'setOutputAllocator', output, allocator)), { argument: output });
+  }
+
   setProfiler(context: number, profiler: number): void {
     this.call(context, 'ExecutionContext', 'setProfiler', profiler);
     // With it the run would wait for its end.
