@@ -7,8 +7,8 @@ import type { Caller } from './processor.js';
 
 /** Where a row belongs in bench/results/summary.json. */
 export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
-/** Of a rate (GB/s, 1/s) more is better, of a time less. */
-export type Unit = 'µs' | 'ms' | 'GB/s' | '1/s';
+/** Of a rate (GB/s, 1/s) more is better, of a time or of memory less. */
+export type Unit = 'µs' | 'ms' | 'MiB' | 'GB/s' | '1/s';
 /** What a round's samples come down to. Over the rounds: the median, beside a peer the round of the median ratio; for `longest`, the longest. */
 export type Statistic = 'median' | 'p99' | 'longest';
 /** e.g. `<= 1.05`: of the ratio (ours by the peer's) where there is a peer, else of the value itself. */

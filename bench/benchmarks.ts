@@ -12,6 +12,7 @@ import { letterboxes } from './images/letterbox.js';
 import { imageOperations } from './images/operations.js';
 import { imageResizes } from './images/resize.js';
 import { classification } from './inference/classification.js';
+import { engineMemory } from './inference/engine-memory.js';
 import { engineRuns } from './inference/engine-runs.js';
 import { serverLoad } from './inference/server-load.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
@@ -56,6 +57,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...imageResizes,
   ...classification,
   ...engineRuns,
+  engineMemory,
   ...serverLoad,
   ...photographsBenchmarks,
   ...letterboxes,

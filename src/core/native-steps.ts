@@ -114,6 +114,11 @@ export class NativeSteps {
     return new Pending(stream, root, mark);
   }
 
+  /** Forgets the calls, behind those that were queued. Is not called any more then. */
+  close(): void {
+    this.runtime.dropLibrary(this.number);
+  }
+
   /** Writes the offset of the memory, which the runtime thread adds its address to. */
   private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
     const { memory }: { memory: Resource & { device: Device } } = buffer;

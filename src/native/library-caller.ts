@@ -85,6 +85,8 @@ export class LibraryCaller {
   private readonly koffi: Koffi;
   private readonly calls = new WeakMap<LibraryFunction, Call>();
   private readonly programs = new WeakMap<LibraryFunction, Program>();
+  /** By their text: koffi never forgets one. */
+  private readonly prototypes = new Map<string, ReturnType<Koffi['proto']>>();
   private hosts: NativeMemory | undefined;
 
   constructor(koffiPath: string | undefined) {
@@ -193,7 +195,15 @@ export class LibraryCaller {
       hostBytes += Math.ceil((host.words * 4) / ALIGNMENT) * ALIGNMENT;
       return () => this.hosts!.address + host.at;
     });
-    return { address: BigInt(address), prototype: this.koffi.proto(returned, types), reads, hosts, hostBytes };
+    return { address: BigInt(address), prototype: this.prototypeOf(returned, types), reads, hosts, hostBytes };
+  }
+
+  private prototypeOf(returned: string, types: readonly Type[]): ReturnType<Koffi['proto']> {
+    if (!types.every((type) => typeof type === 'string')) return this.koffi.proto(returned, [...types]);
+    const text = `${returned}(${types.join()})`;
+    let prototype = this.prototypes.get(text);
+    if (prototype === undefined) this.prototypes.set(text, prototype = this.koffi.proto(returned, [...types]));
+    return prototype;
   }
 
   private typeOf(type: StepArgument): Type {

@@ -23,7 +23,7 @@ interface Known {
 
 export class LibraryCalls {
   private readonly open: () => LibraryCaller;
-  private readonly known: Known[] = [];
+  private readonly known = new Map<number, Known>();
   private caller: LibraryCaller | undefined;
 
   /** `open` is called when the first call is made. */
@@ -33,18 +33,23 @@ export class LibraryCalls {
 
   add({ first, statuses, functions }: LibraryStart): void {
     functions.forEach((func, i) => {
-      this.known[first + i] = { func, statuses, layout: layoutOf(func.args) };
+      this.known.set(first + i, { func, statuses, layout: layoutOf(func.args) });
     });
+  }
+
+  /** No command names the function any more. */
+  drop(number: number): void {
+    this.known.delete(number);
   }
 
   /** Kernels, copies and fills that a call of function `number` may queue. */
   launches(number: number): number {
-    return this.known[number]!.func.launches;
+    return this.known.get(number)!.func.launches;
   }
 
   /** @throws LibraryCallError where the function says that it has failed */
   call(number: number, stream: number, memory: Int32Array, at: number): void {
-    const { func, statuses, layout } = this.known[number]!;
+    const { func, statuses, layout } = this.known.get(number)!;
     this.caller ??= this.open();
     for (const word of layout.streams) {
       memory[at + word] = stream | 0;

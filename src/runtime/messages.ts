@@ -104,7 +104,8 @@ export type ToThread =
   | CallMessage
   | { kind: 'peer'; start: PeerStart }
   | { kind: 'peer-gone'; index: number }
-  | { kind: 'library'; start: LibraryStart };
+  | { kind: 'library'; start: LibraryStart }
+  | { kind: 'library-gone'; number: number };
 
 export type FromThread =
   | { kind: 'opened'; reply: OpenReply }

@@ -773,6 +773,11 @@ export class Runtime {
     return first;
   }
 
+  /** No command from here on names the function. */
+  dropLibrary(number: number): void {
+    if (this.lostError === undefined) this.tellDecoders({ kind: 'library-gone', number });
+  }
+
   // Other devices
 
   /** What commands of this runtime call `other`; makes it known here first. */
@@ -815,11 +820,12 @@ export class Runtime {
     this.completion.until(() => Atomics.load(status, event) >= wanted || over()).catch(ignore);
   }
 
-  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' | 'library' }>): void {
+  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' | 'library' | 'library-gone' }>): void {
     const decoders = [this.local?.decoder, this.inline];
     for (const decoder of decoders) {
       if (message.kind === 'peer') decoder?.peers.add(message.start);
       else if (message.kind === 'library') decoder?.libraries.add(message.start);
+      else if (message.kind === 'library-gone') decoder?.libraries.drop(message.number);
       else decoder?.peers.drop(message.index);
     }
     if (this.thread === undefined) return;

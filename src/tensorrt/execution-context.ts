@@ -200,6 +200,7 @@ export class ExecutionContext implements EngineContext {
   private async end(): Promise<void> {
     await this.idle();
     this.turn.close();
+    this.steps.close();
     ignore(this.attention);
     await this.engine.runtime.thread.call('release', this.described.context);
     for (const { ready } of this.open.values()) void listener().call('release', await ready);

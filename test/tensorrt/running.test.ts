@@ -8,6 +8,7 @@ import { Tensor } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { residentMemory } from '../core/resident-memory.js';
 import { failure, onCpu, onDevice } from '../core/test-device.js';
 import { StandInTensorRT, planText, whyNoStandIn } from './stand-in-tensorrt.js';
 
@@ -182,19 +183,19 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       test('of runs that are asked for at once each is read before the next', async () => {
         await using context = await open.createContext();
         standIn.rows(2);
+        standIn.take();
         const x = tensor([1, 2, 3, 4], [2, 2]);
         const results = await Promise.all([1, 2, 3].map(() => context.enqueue({ x }).on(host.stream)));
         for (const { y } of results) {
           expect(y!.shape).toEqual([2, 3]);
           y!.close();
         }
-        standIn.take();
+        // The allocator is the context's, and stays.
+        expect(standIn.take().filter((line) => line.startsWith('setOutputAllocator'))).toEqual(['setOutputAllocator y']);
         for (let i = 0; i < 2; i++) {
           const shape = await open.run({ x }).andThen(({ y }) => value(y!.shape).tap(() => { y!.close(); }));
           expect(shape).toEqual([2, 3]);
         }
-        // The allocator is the context's, and stays.
-        expect(standIn.take().filter((line) => line.startsWith('setOutputAllocator'))).toEqual(['setOutputAllocator y']);
       });
 
       test('that is more than TensorRT said there could be fails, and gives back what was made', async () => {
@@ -225,6 +226,28 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect((await failure(async () => context.enqueue({ x }).sync())).code).toBe('ERR_CUDA_UNSUPPORTED');
       });
     });
+
+    test('a hundred engines that are loaded, run and released leave nothing', async () => {
+      const x = tensor([1, 2, 3, 4], [2, 2]);
+      standIn.rows(2);
+      const once = async (): Promise<void> => {
+        await using made = await runtime.deserialize(planText(-1, 2, true));
+        await using context = await made.createContext();
+        for (const { y } of await Promise.all([context.enqueue({ x }), made.run({ x })])) y!.close();
+        await context.profileRun({ x }).then(({ outputs }) => { outputs['y']!.close(); });
+      };
+      for (let i = 0; i < 30; i++) await once();
+      await host.device.synchronize();
+      const resident = await residentMemory();
+      const [alive, before] = [standIn.alive, await used()];
+      for (let i = 0; i < 100; i++) await once();
+      await host.device.synchronize();
+      expect(standIn.alive).toBe(alive);
+      // Less where garbage of other tests has gone meanwhile.
+      expect(await used()).toBeLessThanOrEqual(before);
+      // A context's words or allocators that stayed would be some kilobytes each.
+      expect(await residentMemory() - resident).toBeLessThan(16 * 2 ** 20);
+    }, 60_000);
 
     describe('bad input', () => {
       test('names, dtypes, ranks and extents', async () => {

@@ -22,6 +22,7 @@ export class StandInTensorRT {
   readonly path: string;
   private readonly takeText: () => string;
   private readonly setAnswer: (answer: number) => void;
+  private readonly countAlive: () => number;
   private readonly setRows: (rows: number) => void;
 
   /** Of the tables of `key`; `version` is what it says of itself. */
@@ -45,12 +46,18 @@ export class StandInTensorRT {
     const library = koffi.load(this.path);
     this.takeText = library.func('const char* standin_take()') as () => string;
     this.setAnswer = library.func('void standin_answer(int answer)') as (answer: number) => void;
+    this.countAlive = library.func('int standin_alive()') as () => number;
     this.setRows = library.func('void standin_rows(int rows)') as (rows: number) => void;
   }
 
   /** What was written down since the last time. */
   take(): string[] {
     return this.takeText().split('\n').filter((line) => line !== '');
+  }
+
+  /** Objects that it has made, and that have not been destroyed. */
+  get alive(): number {
+    return this.countAlive();
   }
 
   /** The first extent that runs of an engine whose output is open give it from now on. */

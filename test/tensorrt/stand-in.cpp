@@ -20,7 +20,8 @@ template <typename... A> static void note(const char *format, A... args) {
 }
 API const char *standin_take() { std::lock_guard<std::mutex> held(lock); taken = lines; lines.clear(); return taken.c_str(); }
 API void standin_answer(int value) { refuse = value; }
-static int told_rows = 1;
+static int told_rows = 1, alive;
+API int standin_alive() { return alive; }
 API void standin_rows(int rows) { told_rows = rows; }
 API int getInferLibVersion() { return VERSION; }
 
@@ -34,10 +35,11 @@ struct Impl { void **table; void *owner; };
 struct Object { void **table; Impl *impl; Impl own; int rows, columns; long x, y; int batch; void *profiler; bool open; void *allocator; };
 static void nothing() {}
 static int64_t none() { return 0; }
-static void destroy(Object *object) { note("delete %p", nullptr); object->table = nullptr; delete object; }
+static void destroy(Object *object) { note("delete %p", nullptr); { std::lock_guard<std::mutex> held(lock); alive--; } object->table = nullptr; delete object; }
 static void *const public_table[] = {(void *)nothing, (void *)destroy};
 static Object *make(void **table) {
   Object *object = new Object{};
+  { std::lock_guard<std::mutex> held(lock); alive++; }
   object->table = (void **)public_table;
   object->own.table = table;
   object->own.owner = object;

@@ -89,6 +89,7 @@ function runtimeThread(): void {
         if (message.kind === 'peer') decoder.peers.add(message.start);
         else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
         else if (message.kind === 'library') decoder.libraries.add(message.start);
+        else if (message.kind === 'library-gone') decoder.libraries.drop(message.number);
         else reply(driver, message);
       },
       output: () => nativeOutput(start.config.koffiPath),
