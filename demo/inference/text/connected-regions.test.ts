@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { connectedRegions } from './connected-regions.js';
+import { RegionSearch, connectedRegions } from './connected-regions.js';
 
 /** A map drawn in characters: # is 200, + is 100, . is 0. */
 function drawn(...rows: string[]): [Uint8Array, number, number] {
@@ -59,6 +59,16 @@ function filled(values: Uint8Array, width: number, height: number, threshold: nu
   }
   return regions;
 }
+
+test('a map that comes some rows at a time has the same regions', () => {
+  const map = fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 })).chain(([width, height, rows]) =>
+    fc.tuple(fc.uint8Array({ minLength: width * height, maxLength: width * height }), fc.constant(width), fc.constant(height), fc.constant(rows)));
+  fc.assert(fc.property(map, ([values, width, height, rows]) => {
+    const search = new RegionSearch(width, 100);
+    for (let row = 0; row < height; row += rows) search.add(values.subarray(row * width, (row + rows) * width));
+    expect(search.regions()).toEqual(connectedRegions(values, width, height, 100));
+  }), { numRuns: 200 });
+});
 
 test('regions are those that filling finds, in its order', () => {
   const map = fc.tuple(fc.integer({ min: 1, max: 14 }), fc.integer({ min: 1, max: 14 })).chain(([width, height]) =>

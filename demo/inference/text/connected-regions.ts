@@ -22,47 +22,73 @@ export interface Region {
  * @param values `height` rows of `width`
  */
 export function connectedRegions(values: Uint8Array, width: number, height: number, threshold: number): Region[] {
-  const runs: Run[] = [];
-  const sums: number[] = [];
-  // Of each run the one that it belongs to; one that belongs to itself stands for its region.
-  const parents: number[] = [];
-  const root = (run: number): number => {
+  const search = new RegionSearch(width, threshold);
+  search.add(values.subarray(0, width * height));
+  return search.regions();
+}
+
+/** {@link connectedRegions} of a map that comes some rows at a time: a large one takes milliseconds. */
+export class RegionSearch {
+  private readonly width: number;
+  private readonly threshold: number;
+  private readonly runs: Run[] = [];
+  private readonly sums: number[] = [];
+  /** Of each run the one that it belongs to; one that belongs to itself stands for its region. */
+  private readonly parents: number[] = [];
+  private rows = 0;
+  /** The first run of the last row. */
+  private above = 0;
+
+  constructor(width: number, threshold: number) {
+    this.width = width;
+    this.threshold = threshold;
+  }
+
+  /** The next rows, from the top. */
+  add(values: Uint8Array): void {
+    const { width, threshold, runs, sums, parents } = this;
+    for (let row = 0; row < values.length; row += width) {
+      const y = this.rows++;
+      const first = runs.length;
+      let { above } = this;
+      for (let x = 0; x < width; x++) {
+        if (!(values[row + x]! > threshold)) continue;
+        const start = x;
+        let sum = 0;
+        while (x < width && values[row + x]! > threshold) sum += values[row + x++]!;
+        const run = runs.length;
+        runs.push({ y, start, end: x });
+        sums.push(sum);
+        parents.push(run);
+        // Runs of the row above that end to the left of this one's corner touch none of the later ones either.
+        while (above < first && runs[above]!.end < start) above++;
+        for (let other = above; other < first && runs[other]!.start <= x; other++) {
+          const [a, b] = [this.root(other), this.root(run)];
+          parents[Math.max(a, b)] = Math.min(a, b);
+        }
+      }
+      this.above = first;
+    }
+  }
+
+  /** Of the rows so far. */
+  regions(): Region[] {
+    const regions = new Map<number, { runs: Run[]; area: number; sum: number }>();
+    for (const [i, run] of this.runs.entries()) {
+      const of = this.root(i);
+      let region = regions.get(of);
+      if (region === undefined) regions.set(of, region = { runs: [], area: 0, sum: 0 });
+      region.runs.push(run);
+      region.area += run.end - run.start;
+      region.sum += this.sums[i]!;
+    }
+    return [...regions.values()];
+  }
+
+  private root(run: number): number {
+    const { parents } = this;
     let at = run;
     while (parents[at] !== at) at = parents[at] = parents[parents[at]!]!;
     return at;
-  };
-
-  let above = 0;
-  for (let y = 0; y < height; y++) {
-    const first = runs.length;
-    const row = y * width;
-    for (let x = 0; x < width; x++) {
-      if (!(values[row + x]! > threshold)) continue;
-      const start = x;
-      let sum = 0;
-      while (x < width && values[row + x]! > threshold) sum += values[row + x++]!;
-      const run = runs.length;
-      runs.push({ y, start, end: x });
-      sums.push(sum);
-      parents.push(run);
-      // Runs of the row above that end to the left of this one's corner touch none of the later ones either.
-      while (above < first && runs[above]!.end < start) above++;
-      for (let other = above; other < first && runs[other]!.start <= x; other++) {
-        const [a, b] = [root(other), root(run)];
-        parents[Math.max(a, b)] = Math.min(a, b);
-      }
-    }
-    above = first;
   }
-
-  const regions = new Map<number, { runs: Run[]; area: number; sum: number }>();
-  for (const [i, run] of runs.entries()) {
-    const of = root(i);
-    let region = regions.get(of);
-    if (region === undefined) regions.set(of, region = { runs: [], area: 0, sum: 0 });
-    region.runs.push(run);
-    region.area += run.end - run.start;
-    region.sum += sums[i]!;
-  }
-  return [...regions.values()];
 }

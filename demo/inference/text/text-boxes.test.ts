@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 
 import { cornersOf } from './smallest-rectangle.js';
 import type { TurnedRectangle } from './smallest-rectangle.js';
-import { MAP_WHITE, directionsOf, grown, textBoxes } from './text-boxes.js';
+import type { Region } from './connected-regions.js';
+import { MAP_WHITE, directionsOf, grown, textBoxes, textSearch } from './text-boxes.js';
 
 const map = { width: 160, height: 96 };
 const whole = { left: 0, top: 0, ...map };
@@ -21,6 +22,13 @@ function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number }
   return values;
 }
 
+/** Of a map that comes a few rows at a time. */
+function regionsOf(values: Uint8Array): Region[] {
+  const search = textSearch(map.width);
+  for (let row = 0; row < map.height; row += 7) search.add(values.subarray(row * map.width, (row + 7) * map.width));
+  return search.regions();
+}
+
 const line = { x: 80, y: 48, width: 60, height: 10, angle: 0, sure: 0.9 };
 
 test('a box is grown by as much as the model was trained to shrink it', () => {
@@ -30,7 +38,7 @@ test('a box is grown by as much as the model was trained to shrink it', () => {
 });
 
 test('a line is where the map says, with the mean of the map as its score', () => {
-  const [box, ...more] = textBoxes(mapWith(line), map, whole, map);
+  const [box, ...more] = textBoxes(regionsOf(mapWith(line)), whole, map);
   const { width, height } = grown(line);
   expect(more).toEqual([]);
   expect(box).toMatchObject({ x: 80, y: 48, width, height, angle: 0 });
@@ -38,7 +46,7 @@ test('a line is where the map says, with the mean of the map as its score', () =
 });
 
 test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', (angle) => {
-  const [box] = textBoxes(mapWith({ ...line, angle }), map, whole, map);
+  const [box] = textBoxes(regionsOf(mapWith({ ...line, angle })), whole, map);
   const expected = grown(line);
   expect(box!.angle).toBeCloseTo(angle, 1);
   expect(Math.hypot(box!.x - 80, box!.y - 48)).toBeLessThan(1);
@@ -48,13 +56,13 @@ test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', (an
 });
 
 test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', () => {
-  const boxes = textBoxes(mapWith(
+  const boxes = textBoxes(regionsOf(mapWith(
     { ...line, y: 80 },
     { ...line, y: 15 },
     { ...line, y: 40, sure: 0.5 },
     { ...line, x: 10, y: 60, width: 2, height: 2 },
     { ...line, x: 50, y: 60, width: 40, sure: 0.29 },
-  ), map, whole, map);
+  )), whole, map);
   expect(boxes.map(({ y }) => y)).toEqual([15, 80]);
 });
 
@@ -62,7 +70,7 @@ test('boxes are in pixels of the photograph', () => {
   const photograph = { width: 320, height: 160 };
   const placement = letterboxPlacement(photograph, map);
   expect(placement).toEqual({ left: 0, top: 8, width: 160, height: 80 });
-  const [box] = textBoxes(mapWith(line), map, placement, photograph);
+  const [box] = textBoxes(regionsOf(mapWith(line)), placement, photograph);
   const { width, height } = grown(line);
   expect(box).toMatchObject({ x: 160, y: 80, width: 2 * width, height: 2 * height, angle: 0 });
 });

@@ -5,7 +5,7 @@
 import type { Placement } from 'async-cuda/npp';
 
 import type { Photograph, Point } from '../photograph.js';
-import { connectedRegions } from './connected-regions.js';
+import { RegionSearch } from './connected-regions.js';
 import type { Region } from './connected-regions.js';
 import { smallestRectangle } from './smallest-rectangle.js';
 import type { TurnedRectangle } from './smallest-rectangle.js';
@@ -29,14 +29,19 @@ export interface TextBox extends TurnedRectangle {
   readonly score: number;
 }
 
+/** Where text is on a map of `width` values a row, from 0 to {@link MAP_WHITE}: how likely the pixel belongs to text. */
+export function textSearch(width: number): RegionSearch {
+  return new RegionSearch(width, TEXT_THRESHOLD * MAP_WHITE);
+}
+
 /**
  * The lines of text on one photograph, in pixels of it, from the top to the bottom.
  *
- * @param map `height` rows of `width` values from 0 to {@link MAP_WHITE}: how likely the pixel belongs to text
+ * @param regions of {@link textSearch}
  * @param placement where the photograph lies in the map
  */
-export function textBoxes(map: Uint8Array, { width, height }: { readonly width: number; readonly height: number }, placement: Placement, photograph: Pick<Photograph, 'width' | 'height'>): TextBox[] {
-  return connectedRegions(map, width, height, TEXT_THRESHOLD * MAP_WHITE)
+export function textBoxes(regions: readonly Region[], placement: Placement, photograph: Pick<Photograph, 'width' | 'height'>): TextBox[] {
+  return regions
     .map((region) => ({ rectangle: smallestRectangle(outline(region)), score: region.sum / region.area / MAP_WHITE }))
     .filter(({ rectangle, score }) => score >= LEAST_SCORE && Math.min(rectangle.width, rectangle.height) >= LEAST_SIDE)
     .map(({ rectangle, score }) => ({ ...onPhotograph(grown(rectangle), placement, photograph), score }))

@@ -14,7 +14,7 @@ import type { Reading } from './ctc-decoding.js';
 import { lineMatrix } from './line-matrix.js';
 import { cornersOf } from './smallest-rectangle.js';
 import type { TurnedRectangle } from './smallest-rectangle.js';
-import { MAP_WHITE, directionsOf, textBoxes } from './text-boxes.js';
+import { MAP_WHITE, directionsOf, textBoxes, textSearch } from './text-boxes.js';
 import type { TextBox } from './text-boxes.js';
 
 /** One line of text on a photograph. */
@@ -46,6 +46,8 @@ const LINE_HEIGHT = 48;
 /** Its columns: what is shorter has zeros behind it, what is longer is squeezed. */
 const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
+/** Of a map that are searched in one turn of the event loop: about half a millisecond. */
+const ROWS_AT_ONCE = 160;
 /** Lines that are read together are of similar widths, so that little of what is computed is padding. */
 const LINES_AT_ONCE = 16;
 /** What is read with less certainty is no text. */
@@ -113,9 +115,8 @@ export class TextReader {
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
       .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
-      // One after the other: looking at one takes some two milliseconds, and all of them would hold the event loop up together.
-      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) =>
-        each!.map.read().map((map) => [textBoxes(map, frame, letterboxPlacement(each!.size, frame), each!.size)])));
+      // One after the other: all of them would hold the event loop up together.
+      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(each!.map, frame, each!.size).map((boxes) => [boxes])));
   }
 
   /** What each box says, in every direction in which its line may run. */
@@ -142,6 +143,18 @@ export class TextReader {
     return warpAffine(image, lineMatrix(along, width, LINE_HEIGHT), { inverse: true, width, height: LINE_HEIGHT, border: 'replicate', filter: 'cubic' })
       .use((line) => normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }));
   }
+}
+
+/** Some rows at a time: a whole map takes some milliseconds, in which the event loop would be held up. */
+function boxesOn(map: Tensor<'u8', number[]>, frame: Size, photograph: Size): DeviceOp<TextBox[]> {
+  return value(undefined).andThen(() => {
+    const search = textSearch(frame.width);
+    const bands = Array.from({ length: Math.ceil(frame.height / ROWS_AT_ONCE) }, (_, i) => map.slice([i * ROWS_AT_ONCE, Math.min(frame.height, (i + 1) * ROWS_AT_ONCE)]));
+    return groupByGroup(bands, 1, ([rows]) => rows!.read().map((values) => {
+      search.add(values);
+      return [];
+    })).map(() => textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph));
+  });
 }
 
 type Image = Tensor<'u8', [number, number, number]>;
