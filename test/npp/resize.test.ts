@@ -30,6 +30,25 @@ onDevice('Resize', (host) => {
     }
   });
 
+  test.each(FILTERS)('resizeBatch with %s: single pixels, rows and columns of one pixel, the longest sides', async (filter) => {
+    const from = [[1, 1], [1, 9], [9, 1], [1, 32768], [32768, 1], [2, 1], [3, 2]] as const;
+    const given = from.map(([h, w]) => picture(u8, h, w, 3));
+    const images = await Promise.all(given.map(({ values }, n) => device.tensor(u8, [...values], [...from[n]!, 3])));
+    for (const [height, width] of [[1, 1], [1, 4], [5, 1], [3, 3]] as const) {
+      const batch = await read(resizeBatch(images, { width, height, filter }));
+      const size = height * width * 3;
+      for (const [n, each] of given.entries()) compare(u8, batch.slice(n * size, (n + 1) * size), resized(each, width, height, filter));
+    }
+    // Each in a size of its own, as far from what it has as it gets.
+    const sizes = [[1, 32768], [32768, 1], [1, 1], [2, 1], [1, 2], [1, 300], [300, 1]].map(([height, width]) => ({ height: height!, width: width! }));
+    const several = await resizeBatch(images, { sizes, filter });
+    for (const [n, { width, height }] of sizes.entries()) {
+      compare(u8, Array.from(await several[n]!.read() as ArrayLike<number>), resized(given[n]!, width, height, filter));
+      several[n]!.close();
+    }
+    for (const image of images) image.close();
+  });
+
   test('windows that are long, larger than the image, and far apart', async () => {
     // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than the filter reaches; rows that are not read.
     for (const [[h, w], [height, width]] of [[[3, 39], [2, 2]], [[100, 7], [3, 3]], [[2, 3], [5, 7]], [[90, 5], [2, 9]], [[5, 3], [5, 6]]] as const) {

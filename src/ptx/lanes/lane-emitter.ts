@@ -15,6 +15,8 @@ import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { LocalType, ScalarType } from '../scalar-types.js';
 import type { Code } from '../wasm/code.js';
 import type { Agreed } from './agreed.js';
+import { jointChecks } from './joint-checks.js';
+import type { JointCheck } from './joint-checks.js';
 import type { LanePlan } from './plan.js';
 import { isKnown } from './pattern.js';
 import { UNIFORM, argSpread, isPure, steps } from './spread.js';
@@ -74,6 +76,7 @@ export abstract class LaneEmitter extends Emitter {
   protected exchangeBytes = 0;
   /** Places of accesses that have been checked beforehand. */
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined;
+  private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {
     super(around);
@@ -108,6 +111,15 @@ export abstract class LaneEmitter extends Emitter {
       compute(prologue);
       prologue.memory(`${type}.store`, SCRATCH.kept).get(scratch).memory(`${type}.load`, SCRATCH.kept);
     });
+  }
+
+  /** The check that the current instruction has in common with others of its block. */
+  jointCheck(): JointCheck | undefined {
+    if (!this.block) return undefined;
+    const { index } = this.block;
+    let checks = this.joint.get(index);
+    if (!checks) this.joint.set(index, checks = jointChecks(this, this.block));
+    return checks.get(this.inst);
   }
 
   isVarying(register: Register): boolean {

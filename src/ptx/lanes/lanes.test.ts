@@ -428,6 +428,51 @@ describe('lanes', () => {
     expect(lanes).toEqual(threads);
   });
 
+  // Loads through one base whose addresses differ freely share a check, until the base changes or a comparison comes.
+  it.each([
+    ['u8', 1, [0, 3, 15, -6]], ['s8', 1, [1, 2, 0]], ['u16', 2, [2, -4, 1026]], ['s16', 2, [0, 2]], ['f32', 4, [-8, 0, 4]], ['b64', 8, [8, 0, 4096]], ['v2.u32', 8, [0, 16, 8]],
+    ['v4.u8', 4, [4, 0]], ['u32', 4, [0, 5000, 4]],
+  ] as const)('read neighbours of places that differ freely: %s', (type, size, offsets) => {
+    const wide = size === 8;
+    const target = (at: number): string => (type === 'v2.u32' ? `{%x${2 * at}, %x${2 * at + 1}}` : type === 'v4.u8' ? `{%x${4 * at}, %x${4 * at + 1}, %x${4 * at + 2}, %x${4 * at + 3}}` : type === 'b64' ? `%d${at}` : type === 'f32' ? `%f${at}` : `%x${at}`);
+    const registers = type === 'v2.u32' ? 2 : type === 'v4.u8' ? 4 : 1;
+    const loads = (from: number): string => offsets.map((offset, at) => `ld.global.${type} ${target(from + at)}, [%p+${offset}];`).join(' ');
+    const total = 3 * offsets.length;
+    const cells = Array.from({ length: total * registers }, (_, at) => (type === 'b64' ? `st.global.b64 [%o+${8 * at}], %d${at};` : type === 'f32' ? `st.global.f32 [%o+${8 * at}], %f${at};` : `st.global.u32 [%o+${8 * at}], %x${at};`));
+    const source = kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %in, %o, %p, %q, %d<${total}>; .reg .f32 %f<${total}>; .reg .b32 %t, %i, %x<${total * registers}>; .reg .pred %c;
+      ld.param.u64 %in, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, ${8 * cells.length}, %o;
+      mul.lo.u32 %i, %t, 2654435761; shr.u32 %i, %i, 22; mul.wide.u32 %q, %i, ${size}; add.s64 %p, %in, %q; add.s64 %p, %p, 64;
+      ${loads(0)} add.s64 %p, %p, ${2 * size}; ${loads(offsets.length)} setp.lt.u32 %c, %i, 512; @%c bra low; add.s64 %p, %p, ${size}; low: ${loads(2 * offsets.length)} ${cells.join(' ')} ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd });
+      const from = grid.put(Uint32Array.from({ length: 8192 }, (_, at) => Math.imul(at + 1, 2654435761) >>> (type === 'f32' ? 2 : 0)));
+      const out = grid.put(new Uint32Array(2 * 64 * cells.length));
+      expect(grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [1], block: [64] }).status).toBe(STATUS.done);
+      expect(grid.width('k', { grid: [1], block: [64] }) > 1).toBe(simd);
+      return [...out.view];
+    });
+    expect(lanes).toEqual(one);
+    expect(new Set(lanes).size).toBeGreaterThan(wide ? 64 : 16);
+  });
+
+  it.each([['%x', 2 ** 20], ['%y', 2 ** 20 - 4], ['%z', 2 ** 20 - 8], ['%x', 512], ['%x', 2 ** 32 + 70000], ['%x', 70001]])('name the load of several with one check that fails: that of %s, at %i', (register, place) => {
+    const source = kernelText('k', '.param .u64 in, .param .u64 out', `.reg .b64 %in, %o, %p, %q; .reg .b32 %t, %i, %x, %y, %z; .reg .pred %c;
+      ld.param.u64 %in, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 4, %o;
+      mul.lo.u32 %i, %t, 40503; and.b32 %i, %i, 252; cvt.u64.u32 %q, %i; add.s64 %p, %in, %q; setp.eq.u32 %c, %t, 37; selp.b64 %p, ${place}, %p, %c;
+      ld.global.u32 %x, [%p];\nld.global.u32 %y, [%p+4];\nld.global.u32 %z, [%p+8];\nadd.u32 %x, %x, %y; add.u32 %x, %x, %z; st.global.u32 [%o], %x; ret;`);
+    const [one, lanes] = [false, true].map(simd => {
+      const grid = new Grid(source, { simd, pages: 16 });
+      const from = grid.put(new Uint32Array(1024));
+      const out = grid.put(new Uint32Array(64));
+      const { status, fault } = grid.run('k', [{ i64: from.address }, { i64: out.address }], { grid: [1], block: [64] });
+      return { status, fault };
+    });
+    expect(lanes).toEqual(one);
+    expect(one!.status).toBe(STATUS.fault);
+    expect(one!.fault?.thread).toBe(37);
+    expect(source.split('\n')[one!.fault!.line - 1]!.trim()).toContain(`ld.global.u32 ${register},`);
+  });
+
   // An address made of a byte, or of what a mask leaves, lies within its variable; others are checked.
   it.each(['', '@%p ', '@!%p '].flatMap(who => ['mul.wide.u16 %i, %h, 4;', 'cvt.u32.u16 %i0, %h; and.b32 %i1, %i0, 63; shl.b32 %i, %i1, 2;', 'cvt.u32.u16 %i0, %h; mul.lo.u32 %i, %i0, %four;']
     .map(index => [who, index] as const)))('count in shared memory alike: %s%s', (who, index) => {

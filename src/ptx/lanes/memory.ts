@@ -6,8 +6,9 @@
 import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
 import { elements, sharedElements } from '../emit/memory-access.js';
-import { WATCHED, accessSpace, components, loadName, vectorOf } from '../rules/memory.js';
+import { WATCHED, accessSpace, components, vectorOf } from '../rules/memory.js';
 import type { ScalarType } from '../scalar-types.js';
+import type { JointCheck } from './joint-checks.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 
 export interface Access {
@@ -78,7 +79,8 @@ const load: LaneRule = e => {
   const { code } = e;
   const room = roomOf(e, found);
   const packed: Place = { kind: 'range', local: room, offset: ADDRESSES, stride: found.size };
-  const place = check(e, found);
+  const joint = e.jointCheck();
+  const place = joint ? checkJointly(e, found, joint) : check(e, found);
   if (place.kind === 'range' && place.stride === found.size) {
     // Threads that load one by one put what they find side by side, where it is read as if it had been found so.
     code.op('i32.eqz');
@@ -393,14 +395,15 @@ function readNarrow(e: LaneEmitter, { type, values, size }: Access, place: Place
     if (size === 1) code.op(`i16x8.extend_low_i8x16_${sign}`);
     code.op(`i32x4.extend_low_i16x8_${sign}`);
   } else {
+    // Into the low bytes of zeros: a load for itself and a replaced lane are two instructions of the processor more.
+    code.v128([0, 0, 0, 0]);
     for (let lane = 0; lane < 4; lane++) {
-      const row = lane ? e.temp('v128') : -1;
-      if (lane) code.set(row).get(row);
+      const row = e.temp('v128');
+      code.set(row);
       const offset = pushThread(e, place, lane);
-      code.memory(loadName(type, false), offset);
-      if (lane) code.lane('i32x4.replace_lane', lane);
-      else code.op('i32x4.splat');
+      code.get(row).memory(`v128.load${8 * size}_lane`, offset).byte(lane * 4 / size);
     }
+    if (type.kind === 'signed') code.i32(32 - 8 * size).op('i32x4.shl').i32(32 - 8 * size).op('i32x4.shr_s');
   }
   if (type.kind === 'signed') cutTo16(e, values[0]!);
   e.popLanes(values[0]!);
@@ -568,12 +571,31 @@ function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
   return e.hoist(`sharedElements:${log2}:i64`, 'i64', code => { code.get(count).op('i64.extend_i32_u'); });
 }
 
+/** Pushes the truth of: the addresses of all loads of the check are good. The first of them finds out. */
+function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): Place {
+  const { code } = e;
+  const { address, size } = found;
+  if (joint.first === e.inst) {
+    joint.written ??= { good: e.newLocal('i32'), addresses: Array.from({ length: e.groups }, () => e.newLocal('v128')) };
+    checkAll(e, { ...found, address: { ...address, offset: joint.start } }, joint.written.addresses, (joint.end - joint.start) / size);
+    code.set(joint.written.good);
+  }
+  const { good, addresses } = joint.written!;
+  code.get(good);
+  return { kind: 'each', addresses, offset: address.offset - joint.start };
+}
+
 /** Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 per group. */
-function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[]): void {
+function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], more = 0): void {
   const { code } = e;
   const { log2, shared, wide } = found;
   const count = elementsOf(e, shared, log2);
-  const limit = e.hoist(`lanes:${shared}:${log2}`, 'v128', prologue => { prologue.get(count).op('i32.wrap_i64').op('i32x4.splat'); });
+  const limit = e.hoist(`lanes:${shared}:${log2}:${more}`, 'v128', prologue => {
+    prologue.get(count);
+    // None where there are not so many.
+    if (more) prologue.i64(more).op('i64.sub').i64(0).get(count).i64(more).op('i64.gt_u').op('select');
+    prologue.op('i32.wrap_i64').op('i32x4.splat');
+  });
   const lower = e.hoist(`lower:${shared}`, 'v128', prologue => {
     if (shared) prologue.get(e.ctx).memory('i32.load', CTX.shared);
     else prologue.i32(NULL_PAGE);

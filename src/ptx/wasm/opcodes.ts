@@ -35,7 +35,7 @@ const SIMD = `00 v128.load|07 v128.load8_splat|08 v128.load16_splat|09 v128.load
 1f f32x4.extract_lane|20 f32x4.replace_lane|21 f64x2.extract_lane|22 f64x2.replace_lane
 37 i32x4.eq|38 i32x4.ne|39 i32x4.lt_s|3a i32x4.lt_u|3b i32x4.gt_s|3c i32x4.gt_u|3d i32x4.le_s|3e i32x4.le_u|3f i32x4.ge_s|40 i32x4.ge_u
 41 f32x4.eq|42 f32x4.ne|43 f32x4.lt|44 f32x4.gt|45 f32x4.le|46 f32x4.ge|47 f64x2.eq|48 f64x2.ne|49 f64x2.lt|4a f64x2.gt|4b f64x2.le|4c f64x2.ge
-4d v128.not|4e v128.and|4f v128.andnot|50 v128.or|51 v128.xor|52 v128.bitselect|53 v128.any_true|56 v128.load32_lane|57 v128.load64_lane|5a v128.store32_lane|5b v128.store64_lane|5c v128.load32_zero|5d v128.load64_zero
+4d v128.not|4e v128.and|4f v128.andnot|50 v128.or|51 v128.xor|52 v128.bitselect|53 v128.any_true|54 v128.load8_lane|55 v128.load16_lane|56 v128.load32_lane|57 v128.load64_lane|5a v128.store32_lane|5b v128.store64_lane|5c v128.load32_zero|5d v128.load64_zero
 5e f32x4.demote_f64x2_zero|5f f64x2.promote_low_f32x4|67 f32x4.ceil|68 f32x4.floor|69 f32x4.trunc|6a f32x4.nearest
 74 f64x2.ceil|75 f64x2.floor|7a f64x2.trunc|94 f64x2.nearest
 64 i8x16.bitmask|65 i8x16.narrow_i16x8_s|84 i16x8.bitmask|85 i16x8.narrow_i32x4_s
@@ -86,8 +86,8 @@ export const isOpcode = (name: string): boolean => table.has(name);
 /** log2 of the bytes that a memory instruction touches. */
 export function accessWidth(name: string): number {
   if (name === 'v128.load' || name === 'v128.store') return 4;
-  if (/8(_[su])?$|rmw8/.test(name)) return 0;
-  if (/16(_[su])?$|rmw16/.test(name)) return 1;
+  if (/8(_[su]|_lane)?$|rmw8/.test(name)) return 0;
+  if (/16(_[su]|_lane)?$|rmw16/.test(name)) return 1;
   if (/(load|store)32/.test(name)) return 2;
   if (/(load|store)64_(splat|zero|lane)$/.test(name)) return 3;
   return name.startsWith('i64') || name.startsWith('f64') ? 3 : 2;
