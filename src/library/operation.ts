@@ -51,9 +51,19 @@ export class Work {
     this.steps.push(step);
   }
 
+  /** Whether another run may queue the same steps: none of them works on what was allocated for this one. */
+  get isRepeatable(): boolean {
+    return this.temporaries.length === 0 && this.made.length === 0;
+  }
+
+  /** What was added, in order. */
+  collected(name: string): Collected {
+    return new Collected(this.steps.map((step) => nodeOf(step)), name);
+  }
+
   /** Queues what was added. */
-  queue(name: string): unknown {
-    const done = new Collected(this.steps.map((step) => nodeOf(step)), name).submit(this.run);
+  queue(steps: Collected): unknown {
+    const done = steps.submit(this.run);
     this.closeBehind(this.temporaries, done);
     // Of what fails later, a library that is not there, say, nobody receives the results.
     if (done instanceof Later) done.promise.catch(() => { this.closeBehind(this.made, undefined); });
@@ -86,9 +96,19 @@ export type Plan<T> = (work: Work) => T;
  * call where all of them are values.
  */
 export function operation<T>(name: string, inputs: readonly unknown[], plan: (values: readonly unknown[]) => Plan<T>): DeviceOp<T> {
-  const given = inputs.some((input) => input instanceof DeviceOp) ? undefined : { values: inputs, plan: plan(inputs) };
   const device = inputs.find((input) => input instanceof Tensor)?.device;
-  return new DeviceOp(new Applied<T>(new Collected(inputs.map((input) => nodeOf(input)), name), device, `${name}(…)`, (run, values) => queued(name, run, given?.plan ?? plan(values))));
+  const collected = new Collected(inputs.map((input) => nodeOf(input)), name);
+  const title = `${name}(…)`;
+  if (inputs.some((input) => input instanceof DeviceOp)) return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => queued(name, run, plan(values))));
+  const whole = plan(inputs);
+  const tensors = inputs.filter((input) => input instanceof Tensor);
+  // Run again, it does the same to the same tensors: their launches are ready.
+  let kept: { readonly steps: Collected; readonly result: T } | undefined;
+  return new DeviceOp(new Applied<T>(collected, device, title, (run) => {
+    if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed)) return after(kept.steps.submit(run), kept.result);
+    kept = undefined;
+    return queued(name, run, whole, (steps, result) => { kept = { steps, result }; });
+  }));
 }
 
 /** An operation without operands, on a device. */
@@ -96,11 +116,14 @@ export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp
   return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, plan)));
 }
 
-function queued<T>(name: string, run: Run, plan: Plan<T>): Submitted<T> {
+/** @param keep is told what another run may queue again */
+function queued<T>(name: string, run: Run, plan: Plan<T>, keep?: (steps: Collected, result: T) => void): Submitted<T> {
   const work = new Work(run);
   try {
     const result = plan(work);
-    return after(work.queue(name), result);
+    const steps = work.collected(name);
+    if (work.isRepeatable) keep?.(steps, result);
+    return after(work.queue(steps), result);
   } catch (error) {
     work.abandon();
     throw error;
