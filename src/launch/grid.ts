@@ -90,14 +90,11 @@ export function threadsOf({ grid, block }: LaunchShape): number {
   return [...three(grid), ...three(block)].reduce((product, count) => product * count, 1);
 }
 
-/** A number, or one to three. @throws CudaArgumentError */
+/** A number, or one to three. How many a device allows is looked at when it is launched there. @throws CudaArgumentError */
 export function checkDimensions(argument: string, value: unknown, unit: 'blocks' | 'threads'): asserts value is Dimensions | undefined {
   if (value === undefined) return;
-  const most = MOST[unit];
-  if (Array.isArray(value) && value.length >= 1 && value.length <= 3) value.forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, most[axis]!, unit); });
-  else if (typeof value === 'number') checkInteger(argument, value, 1, most[0], unit);
+  const most = unit === 'blocks' ? 2 ** 31 - 1 : Number.MAX_SAFE_INTEGER;
+  if (Array.isArray(value) && value.length >= 1 && value.length <= 3) value.forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, most, unit); });
+  else if (typeof value === 'number') checkInteger(argument, value, 1, most, unit);
   else throw invalid(argument, 'a number or an array of one to three numbers', value);
 }
-
-/** Of all devices there are: what one of them allows is looked at when it is launched there. */
-const MOST: Readonly<Record<'blocks' | 'threads', Three>> = { blocks: [2 ** 31 - 1, 65535, 65535], threads: [1024, 1024, 64] };

@@ -83,6 +83,8 @@ export interface ArangeOptions extends TensorOptions {
 /** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once; integers wrap. */
 export function arange<D extends DTypeName, const N extends number>(device: AnyDevice, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
+  // As other libraries have it: where it begins, and where it ends.
+  if (typeof (options as unknown) === 'number') throw invalid('options', 'an object with start and step', options, 'Write arange(dtype, length, { start, step }).');
   const { start = 0, step = 1 } = options;
   for (const [name, value] of [['start', start], ['step', step]] as const) {
     if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);

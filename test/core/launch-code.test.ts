@@ -69,7 +69,7 @@ onDevice('Launches as code', (host) => {
     for (const memory of memories) if (!memory.isClosed && 'fill' in memory) (memory as typeof buffer).fill(device.stream, 0);
     const values: unknown[] = [...memories, null, undefined, 0, 1, -1, 1.5, -0, NaN, 2 ** 31, 2 ** 32, -(2 ** 31), 7n, true, 'text', new Float32Array(2), new ArrayBuffer(24)];
     const shapes: unknown[] = [
-      { grid: 1, block: 32 }, { grid: 2, block: 64, shared: 16 }, { grid: [1, 2], block: 8 }, { grid: 1, block: [4, 4, 2] }, { grid: 0, block: 1 }, { grid: 1, block: 99_999 },
+      { grid: 1, block: 32 }, { grid: 2, block: 64, sharedBytes: 16 }, { grid: [1, 2], block: 8 }, { grid: 1, block: [4, 4, 2] }, { grid: 0, block: 1 }, { grid: 1, block: 99_999 },
       { grid: 1, block: 32, priority: 0 }, { grid: 1, block: 32, typo: 1 }, undefined, null,
     ];
     return { memories, values, shapes, streams: [device.stream, device.createStream(), closedStream, undefined] as unknown as Stream[] };

@@ -115,6 +115,7 @@ onDevice('Calls of kernels', (host) => {
     ['another number of axes', (x) => plane({ out: x } as never), 'expected'],
     ['an unknown option', (x) => scale({ y: x, a: 1 }, { gird: 1 } as never), "options: there is no option 'gird'. Did you mean 'grid'?"],
     ['a grid of nothing', (x) => scale({ y: x, a: 1 }, { grid: 0 }), 'options.grid: expected a whole number from 1 to 2147483647 (blocks), got 0.'],
+    ['a block of nothing', (x) => scale({ y: x, a: 1 }, { block: 0 }), 'options.block: expected a whole number of at least 1 (threads), got 0.'],
     ['a block of four axes', (x) => scale({ y: x, a: 1 }, { block: [1, 1, 1, 1] as never }), 'options.block: expected a number or an array of one to three numbers'],
     ['text for a number', (x) => scale({ y: x, a: '1' } as never), "args.a of kernel 'scale': expected a number for f32, got '1'."],
   ])('%s is refused at the call', async (_, call, message) => {

@@ -46,7 +46,7 @@ export async function runCase(host: TestDevice, ptx: string, sample: SampleCase)
       using bytes = await module.global(name);
       await bytes.slice(0, values.byteLength).write(stream, new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     }
-    for (const { kernel = sample.kernel, args, ...options } of sample.launches) module.kernel(kernel).launch(stream, options, ...(await Promise.all(args.map(argument))));
+    for (const { kernel = sample.kernel, args, shared = 0, ...options } of sample.launches) module.kernel(kernel).launch(stream, { ...options, sharedBytes: shared }, ...(await Promise.all(args.map(argument))));
     const outputs = new Map<string, HostArray>();
     for (const name of Object.keys(sample.outputs)) outputs.set(name, (await (arrays.get(name) ?? buffers.get(name)!).read(stream)) as HostArray);
     return outputs;
