@@ -1,6 +1,7 @@
 /** How the tensors of a tile kernel's call are walked: broadcast to one shape, of which the last axis are columns and all others rows. */
 import { invalid } from '../core/arguments.js';
 import { DTYPES } from '../core/index.js';
+import type { RowAccess } from '../kernel/element/element-form.js';
 import type { TensorForm } from '../kernel/tiles/tile-form.js';
 import { broadcastAll, broadcastTo } from '../tensor/index.js';
 import type { Layout, Shape } from '../tensor/index.js';
@@ -28,6 +29,16 @@ export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Sh
   return shape;
 }
 
+/**
+ * Of one element along both axes, where one axis has no more for anybody: it has an element for each of them, too. The sums of the rows of
+ * a single row are its column.
+ */
+function tileAccessOf(rows: number, columns: number, down: number, right: number): RowAccess {
+  const access = rowAccessOf([rows, columns], down, right);
+  if (access !== 'one' || rows === columns) return access;
+  return rows === 1 ? 'column' : columns === 1 ? 'row' : 'one';
+}
+
 /** @throws CudaArgumentError where the rows of a tensor cannot be walked by one stride */
 export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tensors: readonly GivenTensor[]): TileWalk {
   const wide = tensors.map(({ layout }) => broadcastTo(layout, shape as never) as Layout);
@@ -44,7 +55,7 @@ export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tens
     const { offset, strides } = wide[at]!;
     const down = rows === 1 ? 0 : merged[at]!.strides[0]!;
     const right = columns === 1 ? 0 : (strides.at(-1) ?? 0);
-    const found = rowAccessOf([rows, columns], down, right);
+    const found = tileAccessOf(rows, columns, down, right);
     if (written && found === 'strided' && (down === 0 || right === 0) && rows > 1 && columns > 1) {
       throw invalid(`args.${name} of kernel '${kernel}'`, 'a contiguous Tensor, as an output that is smaller than the others', tensors[at]!.layout.shape, 'Make it contiguous() first.');
     }

@@ -45,6 +45,27 @@ onDevice('Tile kernels', (host) => {
 
   const read = async (op: DeviceOp<Tensor> | Tensor): Promise<number[]> => [...await (await op).read() as Iterable<number>];
 
+  test('what is reduced along a single row, or a single column, is stored as along many', async () => {
+    const one = tileKernel('one', { out: output(f32), x: input(f32), a: input(f32) }, ({ out, x, a }, tile) => {
+      out.store(tile.sum(x.load(), 1) + a.load());
+    }, { tile: [1, null] });
+    for (const [rows, length] of [[1, 5], [3, 5], [1, 1], [3, 1], [1, 700]] as const) {
+      using x = await device.ones(f32, [rows, length]);
+      using a = await device.full(f32, [1, 1], 0.5);
+      using out = await device.zeros(f32, [rows, 1]);
+      await one({ out, x, a });
+      expect(await read(out)).toEqual(range(rows).map(() => length + 0.5));
+      using most = await device.zeros(f32, [1, length]);
+      using least = await device.zeros(f32, [1, length]);
+      await columns({ most, least, x });
+      expect(await read(most)).toEqual(range(length).map(() => 1));
+      using total = await device.zeros(i32, [rows, 1]);
+      using ints = await device.full(i32, [rows, length], 2);
+      await sums({ out: total, x: ints });
+      expect(await read(total)).toEqual(range(rows).map(() => 2 * length));
+    }
+  });
+
   test('softmax of rows of any length', async () => {
     for (const [rows, length] of [[1, 1], [3, 7], [2, 32], [5, 100], [2, 1024], [2, 1030], [1, 5000]] as const) {
       const values = Float32Array.from(range(rows * length), (i) => ((i * 7919) % 101) / 10 - 5);
