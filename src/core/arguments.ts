@@ -101,8 +101,14 @@ const KNOWN: ReadonlySet<unknown> = new Set(Object.values(DTYPES));
 
 export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is DType {
   if (KNOWN.has(dtype)) return;
-  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : '';
+  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : isOtherDType(dtype) ? OTHER_COPY : '';
   throw invalid(argument, `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
+}
+
+/** Whether it looks as a dtype does, and is none of these. */
+function isOtherDType(value: unknown): boolean {
+  const { name } = (value ?? {}) as { name?: unknown };
+  return typeof value === 'object' && typeof name === 'string' && Object.hasOwn(DTYPES, name);
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {

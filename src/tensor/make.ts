@@ -33,12 +33,14 @@ function made<D extends DTypeName, S extends Shape>(
   device: AnyDevice, dtype: DType<D>, shape: S, name: string, options: TensorOptions, fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
   more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
+  // The first of all: without it the others stand in each other's place.
+  const core = coreOf(device);
   checkDType(dtype);
   checkShape('shape', shape);
   checkOptions('options', options, ['label', ...more]);
   const layout: Layout<Dims<S>> = contiguous(shape);
   const { label } = options;
-  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(coreOf(device), `${name}(${dtype.name}${showShape(shape)})`, (run) => {
+  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(core, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
     const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
     const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
     return after(fill(run, tensor), tensor);

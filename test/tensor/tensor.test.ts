@@ -289,6 +289,7 @@ onDevice('Tensors', (host) => {
     expect(() => zeros(device(), f32, [1.5])).toThrow('shape');
     expect(() => zeros(device(), f32, [2], { lable: 'x' } as never)).toThrow("Did you mean 'label'");
     expect(() => arange(device(), i32, 3, { step: 0.5 })).toThrow('whole number');
+    expect(() => zeros(f32 as never, [4] as never, undefined as never)).toThrow('device: expected a Device, got');
     expect(() => arange(device(), i32, 0, 3 as never)).toThrow('options: expected an object with start and step, got 3. Write arange(dtype, length, { start, step }).');
     expect(() => tensor(device(), f32, [1, 2, 3], [2, 2])).toThrow('3 elements');
     expect(() => rand(device(), i32 as never, [1])).toThrow('f16, bf16, f32 or f64');
