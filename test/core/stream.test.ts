@@ -212,10 +212,17 @@ onDevice('Stream', (host) => {
     const { device } = host;
     using stream = device.createStream();
     let finish!: () => void;
-    const called = stream.call(() => new Promise<void>((resolve) => (finish = resolve)));
+    let called!: Promise<void>;
+    const begun = new Promise<void>((begins) => {
+      called = Promise.resolve(stream.call(() => new Promise<void>((resolve) => {
+        finish = resolve;
+        begins();
+      })));
+    });
     using buffer = device.alloc(i32, 1, { stream });
     buffer.fill(stream, 1);
     const read = buffer.read(stream);
+    await begun;
     expect(await stillPending(read)).toBe(true);
     finish();
     await called;
@@ -228,9 +235,15 @@ onDevice('Stream', (host) => {
     using second = device.createStream();
     using shared = device.alloc(i32, 1, { stream: first });
     let finish!: () => void;
-    void first.call(() => new Promise<void>((resolve) => (finish = resolve)));
+    const begun = new Promise<void>((begins) => {
+      void first.call(() => new Promise<void>((resolve) => {
+        finish = resolve;
+        begins();
+      }));
+    });
     shared.fill(first, 6);
     const read = shared.read(second);
+    await begun;
     expect(await stillPending(read)).toBe(true);
     finish();
     expect((await read)[0]).toBe(6);

@@ -238,16 +238,21 @@ describe.skipIf(whyNoStandIn !== undefined).each([
       };
       for (let i = 0; i < 30; i++) await once();
       await host.device.synchronize();
-      const resident = await residentMemory();
-      const [alive, before] = [standIn.alive, await used()];
-      for (let i = 0; i < 100; i++) await once();
-      await host.device.synchronize();
-      expect(standIn.alive).toBe(alive);
-      // Less where garbage of other tests has gone meanwhile.
-      expect(await used()).toBeLessThanOrEqual(before);
+      let growth = Infinity;
+      // What stays, stays of every hundred; a heap that grows, does not.
+      for (let round = 0; round < 4 && growth >= 16 * 2 ** 20; round++) {
+        const resident = await residentMemory();
+        const [alive, before] = [standIn.alive, await used()];
+        for (let i = 0; i < 100; i++) await once();
+        await host.device.synchronize();
+        expect(standIn.alive).toBe(alive);
+        // Less where garbage of other tests has gone meanwhile.
+        expect(await used()).toBeLessThanOrEqual(before);
+        growth = await residentMemory() - resident;
+      }
       // A context's words or allocators that stayed would be some kilobytes each.
-      expect(await residentMemory() - resident).toBeLessThan(16 * 2 ** 20);
-    }, 60_000);
+      expect(growth).toBeLessThan(16 * 2 ** 20);
+    }, 120_000);
 
     describe('bad input', () => {
       test('names, dtypes, ranks and extents', async () => {
