@@ -12,7 +12,7 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { numel } from '../tensor/index.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
-import { captureStack } from './call-stack.js';
+import { captureStack } from '../core/call-stack.js';
 import { textOfFunction } from './device-function.js';
 import { outputShape, walkOf } from './element-layouts.js';
 import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult, TensorShapes } from './element-types.js';

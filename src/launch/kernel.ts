@@ -14,7 +14,7 @@ import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyTensor, Partitioned } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
-import { captureStack } from './call-stack.js';
+import { captureStack } from '../core/call-stack.js';
 import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { captureStack } from './call-stack.js';
+import { captureStack } from '../core/call-stack.js';
 import { locateText } from './source-location.js';
 import type { SourceLocation } from './source-location.js';
 
@@ -46,7 +46,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 
 beforeAll(async () => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'source-location-')));
-  const stdin = { contents: 'export * from "./call-stack.js"; export * from "./source-location.js";', resolveDir: fileURLToPath(new URL('.', import.meta.url)) };
+  const stdin = { contents: 'export * from "../core/call-stack.js"; export * from "./source-location.js";', resolveDir: fileURLToPath(new URL('.', import.meta.url)) };
   await build({ stdin, outfile: at('locate.mjs'), bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' });
   writeFileSync(at('app.ts'), APP);
   writeFileSync(at('package.json'), '{"type":"module"}');

@@ -3,8 +3,8 @@
  * `kernel()`: the text is looked for in the script of that call, and a source map leads from there to the file that the
  * user wrote.
  */
-import { parseStack } from './call-stack.js';
-import type { StackFrame } from './call-stack.js';
+import { parseStack } from '../core/call-stack.js';
+import type { StackFrame } from '../core/call-stack.js';
 import { runningScripts } from './running-scripts.js';
 import { mapUrlIn, pathOf, readText, sourceMapOf } from './source-map-of.js';
 import type { TextMap } from './source-map-of.js';

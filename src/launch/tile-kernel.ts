@@ -13,7 +13,7 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { numel } from '../tensor/index.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
-import { captureStack } from './call-stack.js';
+import { captureStack } from '../core/call-stack.js';
 import { textOfFunction } from './device-function.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
 import { Defined } from './kernel.js';

@@ -6,7 +6,7 @@ import type { UsedByName } from './uses.js';
 import { compilerDigest } from './compiler-digest.js';
 import type { Device } from '../core/index.js';
 import type { Loading } from './loaded-kernel.js';
-import type { StackFrame } from './call-stack.js';
+import type { StackFrame } from '../core/call-stack.js';
 
 /** What `kernel(…)` was given, read. */
 export interface Definition {

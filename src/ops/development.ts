@@ -3,6 +3,7 @@
  * {@link setDevelopmentMode} is called, since remembering where each operation was made takes microseconds.
  */
 import { invalid } from '../core/arguments.js';
+import { parseStack } from '../core/call-stack.js';
 
 /** What is known of an operation that is watched. */
 interface Made {
@@ -25,7 +26,8 @@ export function setDevelopmentMode(on: boolean): void {
 /** Frames that are looked through for one that is not the library's. */
 const FRAMES = 24;
 
-const placeOf = (frame: string): string => /^\s+at (?:.* \()?(?:async )?(.+?):\d+:\d+\)?$/.exec(frame)?.[1] ?? '';
+/** The file of one line of a stack; '' where it is in none, or is Node's own. */
+const fileOf = (frame: string): string => parseStack(frame)[0]?.file ?? '';
 
 /** The folder that holds all files of the library: of its sources, or of what was built of them. */
 function libraryFolder(ownFile: string): string {
@@ -35,10 +37,10 @@ function libraryFolder(ownFile: string): string {
 /** The nearest call from outside of the library; where it is bundled with the program, some calls that lead here. */
 function callerOf(stack: string): string {
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  const library = libraryFolder(placeOf(frames[0] ?? ''));
+  const library = libraryFolder(fileOf(frames[0] ?? ''));
   const outside = frames.find((frame) => {
-    const place = placeOf(frame).replaceAll('\\', '/');
-    return place !== '' && !place.startsWith('node:') && !place.startsWith(library);
+    const file = fileOf(frame).replaceAll('\\', '/');
+    return file !== '' && !file.startsWith(library);
   });
   return outside === undefined ? `:\n${frames.slice(1, 9).join('\n')}` : outside.replace(/^\s*at /, ' at ');
 }
