@@ -167,11 +167,11 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       const request: Request<Item, Result> = { item, group, number: this.numbers++, since: performance.now(), resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
       signal?.addEventListener('abort', request.onAbort, { once: true });
       this.counts.taken++;
-      const requests = this.groups.get(group);
-      if (requests === undefined) this.groups.set(group, new Set([request]));
-      else requests.add(request);
+      let requests = this.groups.get(group);
+      if (requests === undefined) this.groups.set(group, requests = new Set());
+      requests.add(request);
       this.queued++;
-      this.schedule();
+      this.schedule(requests);
     });
   }
 
@@ -208,10 +208,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     void result;
   }
 
-  /** Called after each request that came: starts what may start, and sets the timer for the rest. */
-  private schedule(): void {
+  /** Called after each request that came, with those of its group: starts what may start, and sets the timer for the rest. */
+  private schedule({ size }: Set<Request<Item, Result>>): void {
     // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
-    if (this.maxQueueDelay === 0 && ![...this.groups.values()].some((requests) => requests.size >= this.maxBatchSize)) {
+    if (this.maxQueueDelay === 0 && size < this.maxBatchSize) {
       if (this.flushing) return;
       this.flushing = true;
       queueMicrotask(() => {
