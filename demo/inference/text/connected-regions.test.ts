@@ -1,14 +1,22 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { RegionSearch, connectedRegions } from './connected-regions.js';
+import { RegionSearch } from './connected-regions.js';
+import type { Region } from './connected-regions.js';
+
+/** Of a whole map at once. */
+function connectedRegions(values: Uint8Array, width: number, height: number, threshold: number): Region[] {
+  const search = new RegionSearch(width, threshold);
+  search.add(values.subarray(0, width * height));
+  return search.regions();
+}
 
 /** A map drawn in characters: # is 200, + is 100, . is 0. */
 function drawn(...rows: string[]): [Uint8Array, number, number] {
   return [Uint8Array.from(rows.join(''), (mark) => ({ '#': 200, '+': 100 })[mark] ?? 0), rows[0]!.length, rows.length];
 }
 
-const places = (regions: ReturnType<typeof connectedRegions>): string[] => regions.map(({ runs }) => runs.map(({ y, start, end }) => `${y}:${start}-${end}`).join(' '));
+const places = (regions: readonly Region[]): string[] => regions.map(({ runs }) => runs.map(({ y, start, end }) => `${y}:${start}-${end}`).join(' '));
 
 test('pixels that touch at a corner belong together, others do not', () => {
   const regions = connectedRegions(...drawn(

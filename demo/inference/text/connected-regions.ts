@@ -17,17 +17,9 @@ export interface Region {
 }
 
 /**
- * Regions of pixels with values above `threshold` that touch along an edge or at a corner, in the order of their first pixels.
- *
- * @param values `height` rows of `width`
+ * Regions of pixels with values above `threshold` that touch along an edge or at a corner, in the order of their first pixels. The map
+ * comes some rows of `width` at a time: a large one takes milliseconds.
  */
-export function connectedRegions(values: Uint8Array, width: number, height: number, threshold: number): Region[] {
-  const search = new RegionSearch(width, threshold);
-  search.add(values.subarray(0, width * height));
-  return search.regions();
-}
-
-/** {@link connectedRegions} of a map that comes some rows at a time: a large one takes milliseconds. */
 export class RegionSearch {
   private readonly width: number;
   private readonly threshold: number;
