@@ -227,7 +227,7 @@ export class OnnxContext implements EngineContext {
     signal?.addEventListener('abort', terminate, { once: true });
     try {
       return await ask({
-        kind: 'run', path, session: engine.session, runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
+        kind: 'run', path, session: engine.sessions.take(inputs.map(({ shape }) => shape.join('x')).join()), runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
         inputNames: engine.inputs.map(({ name }) => name), inputs, outputNames: engine.outputs.map(({ name }) => name), outputs,
       });
     } catch (error) {

@@ -13,11 +13,12 @@ import { OnnxContext } from './context.js';
 import { dtypeOf, nameOfType } from './element-types.js';
 import { engineOp } from './engine-op.js';
 import { libraryPlace } from './library-place.js';
-import { placeModel, transferOf } from './model-bytes.js';
+import { placeModel, stateOf, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
+import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
-import type { LibraryInfo, Loaded, ProviderName, ValueInfo } from './thread/messages.js';
+import type { LibraryInfo, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
 
 /** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
@@ -39,7 +40,9 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   const checked = checkLoadOptions(core, options);
   const { signal } = checked;
   signal?.throwIfAborted();
-  const placed = await placeModel(model);
+  const maybeAgain = checked.shapes > 1 && checked.providers.includes('cuda');
+  const placed = await placeModel(model, maybeAgain);
+  const state = maybeAgain ? await stateOf(placed).catch(() => undefined) : undefined;
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
   if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
@@ -52,7 +55,8 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked.contexts, base);
+    const again = loaded.provider === 'cuda' && state !== undefined ? (): Promise<number | undefined> => loadAgain(core, placed, state, checked) : undefined;
+    return new OnnxEngine(core, loaded, checked.contexts, base, sessionsOf(loaded, checked.shapes, again));
   } catch (error) {
     await give();
     throw error;
@@ -65,15 +69,29 @@ export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Prom
   return ask({ kind: 'find', place: libraryPlace(options.cuda === true) });
 }
 
-async function load(device: Device, model: Awaited<ReturnType<typeof placeModel>>, options: CheckedOptions): Promise<Loaded> {
-  const { signal, providers, lenient, threads, interOpThreads, optimisation } = options;
+/** A model whose inputs have one shape has one session. */
+function sessionsOf({ session, inputs }: Loaded, shapes: number, again: (() => Promise<number | undefined>) | undefined): ShapeSessions {
+  const several = again !== undefined && inputs.some(({ shape }) => shape.includes(-1));
+  return new ShapeSessions(session, several ? shapes : 1, again ?? (() => Promise.resolve(undefined)));
+}
+
+/** Another session, while half of the device's memory is free and the model's file is the one that it was. */
+async function loadAgain(device: Device, model: PlacedModel, state: string, options: CheckedOptions): Promise<number | undefined> {
+  const [{ free, total }, now] = await Promise.all([device.memoryInfo(), stateOf(model)]);
+  if (free < total / 2 || now !== state) return undefined;
+  const { session } = await load(device, model, { ...options, providers: ['cuda'], lenient: false, signal: undefined });
+  return session;
+}
+
+async function load(device: Device, model: PlacedModel, options: CheckedOptions): Promise<Loaded> {
+  const { signal, providers, lenient, threads, interOpThreads, optimisation, cuda } = options;
   let cancelled: Promise<unknown> | undefined;
   let begun: { path: string; options: number } | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, interOpThreads, optimisation }, (told) => {
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, interOpThreads, optimisation, cuda }, (told) => {
     begun = told;
     if (signal?.aborted === true) cancel();
   }, transferOf(model));
@@ -106,7 +124,7 @@ export class OnnxEngine implements Engine {
   /** @internal */
   readonly library: LibraryInfo;
   /** @internal */
-  readonly session: number;
+  readonly sessions: ShapeSessions;
   /** What is added to addresses of the device to make those that the library takes. @internal */
   readonly base: Promise<number> | number;
   /** Whether the library reaches the device's memory as the process's own. @internal */
@@ -120,10 +138,10 @@ export class OnnxEngine implements Engine {
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(device: Device, { library, session, provider, inputs, outputs }: Loaded, limit: number, base: Promise<number> | undefined) {
+  constructor(device: Device, { library, provider, inputs, outputs }: Loaded, limit: number, base: Promise<number> | undefined, sessions: ShapeSessions) {
     this.device = device;
     this.library = library;
-    this.session = session;
+    this.sessions = sessions;
     this.provider = provider;
     this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
     this.inputs = inputs.map((info) => infoOf('input', info));
@@ -193,7 +211,8 @@ export class OnnxEngine implements Engine {
     // What was started in this turn has been queued by its end.
     await setImmediate();
     await Promise.all([...this.contexts].map((context) => context.close()));
-    await ask({ kind: 'release', path: this.library.path, session: this.session, runOptions: [] });
+    const { path } = this.library;
+    for (const session of await this.sessions.end()) await ask({ kind: 'release', path, session, runOptions: [] });
   }
 }
 

@@ -1,4 +1,5 @@
 /** A model's bytes where a thread can have them: the JavaScript thread copies them in parts, each short enough for the event loop. */
+import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -19,13 +20,14 @@ export function transferOf(model: PlacedModel): ArrayBuffer[] {
   return 'bytes' in model && model.bytes instanceof ArrayBuffer ? [model.bytes] : [];
 }
 
-export async function placeModel(model: ModelSource): Promise<PlacedModel> {
+/** @param keep whether it is to be loaded again later: then its bytes are a copy that is nobody else's, and is not handed over */
+export async function placeModel(model: ModelSource, keep = false): Promise<PlacedModel> {
   if (typeof model === 'string' || model instanceof URL) return { path: pathOf(model) };
-  if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
-  const source = model instanceof ArrayBuffer ? new Uint8Array(model) : model;
+  if (model instanceof SharedArrayBuffer && !keep) return { bytes: checkedBytes(model) };
+  const source = model instanceof ArrayBuffer || model instanceof SharedArrayBuffer ? new Uint8Array(model) : model;
   if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   checkedBytes(source);
-  const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
+  const bytes = keep ? new SharedArrayBuffer(source.byteLength) : new Resizable(source.byteLength, { maxByteLength: source.byteLength });
   const target = new Uint8Array(bytes);
   for (let from = 0; from < target.length; from += PART_BYTES) {
     if (from > 0) await setImmediate();
@@ -33,6 +35,13 @@ export async function placeModel(model: ModelSource): Promise<PlacedModel> {
     target.set(new Uint8Array(source.buffer, source.byteOffset + from, Math.min(PART_BYTES, target.length - from)), from);
   }
   return { bytes };
+}
+
+/** A text that is another one once the model's file has changed; empty where there is no file. */
+export async function stateOf(model: PlacedModel): Promise<string> {
+  if (!('path' in model)) return '';
+  const { ino, size, mtimeNs } = await stat(model.path, { bigint: true });
+  return `${ino} ${size} ${mtimeNs}`;
 }
 
 function pathOf(model: string | URL): string {

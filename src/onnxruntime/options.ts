@@ -2,9 +2,13 @@
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
-import type { ProviderName } from './thread/messages.js';
+import type { CudaSettings, ProviderName } from './thread/messages.js';
 
 export type OptimisationLevel = 'none' | 'basic' | 'extended' | 'all';
+/** How the CUDA provider comes to the algorithm of a convolution: cudnn_conv_algo_search. */
+export type ConvolutionSearch = 'heuristic' | 'exhaustive' | 'default';
+/** In which order the CUDA provider keeps channels: prefer_nhwc. */
+export type Layout = 'nchw' | 'nhwc';
 
 /** A model: its file, or its bytes. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | SharedArrayBuffer;
@@ -22,6 +26,23 @@ export interface OnnxRuntimeOptions {
   readonly interOpThreads?: number;
   /** What may be done to the graph: GraphOptimizationLevel. Default `all`. */
   readonly optimisation?: OptimisationLevel;
+  /**
+   * What the CUDA provider does where a convolution has a new shape. `heuristic`, the default, asks cuDNN; `exhaustive` measures
+   * all algorithms, which took six times as long and found none that was faster; `default` takes the same one always.
+   */
+  readonly convolutionSearch?: ConvolutionSearch;
+  /**
+   * The order in which the CUDA provider computes. Default `nhwc`, as tensor cores have it, where the library is 1.20 or later; inputs
+   * and outputs stay as the model has them.
+   */
+  readonly layout?: Layout;
+  /**
+   * Shapes of inputs, 1 to 32, that the CUDA provider is ready for at once. Default 8. Its convolutions are planned for the shapes of
+   * the session's last run, and planned anew where these change, which takes far longer than a run. So shapes that come
+   * back get sessions of their own, each with the model's weights, while at least half of the device's memory is free. What is
+   * given as bytes is kept until the engine is closed.
+   */
+  readonly shapes?: number;
   /** Runs at once of {@link Engine.run}, 1 to 64. Default 4. */
   readonly contexts?: number;
   /** Gives up loading, where the library (1.22 and later) can; else its result is thrown away. */
@@ -33,8 +54,15 @@ const LEVELS: Readonly<Record<OptimisationLevel, number>> = { none: 0, basic: 1,
 const MOST_CONTEXTS = 64;
 const DEFAULT_CONTEXTS = 4;
 const MOST_LIBRARY_THREADS = 1024;
+const MOST_SHAPES = 32;
+const DEFAULT_SHAPES = 8;
+/** As the provider calls them. */
+const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = { heuristic: 'HEURISTIC', exhaustive: 'EXHAUSTIVE', default: 'DEFAULT' };
+const LAYOUTS: readonly Layout[] = ['nchw', 'nhwc'];
 
-export const OPTION_NAMES: readonly string[] = ['providers', 'threads', 'interOpThreads', 'optimisation', 'contexts', 'signal'];
+export const OPTION_NAMES: readonly string[] = [
+  'providers', 'threads', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'shapes', 'contexts', 'signal',
+];
 
 /** The options with their defaults. */
 export interface CheckedOptions {
@@ -44,22 +72,32 @@ export interface CheckedOptions {
   readonly threads: number;
   readonly interOpThreads: number;
   readonly optimisation: number;
+  readonly cuda: CudaSettings;
+  readonly shapes: number;
   readonly contexts: number;
   readonly signal: AbortSignal | undefined;
 }
 
 export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
-  const { providers, threads, interOpThreads, optimisation = 'all', contexts = DEFAULT_CONTEXTS, signal } = options;
+  const { providers, threads, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, shapes = DEFAULT_SHAPES, contexts = DEFAULT_CONTEXTS, signal } = options;
   if (threads !== undefined) checkInteger('options.threads', threads, 1, MOST_LIBRARY_THREADS, 'threads');
   if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
+  checkInteger('options.shapes', shapes, 1, MOST_SHAPES, 'shapes');
   checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS, 'runs at once');
-  if (!Object.hasOwn(LEVELS, optimisation)) throw invalid('options.optimisation', `one of ${Object.keys(LEVELS).map((name) => `'${name}'`).join(', ')}`, optimisation);
+  checkOneOf('options.optimisation', Object.keys(LEVELS), optimisation);
+  checkOneOf('options.convolutionSearch', Object.keys(SEARCHES), convolutionSearch);
+  if (layout !== undefined) checkOneOf('options.layout', LAYOUTS, layout);
   checkSignal(signal);
   return {
     providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
-    lenient: providers === undefined, threads: threads ?? 0, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation], contexts, signal,
+    lenient: providers === undefined, threads: threads ?? 0, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
+    cuda: { search: SEARCHES[convolutionSearch], layout }, shapes, contexts, signal,
   };
+}
+
+function checkOneOf(argument: string, names: readonly string[], given: unknown): void {
+  if (!names.includes(given as string)) throw invalid(argument, `one of ${names.map((name) => `'${name}'`).join(', ')}`, given);
 }
 
 function checkProviders(device: Device, providers: readonly unknown[]): readonly ProviderName[] {

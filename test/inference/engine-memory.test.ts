@@ -2,6 +2,7 @@
 import { f32 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/inference';
 import { full } from 'async-cuda/tensor';
+import koffi from 'koffi';
 import { expect, test } from 'vitest';
 
 import { residentMemory } from '../core/resident-memory.js';
@@ -20,6 +21,20 @@ function matrixModel(): Uint8Array {
   });
 }
 
+/**
+ * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own heap: an engine here and there, which is
+ * no leak. Told so it gives them back at once. Elsewhere there is nothing to tell.
+ */
+function returnLargeBlocks(): void {
+  const M_MMAP_THRESHOLD = -3;
+  if (process.platform !== 'linux') return;
+  try {
+    koffi.load('libc.so.6').func('int mallopt(int parameter, int value)')(M_MMAP_THRESHOLD, MIB);
+  } catch {
+    // Another C library, whose allocator is another one.
+  }
+}
+
 onDevice('memory of engines', (on) => {
   test('a hundred that are loaded, run and released leave nothing', async () => {
     const model = matrixModel();
@@ -34,12 +49,14 @@ onDevice('memory of engines', (on) => {
       expect((await y!.read() as Float32Array)[EXTENT - 1]).toBe(6);
       y!.close();
     };
+    returnLargeBlocks();
     // What the library keeps once, it keeps with the first ones.
     for (let i = 0; i < 30; i++) await once();
     const [before, onDeviceBefore] = [await residentMemory(), await used()];
     for (let i = 0; i < 100; i++) await once();
+    const after = await residentMemory();
     expect(await used()).toBe(onDeviceBefore);
     // Of 1600 MiB that went through it: less than two engines.
-    expect(await residentMemory() - before).toBeLessThan(32 * MIB);
+    expect(after - before).toBeLessThan(32 * MIB);
   }, 120_000);
 });

@@ -59,6 +59,27 @@ else onDevice('the CUDA provider', (on) => {
     i!.close();
   });
 
+  test('shapes that come in turns get sessions of their own, and the same results', async () => {
+    const kernel = Float32Array.from({ length: 4 * 3 * 9 }, (_, i) => ((i * 7) % 11) - 5);
+    const model = onnxModel({
+      inputs: [['x', 'f32', ['n', 3, 8, 8]]], outputs: [['y', 'f32', ['n', 4, 8, 8]]], constants: [{ name: 'w', type: 'f32', shape: [4, 3, 3, 3], data: kernel }],
+      nodes: [{ op: 'Conv', inputs: ['x', 'w'], outputs: ['y'], attributes: { kernel_shape: [3, 3], pads: [1, 1, 1, 1] } }],
+    });
+    await using engine = await loadEngine(on.device, model, { providers: ['cuda'], shapes: 3 });
+    await using alone = await loadEngine(on.device, model, { providers: ['cpu'] });
+    for (let i = 0; i < 24; i++) {
+      const n = 1 + i % 4;
+      using x = await tensor(on.device, f32, Float32Array.from({ length: n * 192 }, (_, k) => (k * 13 + i) % 17), [n, 3, 8, 8]);
+      const [{ y }, { y: wanted }] = await Promise.all([engine.run({ x }), alone.run({ x })]);
+      expect(await values(y)).toEqual(await values(wanted));
+      y!.close();
+      wanted!.close();
+      // Time for a session to be loaded.
+      if (i % 4 === 3) await new Promise((resolve) => { setTimeout(resolve, 200); });
+    }
+    expect(engine.sessions.count).toBe(3);
+  });
+
   test('runs at once, on streams of their own', async () => {
     await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
     using a = await tensor(on.device, f32, [1, 2]);

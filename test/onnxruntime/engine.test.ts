@@ -323,6 +323,7 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
     const device = await openTestDevice();
     for (const [options, says] of [
       [{ thread: 2 }, /Did you mean 'threads'/], [{ threads: 0 }, /options\.threads/], [{ optimisation: 'most' }, /'none', 'basic', 'extended', 'all'/],
+      [{ convolutionSearch: 'best' }, /'heuristic', 'exhaustive', 'default'/], [{ layout: 'nwhc' }, /'nchw', 'nhwc'/], [{ shapes: 0 }, /options\.shapes/],
       [{ providers: ['tpu'] }, /a list of 'cuda' and 'cpu'/], [{ contexts: 0.5 }, /options\.contexts/], [{ signal: true }, /AbortSignal/],
     ] as const) {
       expect(await failure(() => loadEngine(device, addModel(), options as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringMatching(says) as string });

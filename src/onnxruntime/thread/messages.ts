@@ -15,6 +15,14 @@ export type ModelSource = { readonly path: string } | { readonly bytes: SharedAr
 /** Who computes: `cpu`, or `cuda` with the ordinal of the GPU. */
 export type ProviderName = 'cuda' | 'cpu';
 
+/** What only the CUDA provider is told. */
+export interface CudaSettings {
+  /** cudnn_conv_algo_search */
+  readonly search: string;
+  /** prefer_nhwc; undefined for what suits the library's version. */
+  readonly layout: 'nchw' | 'nhwc' | undefined;
+}
+
 export interface LoadRequest {
   readonly kind: 'load';
   readonly place: LibraryPlace;
@@ -29,6 +37,7 @@ export interface LoadRequest {
   readonly lenient: boolean;
   /** Of the GPU. */
   readonly ordinal: number;
+  readonly cuda: CudaSettings;
 }
 
 /** A value of a model as the library describes it. */

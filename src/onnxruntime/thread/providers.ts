@@ -2,7 +2,7 @@
 import { findLibrary } from '../../native/find.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import type { LibraryRow } from '../../native/libraries.js';
-import type { ProviderName } from './messages.js';
+import type { CudaSettings, ProviderName } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
 
@@ -12,8 +12,11 @@ const CUDA_LIBRARIES: readonly LibraryRow[] = [
   KNOWN_LIBRARIES.nvrtc, KNOWN_LIBRARIES.nvJitLink,
 ];
 
+/** From this version on all its builds compute convolutions with channels last. */
+const NHWC_SINCE = 20;
+
 /** @throws Refused where the library does not have the provider, or cannot load it */
-export function appendProvider(ort: OrtLibrary, options: number, provider: ProviderName, ordinal: number): void {
+export function appendProvider(ort: OrtLibrary, options: number, provider: ProviderName, ordinal: number, cudaSettings: CudaSettings): void {
   if (provider === 'cpu') return;
   if (!ort.providers.includes('CUDAExecutionProvider')) {
     throw new Refused({
@@ -21,7 +24,9 @@ export function appendProvider(ort: OrtLibrary, options: number, provider: Provi
       message: `${ort.name} was built without the CUDA provider; it has ${ort.providers.join(', ')}. Install onnxruntime-gpu (pip), or onnxruntime-node with its GPU libraries, or name its folder in ASYNC_CUDA_ONNXRUNTIME`,
     });
   }
-  const settings: Readonly<Record<string, string>> = { device_id: String(ordinal) };
+  const { search, layout = ort.api >= NHWC_SINCE ? 'nhwc' : 'nchw' } = cudaSettings;
+  // A version that does not know the layout is not asked for the one that it has.
+  const settings: Readonly<Record<string, string>> = { device_id: String(ordinal), cudnn_conv_algo_search: search, ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}) };
   const cuda = ort.give('CreateCUDAProviderOptions');
   try {
     ort.do('UpdateCUDAProviderOptions', cuda, Object.keys(settings), Object.values(settings), Object.keys(settings).length);

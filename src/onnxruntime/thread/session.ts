@@ -36,11 +36,11 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
   }
 }
 
-function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, ordinal }: LoadRequest): { provider: ProviderName; passedOver: string | undefined } {
+function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, ordinal, cuda }: LoadRequest): { provider: ProviderName; passedOver: string | undefined } {
   let passedOver: string | undefined;
   for (const provider of providers) {
     try {
-      appendProvider(ort, options, provider, ordinal);
+      appendProvider(ort, options, provider, ordinal, cuda);
       return { provider, passedOver };
     } catch (error) {
       if (!lenient || !(error instanceof Refused)) throw error;

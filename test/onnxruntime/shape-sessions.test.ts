@@ -1,0 +1,91 @@
+/** Which session a run is given, of a model whose shapes change. */
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';
+
+/** Sessions 1, 2, …; `asked` counts those after the first. */
+function counted(most: number, room = Infinity): { sessions: ShapeSessions; asked: () => number } {
+  let asked = 0;
+  const load = (): Promise<number | undefined> => Promise.resolve(++asked > room ? undefined : asked + 1);
+  return { sessions: new ShapeSessions(1, most, load), asked: () => asked };
+}
+
+describe('Sessions by shapes', () => {
+  test('one shape, or shapes that never come back, take one', async () => {
+    const { sessions, asked } = counted(4);
+    for (const shape of ['a', 'a', 'b', 'c', 'd', 'd']) {
+      expect(sessions.take(shape)).toBe(1);
+      await setImmediate();
+    }
+    expect(asked()).toBe(0);
+    expect(await sessions.end()).toEqual([1]);
+  });
+
+  test('shapes that come in turns have sessions of their own, and keep them', async () => {
+    const { sessions, asked } = counted(4);
+    const taken = [];
+    for (let i = 0; i < 20; i++) {
+      taken.push(sessions.take(['a', 'b', 'c'][i % 3]!));
+      await setImmediate();
+    }
+    expect(new Set(taken.slice(-3)).size).toBe(3);
+    expect(taken.slice(-3)).toEqual(taken.slice(-6, -3));
+    expect(asked()).toBe(2);
+    expect([...await sessions.end()].sort()).toEqual([1, 2, 3]);
+  });
+
+  test('there are never more than the most, and the one that was not used for longest changes', async () => {
+    const { sessions, asked } = counted(2);
+    for (let i = 0; i < 12; i++) {
+      sessions.take('abc'[i % 3]!);
+      await setImmediate();
+    }
+    expect(asked()).toBe(1);
+    const [a, b] = [sessions.take('a'), sessions.take('b')];
+    expect(a).not.toBe(b);
+    expect(sessions.take('a')).toBe(a);
+    expect(sessions.take('c')).toBe(b);
+    expect(sessions.take('a')).toBe(a);
+    expect(sessions.count).toBe(2);
+  });
+
+  test('without room, or where loading fails, runs go on with those that are there', async () => {
+    const { sessions, asked } = counted(4, 1);
+    let failures = 0;
+    const failing = new ShapeSessions(7, 4, () => { failures++; return Promise.reject(new Error('out of memory')); });
+    for (let i = 0; i < 30; i++) {
+      expect([1, 2]).toContain(sessions.take('abcd'[i % 4]!));
+      expect(failing.take('abcd'[i % 4]!)).toBe(7);
+      await setImmediate();
+    }
+    expect(asked()).toBe(2);
+    expect(failures).toBe(1);
+    expect(await failing.end()).toEqual([7]);
+  });
+
+  test('one that is being loaded at the end is waited for, and is released with the others', async () => {
+    let loaded = (session: number): void => { throw new Error(`${session} was not asked for`); };
+    const sessions = new ShapeSessions(1, 4, () => new Promise((resolve) => { loaded = resolve; }));
+    for (const shape of ['a', 'b', 'a', 'b']) expect(sessions.take(shape)).toBe(1);
+    const end = sessions.end();
+    loaded(2);
+    expect([...await end].sort()).toEqual([1, 2]);
+  });
+
+  test('a shape that ran last on a session runs there again, whatever came before', async () => {
+    await fc.assert(fc.asyncProperty(fc.integer({ min: 1, max: 5 }), fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 60 }), async (most, shapes) => {
+      const { sessions } = counted(most);
+      const last = new Map<number, string>();
+      for (const shape of shapes) {
+        const ready = [...last].find(([, each]) => each === shape)?.[0];
+        const session = sessions.take(shape);
+        if (ready !== undefined && most > 1) expect(session).toBe(ready);
+        last.set(session, shape);
+        expect(last.size).toBeLessThanOrEqual(most);
+        await setImmediate();
+      }
+    }));
+  });
+});
