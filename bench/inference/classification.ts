@@ -9,6 +9,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Engine } from 'async-cuda/inference';
 import type { AnyTensor, Device, DeviceOp, Tensor } from 'async-cuda';
+import type { PinnedBuffer } from 'async-cuda/core';
 
 import type { Benchmark, Contender, LocalPeer, ProgramPeer, Setup } from '../benchmark.js';
 import { core, inference, library, npp, root } from '../library.js';
@@ -104,8 +105,8 @@ function contender(from: From): (setup: Setup) => Promise<Contender> {
     const lazy = root.Device.of(device);
     const shape = (n: number): number[] => [n, 3, SIDE, SIDE];
     const engine = await inference.loadEngine(device, model, { contexts: AT_ONCE, tensorrt: { shapes: { image: { min: shape(1), opt: shape(BATCH), max: shape(BATCH) } } } });
-    const photographOf = from === 'files' ? (i: number) => npp.decodeImage(lazy, files[i]!) : (i: number) => lazy.tensor(u8, pixels[i]!, [HEIGHT, WIDTH, 3]);
-    const classifier = await Classifier.open(lazy, engine, photographOf as (i: number) => DeviceOp<Photograph>);
+    const arrivals = from === 'files' ? new DecodedFiles(lazy, files) : await HostPixels.open(lazy, pixels);
+    const classifier = await Classifier.open(lazy, engine, arrivals);
     const classify: Classify = (numbers, place) => classifier.classify(numbers, place);
     return {
       async round() {
@@ -118,7 +119,7 @@ function contender(from: From): (setup: Setup) => Promise<Contender> {
       },
       async close() {
         await engine.close();
-        classifier.close();
+        await classifier.close();
       },
     };
   };
@@ -129,47 +130,116 @@ function sumOf(classes: readonly number[]): number {
   return classes.slice(0, DIFFERENT).reduce((a, b) => a + b, 0);
 }
 
-type Photograph = Tensor<'u8', number[]>;
+type Photographs = Tensor<'u8', number[]>;
+type Images = Tensor<'f32', number[]>;
 
-/** Photographs come to the device on streams of their own; what is done with a batch of them is one operation, on another. */
+/** How photographs come to the device. */
+interface Arrivals {
+  /** Those of the numbers, as the model has them, into `image`. `over` is called once that is done, or has failed. */
+  bring(numbers: readonly number[], place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }>;
+  close(): Promise<void>;
+}
+
+const letterbox = (photographs: Photographs, out: Images): DeviceOp<unknown> => npp.letterboxNormalise(photographs, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out });
+
+/** Each decoded on a stream of its own, as files come. */
+class DecodedFiles implements Arrivals {
+  private readonly device: Device;
+  private readonly files: readonly Buffer[];
+  private readonly policy;
+
+  constructor(device: Device, files: readonly Buffer[]) {
+    this.device = device;
+    this.files = files;
+    this.policy = new root.RoundRobin(device, ARRIVALS);
+  }
+
+  async bring(numbers: readonly number[], _place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }> {
+    const photographs = await Promise.all(numbers.map((i) => npp.decodeImage(this.device, this.files[i]!).schedule(this.policy)));
+    return {
+      op: root.all(photographs.map((photograph, i) => letterbox(photograph, image.slice(i) as Images))),
+      over() { for (const photograph of photographs) photograph.close(); },
+    };
+  }
+
+  close(): Promise<void> {
+    this.policy.close();
+    return Promise.resolve();
+  }
+}
+
+/** Put together in page-locked memory, and uploaded and prepared as a batch. */
+class HostPixels implements Arrivals {
+  private readonly pixels: readonly Uint8Array[];
+  /** Of each batch that may be under way. */
+  private readonly places: readonly { readonly host: PinnedBuffer<'u8'>; readonly photographs: Photographs }[];
+
+  private constructor(pixels: readonly Uint8Array[], places: HostPixels['places']) {
+    this.pixels = pixels;
+    this.places = places;
+  }
+
+  static async open(device: Device, pixels: readonly Uint8Array[]): Promise<HostPixels> {
+    const shape = [BATCH, HEIGHT, WIDTH, 3];
+    return new HostPixels(pixels, await Promise.all(Array.from({ length: AT_ONCE }, async () => ({
+      host: await device.core.pinned(u8, shape.reduce((a, b) => a * b)), photographs: await device.uninitialized(u8, shape),
+    }))));
+  }
+
+  bring(numbers: readonly number[], place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }> {
+    const { host, photographs } = this.places[place]!;
+    const view = host.view();
+    const size = view.length / BATCH;
+    for (const [k, i] of numbers.entries()) view.set(this.pixels[i]!, k * size);
+    const some = photographs.slice([0, numbers.length]) as Photographs;
+    return Promise.resolve({ op: some.write(host.slice(0, numbers.length * size)).andThen(() => letterbox(some, image)), over: () => undefined });
+  }
+
+  async close(): Promise<void> {
+    for (const { host, photographs } of this.places) {
+      photographs.close();
+      await host.close();
+    }
+  }
+}
+
+/** What is done with a batch is one operation, on a stream that no photograph is behind. */
 class Classifier {
   private readonly engine: Engine;
-  private readonly photographOf: (i: number) => DeviceOp<Photograph>;
+  private readonly arrivals: Arrivals;
   /** The model's input of each batch that may be under way. */
-  private readonly images: readonly Tensor<'f32', number[]>[];
-  private readonly arrivals;
+  private readonly images: readonly Images[];
   private readonly batches;
 
-  private constructor(device: Device, engine: Engine, photographOf: (i: number) => DeviceOp<Photograph>, images: readonly Tensor<'f32', number[]>[]) {
+  private constructor(device: Device, engine: Engine, arrivals: Arrivals, images: readonly Images[]) {
     this.engine = engine;
-    this.photographOf = photographOf;
+    this.arrivals = arrivals;
     this.images = images;
-    this.arrivals = new root.RoundRobin(device, ARRIVALS);
     this.batches = new root.RoundRobin(device, AT_ONCE);
   }
 
-  static async open(device: Device, engine: Engine, photographOf: (i: number) => DeviceOp<Photograph>): Promise<Classifier> {
+  static async open(device: Device, engine: Engine, arrivals: Arrivals): Promise<Classifier> {
     const images = await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(f32, [BATCH, 3, SIDE, SIDE])));
-    return new Classifier(device, engine, photographOf, images as unknown as Tensor<'f32', number[]>[]);
+    return new Classifier(device, engine, arrivals, images as unknown as Images[]);
   }
 
   async classify(numbers: readonly number[], place: number): Promise<Iterable<number>> {
-    const photographs = await Promise.all(numbers.map((i) => this.photographOf(i).schedule(this.arrivals)));
+    const image = this.images[place]!.slice([0, numbers.length]) as Images;
+    const { op, over } = await this.arrivals.bring(numbers, place, image);
     try {
-      const image = this.images[place]!.slice([0, numbers.length]) as Tensor<'f32', number[]>;
-      const classes = root.all(photographs.map((photograph, i) => npp.letterboxNormalise(photograph, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out: image.slice(i) as Tensor<'f32', number[]> })))
+      const classes = op
         .andThen(() => this.engine.run({ image: image as AnyTensor }))
-        .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Tensor<'f32', number[]>, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
+        .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Images, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
       return await (classes.schedule(this.batches) as unknown as Promise<Int32Array>);
     } finally {
-      for (const photograph of photographs) photograph.close();
+      over();
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
     for (const image of this.images) image.close();
-    this.arrivals.close();
     this.batches.close();
+    await this.arrivals.close();
   }
 }
 

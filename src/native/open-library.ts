@@ -38,12 +38,28 @@ export function openLibrary(koffi: Koffi, row: LibraryRow, { path, machine = thi
       continue;
     }
     try {
-      return { library: koffi.load(candidate), path: candidate };
+      return { library: loadForGood(koffi, candidate), path: candidate };
     } catch (error) {
       tried.push({ path: candidate, reason: firstLine(error).replace(/^Failed to load shared library: /, '') });
     }
   }
   throw new LibraryNotFoundError(row.from === 'driver' ? `NVIDIA's driver library (lib${row.base})` : `${row.name} (lib${row.base})`, tried, howToGet(row));
+}
+
+/** RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE */
+const KEEP: Readonly<Partial<Record<NodeJS.Platform, number>>> = { linux: 0x1005, darwin: 0x91 };
+
+/**
+ * Loads a library that stays. koffi closes what a Worker has loaded when that ends, and a library that nobody else has loaded is then
+ * taken out of the process: what it made, and what other libraries have of it until the process ends, would point into nothing.
+ *
+ * @throws Error with the loader's reason
+ */
+export function loadForGood(koffi: Koffi, path: string, options?: Parameters<Koffi['load']>[1]): KoffiLibrary {
+  const library = options === undefined ? koffi.load(path) : koffi.load(path, options);
+  const keep = KEEP[process.platform];
+  if (keep !== undefined) (koffi.load(null).func('uintptr_t dlopen(const char* path, int flags)') as (path: string, flags: number) => unknown)(path, keep);
+  return library;
 }
 
 /** The driver by the loader's own search first, whose cache knows most systems; of the others, what the user's variables name comes first. */

@@ -13,7 +13,7 @@ import { OnnxContext } from './context.js';
 import { dtypeOf, nameOfType } from './element-types.js';
 import { engineOp } from './engine-op.js';
 import { libraryPlace } from './library-place.js';
-import { placeModel, stateOf, transferOf } from './model-bytes.js';
+import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
 import { ShapeSessions } from './shape-sessions.js';
@@ -38,11 +38,21 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   const core = coreOf(device);
   core.check();
   const checked = checkLoadOptions(core, options);
+  checked.signal?.throwIfAborted();
+  const kept = checked.shapes > 1 && checked.providers.includes('cuda') ? await KeptModel.of(model) : undefined;
+  try {
+    const engine = await loadFirst(core, model, checked, kept);
+    if (engine.sessions.most === 1) kept?.drop();
+    return engine;
+  } catch (error) {
+    kept?.drop();
+    throw error;
+  }
+}
+
+async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptions, kept: KeptModel | undefined): Promise<OnnxEngine> {
   const { signal } = checked;
-  signal?.throwIfAborted();
-  const maybeAgain = checked.shapes > 1 && checked.providers.includes('cuda');
-  const placed = await placeModel(model, maybeAgain);
-  const state = maybeAgain ? await stateOf(placed).catch(() => undefined) : undefined;
+  const placed = await kept?.place() ?? await placeModel(model);
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
   if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
@@ -55,8 +65,7 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    const again = loaded.provider === 'cuda' && state !== undefined ? (): Promise<number | undefined> => loadAgain(core, placed, state, checked) : undefined;
-    return new OnnxEngine(core, loaded, checked.contexts, base, sessionsOf(loaded, checked.shapes, again));
+    return new OnnxEngine(core, loaded, checked.contexts, base, sessionsOf(core, loaded, kept, checked));
   } catch (error) {
     await give();
     throw error;
@@ -70,16 +79,17 @@ export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Prom
 }
 
 /** A model whose inputs have one shape has one session. */
-function sessionsOf({ session, inputs }: Loaded, shapes: number, again: (() => Promise<number | undefined>) | undefined): ShapeSessions {
-  const several = again !== undefined && inputs.some(({ shape }) => shape.includes(-1));
-  return new ShapeSessions(session, several ? shapes : 1, again ?? (() => Promise.resolve(undefined)));
+function sessionsOf(device: Device, { session, provider, inputs }: Loaded, kept: KeptModel | undefined, options: CheckedOptions): ShapeSessions {
+  if (kept === undefined || provider !== 'cuda' || !inputs.some(({ shape }) => shape.includes(-1))) return new ShapeSessions(session);
+  return new ShapeSessions(session, { most: options.shapes, load: () => loadAgain(device, kept, options), end: () => { kept.drop(); } });
 }
 
 /** Another session, while half of the device's memory is free and the model's file is the one that it was. */
-async function loadAgain(device: Device, model: PlacedModel, state: string, options: CheckedOptions): Promise<number | undefined> {
-  const [{ free, total }, now] = await Promise.all([device.memoryInfo(), stateOf(model)]);
-  if (free < total / 2 || now !== state) return undefined;
-  const { session } = await load(device, model, { ...options, providers: ['cuda'], lenient: false, signal: undefined });
+async function loadAgain(device: Device, kept: KeptModel, options: CheckedOptions): Promise<number | undefined> {
+  const { free, total } = await device.memoryInfo();
+  const placed = free < total / 2 ? undefined : await kept.place();
+  if (placed === undefined) return undefined;
+  const { session } = await load(device, placed, { ...options, providers: ['cuda'], lenient: false, signal: undefined });
   return session;
 }
 

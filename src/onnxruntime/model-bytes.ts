@@ -20,28 +20,57 @@ export function transferOf(model: PlacedModel): ArrayBuffer[] {
   return 'bytes' in model && model.bytes instanceof ArrayBuffer ? [model.bytes] : [];
 }
 
-/** @param keep whether it is to be loaded again later: then its bytes are a copy that is nobody else's, and is not handed over */
-export async function placeModel(model: ModelSource, keep = false): Promise<PlacedModel> {
+export async function placeModel(model: ModelSource): Promise<PlacedModel> {
   if (typeof model === 'string' || model instanceof URL) return { path: pathOf(model) };
-  if (model instanceof SharedArrayBuffer && !keep) return { bytes: checkedBytes(model) };
+  if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
+  return { bytes: await copyOf(model) };
+}
+
+/** A model that may be loaded again later: its file while that is the same one, or a copy of its bytes. */
+export class KeptModel {
+  private readonly source: { readonly path: string; readonly state: string | undefined } | { readonly bytes: ArrayBuffer };
+
+  private constructor(source: KeptModel['source']) {
+    this.source = source;
+  }
+
+  static async of(model: ModelSource): Promise<KeptModel> {
+    if (typeof model !== 'string' && !(model instanceof URL)) return new KeptModel({ bytes: await copyOf(model) });
+    const path = pathOf(model);
+    return new KeptModel({ path, state: await stateOf(path) });
+  }
+
+  /** For one load; undefined where the file is another one now. */
+  async place(): Promise<PlacedModel | undefined> {
+    if ('bytes' in this.source) return { bytes: await copyOf(this.source.bytes) };
+    const { path, state } = this.source;
+    return state !== undefined && await stateOf(path) === state ? { path } : undefined;
+  }
+
+  /** Gives its memory back at once: V8 would be in no hurry. */
+  drop(): void {
+    if ('bytes' in this.source) (this.source.bytes as { resize?(bytes: number): void }).resize?.(0);
+  }
+}
+
+/** Undefined where there is no file. */
+async function stateOf(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found === undefined ? undefined : `${found.ino} ${found.size} ${found.mtimeNs}`;
+}
+
+async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Promise<ArrayBuffer> {
   const source = model instanceof ArrayBuffer || model instanceof SharedArrayBuffer ? new Uint8Array(model) : model;
   if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   checkedBytes(source);
-  const bytes = keep ? new SharedArrayBuffer(source.byteLength) : new Resizable(source.byteLength, { maxByteLength: source.byteLength });
+  const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
   const target = new Uint8Array(bytes);
   for (let from = 0; from < target.length; from += PART_BYTES) {
     if (from > 0) await setImmediate();
     if (source.byteLength !== target.length) throw new CudaArgumentError('model', 'model: its bytes were detached or resized before they were copied. Await loadEngine(…) first.');
     target.set(new Uint8Array(source.buffer, source.byteOffset + from, Math.min(PART_BYTES, target.length - from)), from);
   }
-  return { bytes };
-}
-
-/** A text that is another one once the model's file has changed; empty where there is no file. */
-export async function stateOf(model: PlacedModel): Promise<string> {
-  if (!('path' in model)) return '';
-  const { ino, size, mtimeNs } = await stat(model.path, { bigint: true });
-  return `${ino} ${size} ${mtimeNs}`;
+  return bytes;
 }
 
 function pathOf(model: string | URL): string {

@@ -13,22 +13,31 @@ interface Entry {
 /** Shapes that are remembered as having been there. */
 const MOST_KNOWN = 256;
 
+/** How there come to be more. */
+export interface More {
+  /** At once, the first among them. */
+  readonly most: number;
+  /** Another session of the model; undefined where there is no room for one. What it rejects with is nobody's: runs go on with those that are there. */
+  readonly load: () => Promise<number | undefined>;
+  /** No more are loaded. */
+  readonly end: () => void;
+}
+
 export class ShapeSessions {
+  readonly most: number;
   /** The one that was used last at the end. */
   private readonly entries: Entry[];
-  private readonly most: number;
-  private readonly loadAnother: () => Promise<number | undefined>;
+  private readonly more: More | undefined;
   private readonly known = new Set<string>();
   private loading: Promise<void> | undefined;
   /** There can be no more. */
   private full: boolean;
 
-  /** @param load another session of the model; undefined where there is no room for one. What it rejects with is nobody's: runs go on with those that are there */
-  constructor(first: number, most: number, load: () => Promise<number | undefined>) {
+  constructor(first: number, more?: More) {
     this.entries = [{ session: first, shapes: undefined }];
-    this.most = most;
-    this.loadAnother = load;
-    this.full = most <= 1;
+    this.more = more;
+    this.most = more?.most ?? 1;
+    this.full = this.most <= 1;
   }
 
   get count(): number {
@@ -55,6 +64,7 @@ export class ShapeSessions {
   async end(): Promise<readonly number[]> {
     this.full = true;
     await this.loading;
+    this.more?.end();
     return this.entries.map(({ session }) => session);
   }
 
@@ -71,6 +81,6 @@ export class ShapeSessions {
       else this.entries.push({ session, shapes: undefined });
       if (this.entries.length >= this.most) this.full = true;
     };
-    this.loading = this.loadAnother().then(add, () => { add(undefined); });
+    this.loading = this.more!.load().then(add, () => { add(undefined); });
   }
 }

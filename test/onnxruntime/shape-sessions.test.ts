@@ -9,7 +9,7 @@ import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';
 function counted(most: number, room = Infinity): { sessions: ShapeSessions; asked: () => number } {
   let asked = 0;
   const load = (): Promise<number | undefined> => Promise.resolve(++asked > room ? undefined : asked + 1);
-  return { sessions: new ShapeSessions(1, most, load), asked: () => asked };
+  return { sessions: new ShapeSessions(1, { most, load, end: () => undefined }), asked: () => asked };
 }
 
 describe('Sessions by shapes', () => {
@@ -54,7 +54,7 @@ describe('Sessions by shapes', () => {
   test('without room, or where loading fails, runs go on with those that are there', async () => {
     const { sessions, asked } = counted(4, 1);
     let failures = 0;
-    const failing = new ShapeSessions(7, 4, () => { failures++; return Promise.reject(new Error('out of memory')); });
+    const failing = new ShapeSessions(7, { most: 4, load: () => { failures++; return Promise.reject(new Error('out of memory')); }, end: () => undefined });
     for (let i = 0; i < 30; i++) {
       expect([1, 2]).toContain(sessions.take('abcd'[i % 4]!));
       expect(failing.take('abcd'[i % 4]!)).toBe(7);
@@ -67,11 +67,14 @@ describe('Sessions by shapes', () => {
 
   test('one that is being loaded at the end is waited for, and is released with the others', async () => {
     let loaded = (session: number): void => { throw new Error(`${session} was not asked for`); };
-    const sessions = new ShapeSessions(1, 4, () => new Promise((resolve) => { loaded = resolve; }));
+    let ended = false;
+    const sessions = new ShapeSessions(1, { most: 4, load: () => new Promise((resolve) => { loaded = resolve; }), end: () => { ended = true; } });
     for (const shape of ['a', 'b', 'a', 'b']) expect(sessions.take(shape)).toBe(1);
     const end = sessions.end();
+    expect(ended).toBe(false);
     loaded(2);
     expect([...await end].sort()).toEqual([1, 2]);
+    expect(ended).toBe(true);
   });
 
   test('a shape that ran last on a session runs there again, whatever came before', async () => {

@@ -10,6 +10,7 @@ import type { Machine } from '../../native/find.js';
 import { firstLine, loadKoffi } from '../../native/koffi.js';
 import type { Koffi } from '../../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
+import { loadForGood } from '../../native/open-library.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
 /** Ranges of the calling thread: they nest. */
@@ -47,7 +48,7 @@ export function openNvtx(machine: Machine = thisMachine()): Nvtx | undefined {
   if (tool !== undefined && tool !== '') return attach(loadKoffi(), tool);
   const found = findLibrary(KNOWN_LIBRARIES.nvtx, machine);
   if (!('path' in found)) return undefined;
-  const library = loadKoffi().load(found.path);
+  const library = loadForGood(loadKoffi(), found.path);
   return {
     push: library.func('int nvtxRangePushA(const char* message)') as (name: string) => void,
     pop: library.func('int nvtxRangePop()') as () => void,
@@ -73,7 +74,7 @@ function attach(koffi: Koffi, path: string): Nvtx {
 
 function entryPoint(koffi: Koffi, path: string): (getExportTable: bigint) => number {
   try {
-    return koffi.load(path).func('int InitializeInjectionNvtx2(uintptr_t getExportTable)') as (getExportTable: bigint) => number;
+    return loadForGood(koffi, path).func('int InitializeInjectionNvtx2(uintptr_t getExportTable)') as (getExportTable: bigint) => number;
   } catch (error) {
     throw new Error(`NVTX_INJECTION64_PATH names ${path}, which is no tool: ${firstLine(error)}`, { cause: error });
   }

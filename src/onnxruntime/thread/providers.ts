@@ -2,6 +2,7 @@
 import { findLibrary } from '../../native/find.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import type { LibraryRow } from '../../native/libraries.js';
+import { loadForGood } from '../../native/open-library.js';
 import type { CudaSettings, ProviderName } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
@@ -56,7 +57,7 @@ function withLibraries(ort: OrtLibrary, append: () => void): void {
       const row = CUDA_LIBRARIES.find((each) => each.base === base);
       const found = row === undefined ? undefined : findLibrary({ ...row, versions: [version!] });
       if (found === undefined || !('path' in found)) throw error;
-      ort.koffi.load(found.path, { global: true });
+      loadForGood(ort.koffi, found.path, { global: true });
     }
   }
 }
