@@ -23,6 +23,7 @@ if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys
 const device = await (values.device === undefined ? Device.open() : Device.open(values.device));
 const models = await TASKS[task](device);
 const app = buildServer({
+  device,
   task,
   find: (photographs) => models.find(photographs),
   batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']) },

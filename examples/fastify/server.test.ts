@@ -3,12 +3,15 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import sharp from 'sharp';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { Device } from 'async-cuda';
 
-import type { Finding, Photograph } from '../../demo/inference/photograph.js';
+import type { DevicePhotograph, Finding } from '../../demo/inference/photograph.js';
 import { buildServer } from './server.js';
 import type { ServerOptions } from './server.js';
 
+const device = await Device.open('cpu');
+afterAll(() => device.close());
 const cafe = await readFile(new URL('../../demo/inference/photographs/cafe.jpg', import.meta.url));
 
 /** A model that reads the photograph's red value at the top left, when it is let go. */
@@ -17,10 +20,11 @@ class HeldModel {
   private readonly held: (() => void)[] = [];
   private open = false;
 
-  readonly find = async (photographs: readonly Photograph[]): Promise<Finding[][]> => {
+  readonly find = async (photographs: readonly DevicePhotograph[]): Promise<Finding[][]> => {
     this.batches.push(photographs.length);
     if (!this.open) await new Promise<void>((resolve) => this.held.push(resolve));
-    return photographs.map(({ data }) => [{ label: String(data[0]! % 10), score: 1, corners: [] }]);
+    const pixels = await Promise.all(photographs.map((each) => each.read()));
+    return pixels.map((values) => [{ label: String((values as Uint8Array)[0]! % 10), score: 1, corners: [] }]);
   };
 
   letGo(): void {
@@ -43,7 +47,7 @@ function eventually(check: () => unknown): Promise<unknown> {
 
 async function started(model: HeldModel, options: Partial<ServerOptions> = {}): Promise<string> {
   opened = model;
-  app = buildServer({ task: 'text', find: model.find, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
+  app = buildServer({ device, task: 'text', find: model.find, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
   return app.listen({ host: '127.0.0.1', port: 0 });
 }
 
@@ -93,6 +97,23 @@ test('a client that goes away leaves the queue, and the others are answered', as
   expect(model.batches.reduce((a, b) => a + b)).toBe(2);
 });
 
+test('a client that goes away while its batch is running takes nothing from the others of it', async () => {
+  const model = new HeldModel();
+  const { buffers: before } = (await device.core.stats()).live;
+  const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1000 } });
+  const controller = new AbortController();
+  const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
+  const other = post(origin, await png(4));
+  await eventually(() => expect(model.batches).toEqual([2]));
+  controller.abort();
+  expect(await gone).toBe('AbortError');
+  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
+  model.letGo();
+  expect(((await (await other).json()) as { text: Finding[] }).text[0]!.label).toBe('4');
+  // Photographs are given back, those of clients that have gone too.
+  await eventually(async () => expect((await device.core.stats()).live.buffers).toBe(before));
+});
+
 test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
   const model = new HeldModel();
   const origin = await started(model, { batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 }, maxInFlight: 3 });
@@ -125,7 +146,7 @@ test.each([
 });
 
 test('a model that fails is a 500 for each request of the batch, without its message', async () => {
-  app = buildServer({ task: 'text', find: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
+  app = buildServer({ device, task: 'text', find: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const body = await png(1);
   const answers = await Promise.all([post(origin, body), post(origin, body)]);

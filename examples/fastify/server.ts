@@ -5,17 +5,19 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
-import { CudaQueueFullError } from 'async-cuda';
+import { CudaQueueFullError, type Device } from 'async-cuda';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
-import type { Finding, Photograph } from '../../demo/inference/photograph.js';
+import { type DevicePhotograph, type Finding, sizeOf } from '../../demo/inference/photograph.js';
 import { DecodingError, decodePhotograph } from './decoding.js';
 
 export interface ServerOptions {
+  /** Where photographs are decoded to. */
+  readonly device: Device;
   /** What is found, and what the route is called: `text` for `POST /text`. */
   readonly task: string;
   /** Runs one batch: what is on each photograph. */
-  readonly find: (photographs: readonly Photograph[]) => PromiseLike<readonly Finding[][]>;
+  readonly find: (photographs: readonly DevicePhotograph[]) => PromiseLike<readonly Finding[][]>;
   /** How requests are put together. */
   readonly batching: BatcherOptions;
   /** Requests that may be under way at once, from the first byte to the last; a further one is answered with 503. Default: eight batches. */
@@ -42,9 +44,21 @@ class ClientGone extends Error {
 }
 
 /** The server, which listens once its `listen` is called. Its `close` finishes what has been taken, and refuses what comes. */
-export function buildServer({ task, find, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
+export function buildServer({ device, task, find, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
   const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
-  const batcher = new Batcher(find, batching);
+  // A client may go while its photograph is in a batch: that is closed behind the batch.
+  const running = new Set<DevicePhotograph>();
+  const batcher = new Batcher(async (photographs: readonly DevicePhotograph[]) => {
+    for (const each of photographs) running.add(each);
+    try {
+      return await find(photographs);
+    } finally {
+      for (const each of photographs) {
+        running.delete(each);
+        each.close();
+      }
+    }
+  }, batching);
   const answered: Answered = { statuses: new Map(), seconds: 0 };
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
@@ -61,9 +75,12 @@ export function buildServer({ task, find, batching, maxInFlight = 8 * batching.m
     },
     handler: async (request, reply) => {
       const signal = signalOf(reply);
-      const photograph = await decodePhotograph(request.body as Buffer);
-      const found = await batcher.run(photograph, { signal });
-      return { width: photograph.width, height: photograph.height, [task]: found };
+      const photograph = await decodePhotograph(device, request.body as Buffer, signal);
+      try {
+        return { ...sizeOf(photograph), [task]: await batcher.run(photograph, { signal }) };
+      } finally {
+        if (!running.has(photograph)) photograph.close();
+      }
     },
   });
 

@@ -105,6 +105,16 @@ onDevice('Pictures', (host) => {
     expect(upright.values.slice((HEIGHT - 1) * 3, HEIGHT * 3)).toEqual(stored.values.slice(0, 3));
   });
 
+  test('a picture of more pixels than are allowed is refused, whoever decodes', async () => {
+    const picture = sharp({ create: { width: 40, height: 30, channels: 3, background: 'red' } });
+    for (const file of [await picture.clone().png().toBuffer(), await picture.clone().jpeg().toBuffer()]) {
+      expect(await failure(() => decodeImage(device, file, { maxPixels: 1199 }))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
+      using image = await decodeImage(device, file, { maxPixels: 1200 });
+      expect(image.shape).toEqual([30, 40, 3]);
+    }
+    expect(() => decodeImage(device, Buffer.alloc(1), { maxPixels: 0 })).toThrow(/options\.maxPixels/);
+  });
+
   test('a truncated JPEG names its input', async () => {
     const jpeg = (await picture().resize(300, 300).jpeg().toBuffer()).subarray(0, 1500);
     const error = await failure(() => decodeImage(device, jpeg));

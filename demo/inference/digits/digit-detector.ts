@@ -1,14 +1,14 @@
 /**
- * Photographs in, digits out: the photographs are uploaded as they are, brought to the model's size and numbers by one
+ * Photographs in, digits out: those of the host are uploaded as they are; all are brought to the model's size and numbers by one
  * kernel each, and run through the model together.
  */
 import { fileURLToPath } from 'node:url';
 
-import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, u8, value, zip } from 'async-cuda';
+import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
 
-import type { Photograph } from '../photograph.js';
+import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
 import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
 import type { Detection } from './non-maximum-suppression.js';
 
@@ -31,19 +31,14 @@ export class DigitDetector {
 
   /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
-    return this.device
-      .uninitialized(f32, [photographs.length, 3, INPUT_SIZE, INPUT_SIZE])
-      .use((image) => all(photographs.map((photograph, i) => this.prepare(photograph, image.slice(i)))).andThen(() => this.engine.run({ image })))
+    return withPhotographs(this.device, photographs, (images) => this.device
+      .uninitialized(f32, [images.length, 3, INPUT_SIZE, INPUT_SIZE])
+      .use((image) => all(images.map((each, i) => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) }))).andThen(() => this.engine.run({ image }))))
       .andThen(({ digits, distances }) => zip(readAndClose(digits!), readAndClose(distances!)))
       .map(([scores, distances]) =>
-        photographs.map((photograph, i) => decodeDigits(item(scores, i, photographs.length), item(distances, i, photographs.length), letterboxPlacement(photograph, INPUT), photograph)),
+        photographs.map(sizeOf).map((size, i, { length }) => decodeDigits(item(scores, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size)),
       )
       .label(`digits of ${photographs.length} photographs`);
-  }
-
-  /** Into `slot`, [3, 256, 256]: upload, letterbox, normalisation. */
-  private prepare({ data, height, width }: Photograph, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
-    return this.device.tensor(u8, data, [height, width, 3]).use((photograph) => letterboxNormalise(photograph, { ...INPUT, ...NORMALISATION, dtype: f32, out: slot }));
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Placement } from 'async-cuda/npp';
 
-import type { Photograph, Point } from '../photograph.js';
+import type { Point, Size } from '../photograph.js';
 import { RegionSearch } from './connected-regions.js';
 import type { Region } from './connected-regions.js';
 import { smallestRectangle } from './smallest-rectangle.js';
@@ -40,7 +40,7 @@ export function textSearch(width: number): RegionSearch {
  * @param regions of {@link textSearch}
  * @param placement where the photograph lies in the map
  */
-export function textBoxes(regions: readonly Region[], placement: Placement, photograph: Pick<Photograph, 'width' | 'height'>): TextBox[] {
+export function textBoxes(regions: readonly Region[], placement: Placement, photograph: Size): TextBox[] {
   return regions
     .map((region) => ({ rectangle: smallestRectangle(outline(region)), score: region.sum / region.area / MAP_WHITE }))
     .filter(({ rectangle, score }) => score >= LEAST_SCORE && Math.min(rectangle.width, rectangle.height) >= LEAST_SIDE)
@@ -61,7 +61,7 @@ export function grown(rectangle: TurnedRectangle): TurnedRectangle {
 }
 
 /** A letterbox keeps proportions but for the rounding of its size to pixels, which is smaller than the boxes are exact. */
-function onPhotograph(rectangle: TurnedRectangle, placement: Placement, photograph: Pick<Photograph, 'width' | 'height'>): TurnedRectangle {
+function onPhotograph(rectangle: TurnedRectangle, placement: Placement, photograph: Size): TurnedRectangle {
   const [scaleX, scaleY] = [photograph.width / placement.width, photograph.height / placement.height];
   const scale = (scaleX + scaleY) / 2;
   return {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Canvas } from '../../canvas.js';
 import { readImage } from '../../image.js';
-import type { Photograph, Point } from '../photograph.js';
+import type { HostPhotograph, Point } from '../photograph.js';
 import { editDistance } from './edit-distance.js';
 import { findOcrModels } from './ocr-models.js';
 import { DETECTION_OPTIONS, RECOGNITION_OPTIONS, TextReader } from './text-reader.js';
@@ -23,7 +23,7 @@ const withoutSpaces = (text: string): string => text.replaceAll(' ', '');
 const middleOf = (corners: readonly Point[]): Point => ({ x: corners.reduce((sum, { x }) => sum + x / 4, 0), y: corners.reduce((sum, { y }) => sum + y / 4, 0) });
 const textsOf = (lines: readonly TextLine[]): string[] => lines.map(({ text }) => text);
 
-function sign(text: string, width = 320, height = 96): Photograph {
+function sign(text: string, width = 320, height = 96): HostPhotograph {
   const canvas = new Canvas(width, height, [250, 250, 250]);
   canvas.text(width / 2, height / 2 + 14, text, { size: 40, color: [20, 20, 20], align: 'center' });
   return canvas;

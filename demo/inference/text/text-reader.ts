@@ -1,5 +1,5 @@
 /**
- * Photographs in, lines of text out. All of it is one operation: the photographs are uploaded as they are and brought to the
+ * Photographs in, lines of text out. All of it is one operation: those of the host are uploaded as they are; all are brought to the
  * detection's size and numbers by one kernel each; the host puts boxes around what that finds; each line is straightened from the
  * photograph, which is still on the device, and the recognition reads lines together, whichever photographs they are on.
  */
@@ -8,7 +8,7 @@ import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
 
-import type { Photograph, Point } from '../photograph.js';
+import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
 import { decodeSteps } from './ctc-decoding.js';
 import type { Reading } from './ctc-decoding.js';
 import { lineMatrix } from './line-matrix.js';
@@ -86,28 +86,18 @@ export class TextReader {
   /** The lines on each photograph, from the top to the bottom, as an operation. */
   read(photographs: readonly Photograph[]): DeviceOp<TextLine[][]> {
     if (photographs.length === 0) return value([]);
-    const sizes = photographs.map(({ width, height }) => width * height * 3);
-    return this.device
-      .uninitialized(u8, [sizes.reduce((sum, size) => sum + size, 0)])
-      .use((pixels) => {
-        const images = photographs.map(({ width, height }, i) => {
-          const start = sizes.slice(0, i).reduce((sum, size) => sum + size, 0);
-          return pixels.slice([start, start + sizes[i]!]).reshape([height, width, 3]);
-        });
-        return all(images.map((image, i) => image.write(photographs[i]!.data)))
-          .andThen(() => this.detect(images))
-          .andThen((boxes) => this.recognise(images, boxes))
-          .map((lines) => photographs.map((_, i) => textOf(lines.filter(({ photograph }) => photograph === i))));
-      })
+    return withPhotographs(this.device, photographs, (images) => this.detect(images)
+      .andThen((boxes) => this.recognise(images, boxes))
+      .map((lines) => images.map((_, i) => textOf(lines.filter(({ photograph }) => photograph === i)))))
       .label(`text of ${photographs.length} photographs`);
   }
 
   /** Boxes around the lines of each photograph. */
-  private detect(images: readonly Image[]): DeviceOp<TextBox[][]> {
+  private detect(images: readonly DevicePhotograph[]): DeviceOp<TextBox[][]> {
     return groupByGroup(images, PHOTOGRAPHS_AT_ONCE, (some) => this.detectTogether(some));
   }
 
-  private detectTogether(images: readonly Image[]): DeviceOp<TextBox[][]> {
+  private detectTogether(images: readonly DevicePhotograph[]): DeviceOp<TextBox[][]> {
     const frame = frameOf(images.map(sizeOf));
     return this.device
       .uninitialized(f32, [images.length, 3, frame.height, frame.width])
@@ -120,14 +110,14 @@ export class TextReader {
   }
 
   /** What each box says, in every direction in which its line may run. */
-  private recognise(images: readonly Image[], boxes: readonly TextBox[][]): DeviceOp<ReadLine[]> {
+  private recognise(images: readonly DevicePhotograph[], boxes: readonly TextBox[][]): DeviceOp<ReadLine[]> {
     const lines = boxes
       .flatMap((of, photograph) => of.flatMap((box) => directionsOf(box).map((along): Line => ({ photograph, box, along, width: lineWidth(along) }))))
       .sort((a, b) => a.width - b.width);
     return groupByGroup(lines, LINES_AT_ONCE, (some) => this.recogniseTogether(images, some));
   }
 
-  private recogniseTogether(images: readonly Image[], lines: readonly Line[]): DeviceOp<ReadLine[]> {
+  private recogniseTogether(images: readonly DevicePhotograph[], lines: readonly Line[]): DeviceOp<ReadLine[]> {
     const width = multipleOf(LINE_WIDTHS.step, Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)));
     return this.device
       .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
@@ -139,7 +129,7 @@ export class TextReader {
   }
 
   /** Into the left of `slot`, [3, 48, W]: turned upright, brought to the size, normalised. */
-  private straighten(image: Image, { along, width }: Line, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
+  private straighten(image: DevicePhotograph, { along, width }: Line, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
     return warpAffine(image, lineMatrix(along, width, LINE_HEIGHT), { inverse: true, width, height: LINE_HEIGHT, border: 'replicate', filter: 'cubic' })
       .use((line) => normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }));
   }
@@ -155,13 +145,6 @@ function boxesOn(map: Tensor<'u8', number[]>, frame: Size, photograph: Size): De
       return [];
     })).map(() => textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph));
   });
-}
-
-type Image = Tensor<'u8', [number, number, number]>;
-type Size = Pick<Photograph, 'width' | 'height'>;
-
-function sizeOf({ shape: [height, width] }: Image): Size {
-  return { width, height };
 }
 
 /** As large as each photograph is with its longer side of {@link DETECTION_SIDE}: none is made smaller for another's sake. */

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { CudaError, CudaFormatError, u8 } from '../../core/index.js';
 import type { DeviceBuffer } from '../../core/index.js';
-import { checkOptions, checkSignal, invalid } from '../../core/arguments.js';
+import { checkInteger, checkOptions, checkSignal, invalid } from '../../core/arguments.js';
 import type { HostTurn } from '../../core/host-work.js';
 import { Made } from '../../ops/collect.js';
 import { DeviceOp, nodeOf } from '../../ops/device-op.js';
@@ -52,6 +52,8 @@ export interface DecodeImageOptions {
   readonly orientation?: 'apply' | 'ignore';
   /** Who decodes. Default: auto. */
   readonly engine?: PictureEngine;
+  /** Pixels that the picture may have, its width times its height, for files of strangers: few bytes can claim to hold any number. Default: 2^28. */
+  readonly maxPixels?: number;
   /** Stops waiting. What libvips or nvJPEG has begun it ends, and the result is dropped. */
   readonly signal?: AbortSignal;
 }
@@ -62,6 +64,7 @@ export interface Decoding {
   readonly background: PictureColor | 'ignore';
   readonly orientation: 'apply' | 'ignore';
   readonly engine: PictureEngine;
+  readonly maxPixels: number;
 }
 
 /** Pixels on the host, without gaps. */
@@ -75,19 +78,21 @@ export interface HostPicture {
 export const PICTURE_CHANNELS: Readonly<Record<PictureFormat, Channels>> = { rgb: 3, bgr: 3, rgba: 4, grey: 1 };
 /** Bytes that are moved on this thread at a time. */
 const SLICE = 1 << 20;
+const DEFAULT_MOST_PIXELS = 2 ** 28;
 const WHITE: PictureColor = [255, 255, 255];
 
 /** @throws CudaArgumentError */
 export function checkDecoding(options: DecodeImageOptions, further: readonly string[] = []): Decoding {
-  checkOptions('options', options, ['format', 'background', 'orientation', 'engine', 'signal', ...further]);
-  const { format = 'rgb', background = WHITE, orientation = 'apply', engine = 'auto', signal } = options;
+  checkOptions('options', options, ['format', 'background', 'orientation', 'engine', 'maxPixels', 'signal', ...further]);
+  const { format = 'rgb', background = WHITE, orientation = 'apply', engine = 'auto', maxPixels = DEFAULT_MOST_PIXELS, signal } = options;
   if (!Object.hasOwn(PICTURE_CHANNELS, format)) throw invalid('options.format', `one of ${Object.keys(PICTURE_CHANNELS).join(', ')}`, format);
   if ((orientation as unknown) !== 'apply' && (orientation as unknown) !== 'ignore') throw invalid('options.orientation', "'apply' or 'ignore'", orientation);
   if (background !== 'ignore') checkColor('options.background', background);
   if (!ENGINES.includes(engine)) throw invalid('options.engine', `one of ${ENGINES.join(', ')}`, engine);
   if (engine === 'nvjpeg' && format === 'rgba') throw invalid('options.format', 'rgb, bgr or grey, since nvJPEG makes no alpha', format, "Write { format: 'rgb' } and .use((image) => addAlpha(image)), or leave out the engine.");
+  checkInteger('options.maxPixels', maxPixels, 1, MOST_EXTENT ** 2, 'pixels');
   checkSignal(signal);
-  return { format, background, orientation, engine };
+  return { format, background, orientation, engine, maxPixels };
 }
 
 /** @throws CudaArgumentError */
@@ -178,7 +183,7 @@ function withNvjpeg(run: Run, nvjpeg: Nvjpeg, source: CheckedSource & { readonly
   try {
     if (auto && !isJpeg(bytes)) return bySharp(run, source, decoding, signal);
     header = readJpegHeader(bytes, name);
-    checkTaken(header, name);
+    checkTaken(header, name, decoding.maxPixels);
   } catch (error) {
     if (!auto) throw error;
     return bySharp(run, source, decoding, signal);
@@ -206,8 +211,9 @@ function withNvjpeg(run: Run, nvjpeg: Nvjpeg, source: CheckedSource & { readonly
 }
 
 /** @throws CudaFormatError for sizes that no image has; CudaError (ERR_CUDA_UNSUPPORTED) for JPEGs of which nvJPEG lacks the kind */
-function checkTaken({ width, height, frame, precision, components, colors }: JpegHeader, name: string): void {
+function checkTaken({ width, height, frame, precision, components, colors }: JpegHeader, name: string, maxPixels: number): void {
   if (width > MOST_EXTENT || height > MOST_EXTENT) throw new CudaFormatError('image', `${name}: it has ${width} × ${height} pixels, images have at most ${MOST_EXTENT} rows and columns`);
+  if (width * height > maxPixels) throw new CudaFormatError('image', `${name}: it has ${width} × ${height} pixels, options.maxPixels allows ${maxPixels}`);
   const what = frame >= 0xc9 ? 'arithmetic coding'
     : frame > 0xc2 ? `the process of marker FF ${frame.toString(16).toUpperCase()} (lossless or hierarchical)`
     : precision !== 8 ? `samples of ${precision} bits`
@@ -250,10 +256,10 @@ function changed(run: Run, image: Image, change: (image: Image) => DeviceOp<Imag
 }
 
 /** The pixels, by sharp: those of `bgr` as rgb. */
-export async function decodeOnHost({ input, name }: CheckedSource, { format, background, orientation }: Decoding): Promise<HostPicture> {
+export async function decodeOnHost({ input, name }: CheckedSource, { format, background, orientation, maxPixels }: Decoding): Promise<HostPicture> {
   const sharp = await loadSharp();
   try {
-    let picture = sharp(input, { failOn: 'warning' });
+    let picture = sharp(input, { failOn: 'warning', limitInputPixels: maxPixels });
     if (orientation === 'apply') picture = picture.rotate();
     picture = withAlphaOf(picture, format, background);
     const { data, info } = await picture.toColourspace(format === 'grey' ? 'b-w' : 'srgb').raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });

@@ -26,7 +26,7 @@ export interface SharpPicture {
 }
 
 /** The module's function. */
-export type Sharp = (input: string | Uint8Array, options?: { readonly raw?: RawInfo; readonly failOn?: 'warning' }) => SharpPicture;
+export type Sharp = (input: string | Uint8Array, options?: { readonly raw?: RawInfo; readonly failOn?: 'warning'; readonly limitInputPixels?: number }) => SharpPicture;
 
 let loaded: Promise<Sharp> | undefined;
 
