@@ -9,7 +9,6 @@ import { performance } from 'node:perf_hooks';
 
 import type { Engine } from 'async-cuda/inference';
 import type { AnyTensor, Device, DeviceOp, Tensor } from 'async-cuda';
-import type { PinnedBuffer } from 'async-cuda/core';
 
 import type { Benchmark, Contender, LocalPeer, ProgramPeer, Setup } from '../benchmark.js';
 import { core, inference, library, npp, root } from '../library.js';
@@ -20,8 +19,8 @@ import { CLASSES, SIDE, folderFor, resnet50 } from './resnet50.js';
 const { f32, u8 } = core;
 const PHOTOGRAPHS = 1000;
 const BATCH = 32;
-/** One batch is decoded while another runs and the next one waits for it, decoded. */
-const AT_ONCE = 3;
+/** Two batches arrive while others run, wait for their turn, or are read. */
+const AT_ONCE = 6;
 /**
  * Streams that photographs come to the device on, beside those of batches: a photograph is not behind a model. Twice as many as nvJPEG
  * decodes at once, so that the next one's turn has come where one has ended.
@@ -168,38 +167,30 @@ class DecodedFiles implements Arrivals {
   }
 }
 
-/** Put together in page-locked memory, and uploaded and prepared as a batch. */
+/** Uploaded to their places in a batch, and prepared together. */
 class HostPixels implements Arrivals {
   private readonly pixels: readonly Uint8Array[];
   /** Of each batch that may be under way. */
-  private readonly places: readonly { readonly host: PinnedBuffer<'u8'>; readonly photographs: Photographs }[];
+  private readonly batches: readonly Photographs[];
 
-  private constructor(pixels: readonly Uint8Array[], places: HostPixels['places']) {
+  private constructor(pixels: readonly Uint8Array[], batches: readonly Photographs[]) {
     this.pixels = pixels;
-    this.places = places;
+    this.batches = batches;
   }
 
   static async open(device: Device, pixels: readonly Uint8Array[]): Promise<HostPixels> {
-    const shape = [BATCH, HEIGHT, WIDTH, 3];
-    return new HostPixels(pixels, await Promise.all(Array.from({ length: AT_ONCE }, async () => ({
-      host: await device.core.pinned(u8, shape.reduce((a, b) => a * b)), photographs: await device.uninitialized(u8, shape),
-    }))));
+    return new HostPixels(pixels, await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(u8, [BATCH, HEIGHT, WIDTH, 3]))));
   }
 
   bring(numbers: readonly number[], place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }> {
-    const { host, photographs } = this.places[place]!;
-    const view = host.view();
-    const size = view.length / BATCH;
-    for (const [k, i] of numbers.entries()) view.set(this.pixels[i]!, k * size);
-    const some = photographs.slice([0, numbers.length]) as Photographs;
-    return Promise.resolve({ op: some.write(host.slice(0, numbers.length * size)).andThen(() => letterbox(some, image)), over: () => undefined });
+    const batch = this.batches[place]!.slice([0, numbers.length]) as Photographs;
+    const uploads = root.all(numbers.map((i, k) => (batch.slice(k) as Photographs).write(this.pixels[i]!)));
+    return Promise.resolve({ op: uploads.andThen(() => letterbox(batch, image)), over: () => undefined });
   }
 
-  async close(): Promise<void> {
-    for (const { host, photographs } of this.places) {
-      photographs.close();
-      await host.close();
-    }
+  close(): Promise<void> {
+    for (const batch of this.batches) batch.close();
+    return Promise.resolve();
   }
 }
 

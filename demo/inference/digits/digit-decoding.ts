@@ -26,31 +26,25 @@ export interface Extent {
 /**
  * The digits of one photograph.
  *
- * @param scores 10 maps of {@link CELLS}² cells, from 0 to 1: that the middle of this digit lies in the cell
+ * @param scores of {@link CELLS}² cells the greatest of all digits, from 0 to 1: that its middle lies in the cell. The others' boxes would be the same
+ * @param digits which digit that is
  * @param distances 4 maps: from the cell's middle to the left, the top, the right and the bottom of the digit, in pixels of the input
  * @param placement where the photograph lies in the input
  */
-export function decodeDigits(scores: Float32Array, distances: Float32Array, placement: Placement, photograph: Extent): Detection[] {
+export function decodeDigits(scores: Float32Array, digits: ArrayLike<number>, distances: Float32Array, placement: Placement, photograph: Extent): Detection[] {
   const cells = CELLS * CELLS;
-  const found = placesOf(scores, LABELS.length * cells).sort((a, b) => scores[b]! - scores[a]!);
-  const candidates = found.slice(0, MOST_CANDIDATES).map((at) => {
-    const score = scores[at]!;
-    const cell = at % cells;
+  const found: number[] = [];
+  for (let cell = 0; cell < cells; cell++) if (scores[cell]! >= LEAST_SCORE) found.push(cell);
+  found.sort((a, b) => scores[b]! - scores[a]!);
+  const candidates = found.slice(0, MOST_CANDIDATES).map((cell) => {
     const x = ((cell % CELLS) + 0.5) * STRIDE;
     const y = (Math.floor(cell / CELLS) + 0.5) * STRIDE;
     const side = (i: number): number => distances[i * cells + cell]!;
-    return { label: LABELS[Math.floor(at / cells)]!, score, box: { left: x - side(0), top: y - side(1), right: x + side(2), bottom: y + side(3) } };
+    return { label: LABELS[digits[cell]!]!, score: scores[cell]!, box: { left: x - side(0), top: y - side(1), right: x + side(2), bottom: y + side(3) } };
   });
   return suppressNonMaxima(candidates, MOST_OVERLAP)
     .map(({ label, score, box }) => ({ label, score, box: onPhotograph(box, placement, photograph) }))
     .filter(({ box }) => box.right > box.left && box.bottom > box.top);
-}
-
-/** Where scores are that count. Of 40,960 a few dozen are: the loop that passes over the others is all that takes time. */
-function placesOf(scores: Float32Array, end: number): number[] {
-  const places: number[] = [];
-  for (let at = 0; at < end; at++) if (scores[at]! >= LEAST_SCORE) places.push(at);
-  return places;
 }
 
 /** A box of the model's input, on the photograph that was put into it. */

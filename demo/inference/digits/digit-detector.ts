@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
+import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
 
 import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
@@ -34,9 +35,9 @@ export class DigitDetector {
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, [images.length, 3, INPUT_SIZE, INPUT_SIZE])
       .use((image) => all(images.map((each, i) => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) }))).andThen(() => this.engine.run({ image }))))
-      .andThen(({ digits, distances }) => zip(readAndClose(digits!), readAndClose(distances!)))
-      .map(([scores, distances]) =>
-        photographs.map(sizeOf).map((size, i, { length }) => decodeDigits(item(scores, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size)),
+      .andThen(({ digits, distances }) => zip(bestAndClose(digits!), readAndClose(distances!)))
+      .map(([[scores, digits], distances]) =>
+        photographs.map(sizeOf).map((size, i, { length }) => decodeDigits(item(scores, i, length), item(digits, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size)),
       )
       .label(`digits of ${photographs.length} photographs`);
   }
@@ -46,12 +47,20 @@ const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */
 const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };
 
+/** Of each cell the greatest score and its digit, found on the device: ten maps of each photograph need not go to the host. */
+function bestAndClose(maps: AnyTensor): DeviceOp<[Float32Array, Int32Array]> {
+  return value(maps).use((each) => {
+    const scores = each as Tensor<'f32', number[]>;
+    return zip(max(scores, { axis: 1 }).use((best) => best.read()), argmax(scores, { axis: 1 }).use((digits) => digits.read()));
+  });
+}
+
 function readAndClose(tensor: AnyTensor): DeviceOp<Float32Array> {
   return value(tensor).use((x) => (x as Tensor<'f32'>).read());
 }
 
 /** The i-th of `count` equal parts. */
-function item(whole: Float32Array, i: number, count: number): Float32Array {
+function item<T extends Float32Array | Int32Array>(whole: T, i: number, count: number): T {
   const size = whole.length / count;
-  return whole.subarray(i * size, (i + 1) * size);
+  return whole.subarray(i * size, (i + 1) * size) as T;
 }
