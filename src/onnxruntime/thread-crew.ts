@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { CudaError } from '../core/index.js';
 import { koffiPath } from '../native/koffi.js';
 import { errorOf } from './failure.js';
+import { optOut } from './telemetry.js';
 import { onnxThreadSource } from './thread-source.js';
 import type { Answers, FromThread, Request, ThreadStart, ToThread } from './thread/messages.js';
 
@@ -71,6 +72,7 @@ function next(): void {
 }
 
 function start(): Member {
+  optOut();
   const loading = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(onnxThreadSource, {
     eval: true, execArgv: [], env: process.env, name: 'async-cuda onnxruntime', workerData: { koffiPath: koffiPath(), loading } satisfies ThreadStart,
