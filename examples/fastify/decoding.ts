@@ -1,5 +1,5 @@
 /** JPEG and PNG files as photographs on the device: by nvJPEG on a GPU that has it, else on the threads of libvips. */
-import { CudaError, type Device } from 'async-cuda';
+import { CudaError, type Device, type SchedulingPolicy } from 'async-cuda';
 import { decodeImage } from 'async-cuda/npp';
 
 import type { DevicePhotograph } from '../../demo/inference/photograph.js';
@@ -13,14 +13,14 @@ export class DecodingError extends Error {
 }
 
 /**
- * Packed RGB, turned as the camera was held. Whoever asked closes it.
+ * Packed RGB, turned as the camera was held, on a stream of the policy. Whoever asked closes it.
  *
  * @throws DecodingError for what is no image, is cut short, or has more than 50 million pixels
  */
-export async function decodePhotograph(device: Device, bytes: Uint8Array, signal: AbortSignal): Promise<DevicePhotograph> {
+export async function decodePhotograph(device: Device, bytes: Uint8Array, policy: SchedulingPolicy, signal: AbortSignal): Promise<DevicePhotograph> {
   if (bytes.length === 0) throw new DecodingError('not an image that can be read: the body is empty');
   try {
-    return await decodeImage(device, bytes, { maxPixels: MOST_PIXELS, signal });
+    return await decodeImage(device, bytes, { maxPixels: MOST_PIXELS, signal }).schedule(policy);
   } catch (cause) {
     if (!(cause instanceof CudaError) || cause.code !== 'ERR_CUDA_FORMAT') throw cause;
     throw new DecodingError(`not an image that can be read: ${cause.message.split('\n')[0]}`, { cause });

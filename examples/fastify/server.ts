@@ -5,7 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
-import { CudaQueueFullError, type Device } from 'async-cuda';
+import { CudaQueueFullError, type Device, RoundRobin } from 'async-cuda';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
 import { type DevicePhotograph, type Finding, sizeOf } from '../../demo/inference/photograph.js';
@@ -29,6 +29,9 @@ export interface ServerOptions {
   readonly logger?: boolean;
 }
 
+/** Photographs that may be on their way to the device at once; further ones wait for one another. */
+const ARRIVALS = 8;
+
 /** How often the event loop is looked at; a timer is late by its delay. */
 const LOOP_RESOLUTION_MS = 1;
 
@@ -46,6 +49,8 @@ class ClientGone extends Error {
 /** The server, which listens once its `listen` is called. Its `close` finishes what has been taken, and refuses what comes. */
 export function buildServer({ device, task, find, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
   const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
+  // Streams of their own, so that no photograph waits behind a batch.
+  const arrivals = new RoundRobin(device, ARRIVALS);
   // A client may go while its photograph is in a batch: that is closed behind the batch.
   const running = new Set<DevicePhotograph>();
   const batcher = new Batcher(async (photographs: readonly DevicePhotograph[]) => {
@@ -75,7 +80,7 @@ export function buildServer({ device, task, find, batching, maxInFlight = 8 * ba
     },
     handler: async (request, reply) => {
       const signal = signalOf(reply);
-      const photograph = await decodePhotograph(device, request.body as Buffer, signal);
+      const photograph = await decodePhotograph(device, request.body as Buffer, arrivals, signal);
       try {
         return { ...sizeOf(photograph), [task]: await batcher.run(photograph, { signal }) };
       } finally {
@@ -116,6 +121,7 @@ export function buildServer({ device, task, find, batching, maxInFlight = 8 * ba
   app.addHook('onClose', async () => {
     loop.disable();
     await batcher.close();
+    arrivals.close();
   });
   return app;
 }
