@@ -84,8 +84,13 @@ export function queueHostWork(stream: Stream, name: string, uses: readonly HostU
           return over;
         },
       });
+      mend(stream, uses);
     } catch (error) {
-      if (runtime.lost === undefined) leaveUndefined(stream, uses, error);
+      if (runtime.lost === undefined) {
+        const id = Atomics.add(runtime.shared.control, WORD.failures, 1) + 1;
+        runtime.rememberFailure(id, error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', String(error), { cause: error }));
+        leaveUndefined(stream, uses, id);
+      }
       throw error;
     } finally {
       runtime.release(transferSlot, held);
@@ -126,18 +131,30 @@ function putCopy(stream: Stream, body: number, to: End, from: End, bytes: number
   memory[body + 8] = kind;
 }
 
-function leaveUndefined(stream: Stream, uses: readonly HostUse[], error: unknown): void {
-  const { runtime } = stream;
-  const id = Atomics.add(runtime.shared.control, WORD.failures, 1) + 1;
-  runtime.rememberFailure(id, error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', String(error), { cause: error }));
+/** What the work would have written carries the failure of this number. Past the stream's hold. @internal */
+export function leaveUndefined(stream: Stream, uses: readonly HostUse[], id: number): void {
+  for (const { buffer, access } of uses) if (access !== 'in') tellFailure(stream, buffer.memory.handle, id);
+}
+
+/** What the work writes all of is undefined no more. Past the stream's hold; returns whether anything was. @internal */
+export function mend(stream: Stream, uses: readonly HostUse[]): boolean {
+  const { failure } = stream.runtime.shared;
+  let mended = false;
   for (const { buffer, access } of uses) {
-    if (access === 'in') continue;
-    const body = stream.beginBypass(OP.poison, 6, 0);
-    const { memory } = runtime.ring;
-    memory[body] = buffer.memory.handle;
-    memory[body + 1] = id;
-    runtime.ring.commit();
+    const { handle, bytes } = buffer.memory;
+    if (access !== 'out' || failure[handle]! <= 0 || buffer.byteOffset !== 0 || buffer.byteLength !== bytes) continue;
+    tellFailure(stream, handle, 0);
+    mended = true;
   }
+  return mended;
+}
+
+function tellFailure({ runtime, slot }: Stream, handle: number, id: number): void {
+  const { ring } = runtime;
+  const body = ring.begin(OP.poison, FLAG_BYPASS, 6, 0, slot.index, 0);
+  ring.memory[body] = handle;
+  ring.memory[body + 1] = id;
+  ring.commit();
 }
 
 const bases = new WeakMap<object, Promise<number>>();

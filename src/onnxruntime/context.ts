@@ -12,8 +12,10 @@ import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
-import { engineOp } from './engine-op.js';
+import { RecentOps, engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
+import { shapesOf } from './kept-run.js';
+import type { KeptRun, QueuedRun } from './kept-run.js';
 import { Staging, layOut } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
@@ -28,8 +30,13 @@ interface Placed {
 export class OnnxContext implements EngineContext {
   readonly engine: OnnxEngine;
   private readonly staging: Staging;
+  private readonly recent = new RecentOps();
   /** The library's options of its runs, by which another thread can end one. */
   private runOptions: Promise<number> | undefined;
+  /** Those of runs that are queued again, which nobody ends. */
+  private optionsOfKept: Promise<number> | undefined;
+  /** The last of these. */
+  private lastKept: QueuedRun | undefined;
   /** Whether a run was ended, which the options remember. */
   private terminated: Promise<void> | undefined;
   /** The end of the last run, however it ends. */
@@ -46,18 +53,19 @@ export class OnnxContext implements EngineContext {
 
   enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this.engine, 'context.enqueue', inputs, options, (run, plan) => {
+    return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, (stream) => {
       this.checkOpen();
-      if (!this.isFreeFor(run.stream)) {
+      if (!this.isFreeFor(stream)) {
         throw new CudaError('ERR_CUDA_BUSY', `context.enqueue: another run of this context of ${this.engine.toString()} is under way on another stream. Make a context for each with engine.createContext(), or use engine.run(…), which does.`);
       }
-      return this.submit(run, plan);
+      return this;
     });
   }
 
   /** Whether a run on the stream would not be at once with another. @internal */
   isFreeFor(stream: Stream): boolean {
-    return this.underway === 0 || this.lastStream === stream;
+    const { lastKept } = this;
+    return (this.underway === 0 || this.lastStream === stream) && (lastKept === undefined || lastKept.line.stream === stream || lastKept.line.isOver(lastKept.number));
   }
 
   /** Runs that have been queued and are not over. @internal */
@@ -85,19 +93,41 @@ export class OnnxContext implements EngineContext {
 
   private async end(): Promise<void> {
     while (this.underway > 0) await this.last;
-    const options = await this.runOptions?.catch(() => undefined);
-    if (options !== undefined) await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions: [options] });
+    await this.keptOver();
+    const runOptions: number[] = [];
+    for (const options of [this.runOptions, this.optionsOfKept]) {
+      const made = await options?.catch(() => undefined);
+      if (made !== undefined) runOptions.push(made);
+    }
+    if (runOptions.length > 0) await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions });
     await this.staging.close();
     this.engine.forget(this);
   }
 
+  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream. @internal */
+  resubmit(stream: Stream, run: KeptRun): boolean {
+    if (!this.isFreeFor(stream)) return false;
+    this.lastKept = run.queue(stream, this);
+    return true;
+  }
+
+  /** @internal */
+  keptOptions(): Promise<number> {
+    return (this.optionsOfKept ??= ask({ kind: 'runOptions', path: this.engine.library.path }));
+  }
+
+  private async keptOver(): Promise<void> {
+    const { lastKept } = this;
+    if (lastKept !== undefined) await lastKept.line.ended(lastKept.number);
+  }
+
   /** Queues a run, behind the last one of this context. @internal */
   submit(run: Run, plan: PlannedRun): Submitted<NamedTensors> {
+    let over = (): void => undefined;
+    const before = this.isFreeFor(run.stream) ? this.last : Promise.all([this.last, this.keptOver()]).then(() => undefined);
+    this.last = new Promise((resolve) => { over = resolve; });
     this.underway++;
     this.lastStream = run.stream;
-    let over = (): void => undefined;
-    const before = this.last;
-    this.last = new Promise((resolve) => { over = resolve; });
     const end = (): void => {
       this.underway--;
       over();
@@ -227,7 +257,7 @@ export class OnnxContext implements EngineContext {
     signal?.addEventListener('abort', terminate, { once: true });
     try {
       return await ask({
-        kind: 'run', path, session: engine.sessions.take(inputs.map(({ shape }) => shape.join('x')).join()), runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
+        kind: 'run', path, session: engine.sessions.take(shapesOf(inputs)), runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
         inputNames: engine.inputs.map(({ name }) => name), inputs, outputNames: engine.outputs.map(({ name }) => name), outputs,
       });
     } catch (error) {

@@ -11,7 +11,8 @@ import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { OnnxContext } from './context.js';
 import { dtypeOf, nameOfType } from './element-types.js';
-import { engineOp } from './engine-op.js';
+import { RecentOps, engineOp } from './engine-op.js';
+import { Bindings } from './kept-run.js';
 import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
@@ -135,6 +136,8 @@ export class OnnxEngine implements Engine {
   readonly library: LibraryInfo;
   /** @internal */
   readonly sessions: ShapeSessions;
+  /** @internal */
+  readonly bindings = new Bindings();
   /** What is added to addresses of the device to make those that the library takes. @internal */
   readonly base: Promise<number> | number;
   /** Whether the library reaches the device's memory as the process's own. @internal */
@@ -142,6 +145,7 @@ export class OnnxEngine implements Engine {
   /** Whether tensors are copied to the process's memory and back. @internal */
   readonly staged: boolean;
   private readonly contexts = new Set<OnnxContext>();
+  private readonly recent = new RecentOps();
   /** Those of {@link run}. */
   private readonly pool: OnnxContext[] = [];
   private readonly limit: number;
@@ -169,9 +173,9 @@ export class OnnxEngine implements Engine {
 
   run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this, 'engine.run', inputs, options, (run, plan) => {
+    return engineOp(this, 'engine.run', inputs, options, this.recent, (stream) => {
       this.checkOpen();
-      return this.contextFor(run.stream).submit(run, plan);
+      return this.contextFor(stream);
     });
   }
 
@@ -221,6 +225,7 @@ export class OnnxEngine implements Engine {
     // What was started in this turn has been queued by its end.
     await setImmediate();
     await Promise.all([...this.contexts].map((context) => context.close()));
+    await this.bindings.close();
     const { path } = this.library;
     for (const session of await this.sessions.end()) await ask({ kind: 'release', path, session, runOptions: [] });
   }

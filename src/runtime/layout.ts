@@ -32,7 +32,7 @@ export const WORD = {
   dozing: 70,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
-  /** Grows when the JS thread wakes a sleeping runtime thread, which waits on it. JS writes. */
+  /** Grows when the JS thread, or one that has released a hold, wakes a sleeping runtime thread, which waits on it. */
   doorbell: 96,
   /** One more than the highest slot in use. JS writes. */
   slotsUsed: 112,
@@ -65,7 +65,7 @@ export const SLOT_WORDS = 16;
 export const SLOT_FENCE = 0;
 /** Within a slot: the launch marker that the device writes. */
 export const SLOT_MARKER = 1;
-/** Within a slot: the value of the last hold that was released; the decoder writes. */
+/** Within a slot: the value of the last hold that was released; the decoder writes, and so do threads that take work from a line. */
 export const SLOT_HOLD = 2;
 /** Within a slot: the fence value that the JS thread waits for; JS writes. */
 export const SLOT_AWAITED = 3;

@@ -478,6 +478,14 @@ export class Runtime {
     this.failuresById.set(id, error);
   }
 
+  /** Operation `root` has failed on this thread's word. Returns the failure's number, which what it left undefined carries. */
+  fail(root: number, error: CudaError): number {
+    const id = Atomics.add(this.shared.control, WORD.failures, 1) + 1;
+    this.failuresById.set(id, error);
+    this.note({ failure: { id, root, stream: -1, result: 0, resultName: '', call: '', message: error.message }, error, claimed: false, expected: false });
+    return id;
+  }
+
   /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
   expect(root: number): void {
     this.expected.add(root);
@@ -577,6 +585,11 @@ export class Runtime {
       const where = this.peers[peer];
       if (where instanceof Runtime) where.rememberFailure(id, error);
     }
+    this.note(failed);
+  }
+
+  private note(failed: Failed): void {
+    const { failure } = failed;
     // Of an operation the first failure counts; what belongs to none is told each time.
     if (failure.root !== 0) {
       if (this.failures.has(failure.root)) return;

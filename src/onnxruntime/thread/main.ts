@@ -12,11 +12,12 @@ import type { Koffi } from '../../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { LibraryNotFoundError } from '../../native/library-not-found.js';
 import { openLibrary } from '../../native/open-library.js';
+import { LINE_ARGS, takeFrom } from '../../runtime/work-line.js';
 import { copyBytes } from './copy-bytes.js';
 import type { Answers, FromThread, LibraryPlace, Refusal, Request, ThreadStart, ToThread } from './messages.js';
 import { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
-import { run } from './run.js';
+import { bind, run } from './run.js';
 import { loadSession } from './session.js';
 
 const { koffiPath, loading } = workerData as ThreadStart;
@@ -84,6 +85,12 @@ const ANSWERING: Answering = {
   },
   runOptions: ({ path }) => libraryAt(path).give('CreateRunOptions'),
   run: (request) => run(libraryAt(request.path), request),
+  bind: (request) => bind(libraryAt(request.path), request),
+  line: ({ path, memory }) => {
+    const ort = libraryAt(path);
+    takeFrom(memory, (entries, at) => { ort.do('RunBound', ...entries.subarray(at, at + LINE_ARGS)); });
+    return undefined;
+  },
   terminate: ({ path, runOptions }) => {
     libraryAt(path).do('RunOptionsSetTerminate', runOptions);
     return undefined;

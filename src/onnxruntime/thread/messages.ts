@@ -1,5 +1,7 @@
 /** What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they are the whole process's. */
 
+import type { LineMemory } from '../../runtime/work-line.js';
+
 /** Where the library is searched for. */
 export interface LibraryPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -94,6 +96,20 @@ export interface RunRequest {
   readonly outputs: readonly (PlacedTensor | undefined)[];
 }
 
+/** What runs on the same tensors have in common. */
+export type BindRequest = Omit<RunRequest, 'kind' | 'session' | 'runOptions' | 'unset' | 'outputs'> & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
+
+/** Arguments of a run as the library takes them: addresses, and the values, which are the asker's to release. */
+export interface Bound {
+  readonly values: readonly number[];
+  readonly inputNames: number;
+  readonly inputs: number;
+  readonly outputNames: number;
+  readonly outputs: number;
+  /** What the addresses are of: to be kept as long as they are used. */
+  readonly memory: SharedArrayBuffer;
+}
+
 /** An output that the library has made: kept until it is taken. */
 export interface MadeValue {
   readonly value: number;
@@ -109,6 +125,9 @@ export type Request =
   | { readonly kind: 'cancel'; readonly path: string; readonly options: number }
   | { readonly kind: 'runOptions'; readonly path: string }
   | RunRequest
+  | BindRequest
+  /** Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and of a {@link Bound} what Run takes, in its order. */
+  | { readonly kind: 'line'; readonly path: string; readonly memory: LineMemory }
   /** Another thread may end a run that is under way. */
   | { readonly kind: 'terminate'; readonly path: string; readonly runOptions: number }
   /** Copies values to addresses of the process, where they have one, and releases them. */
@@ -124,6 +143,8 @@ export interface Answers {
   readonly cancel: undefined;
   readonly runOptions: number;
   readonly run: readonly (MadeValue | undefined)[];
+  readonly bind: Bound;
+  readonly line: undefined;
   readonly terminate: undefined;
   readonly take: undefined;
   readonly release: undefined;

@@ -1,6 +1,6 @@
 /** One run of a session on tensors where they lie. */
 import { NativeMemory } from '../../native/native-memory.js';
-import type { MadeValue, PlacedTensor, RunRequest } from './messages.js';
+import type { BindRequest, Bound, MadeValue, PlacedTensor, RunRequest } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { typeAndShape } from './session.js';
 import { bytesOf } from './type-bytes.js';
@@ -13,7 +13,7 @@ const PLACES = { cpu: 'Cpu', cuda: 'Cuda' } as const;
 /** Made once for each place, and kept. */
 const memoryInfos = new Map<string, number>();
 
-function memoryInfo(ort: OrtLibrary, { memory, ordinal }: RunRequest): number {
+function memoryInfo(ort: OrtLibrary, { memory, ordinal }: Pick<RunRequest, 'memory' | 'ordinal'>): number {
   const id = memory === 'cpu' ? 0 : ordinal;
   const key = `${ort.path} ${memory} ${id}`;
   let info = memoryInfos.get(key);
@@ -27,17 +27,55 @@ function memoryInfo(ort: OrtLibrary, { memory, ordinal }: RunRequest): number {
 /** Where an empty tensor lies: the library takes no null pointer. */
 let nothing: NativeMemory | undefined;
 
+function tensorValue(ort: OrtLibrary, info: number, { type, shape, address, bytes }: PlacedTensor, empty: number): number {
+  const extents = new NativeMemory(ort.koffi, Math.max(8, shape.length * 8));
+  shape.forEach((extent, i) => { extents.setU64(i * 8, extent); });
+  return ort.give('CreateTensorWithDataAsOrtValue', info, bytes === 0 ? empty : address, bytes, extents.address, shape.length, type);
+}
+
+/** Values of tensors, and arrays of their pointers and names. */
+export function bind(ort: OrtLibrary, request: BindRequest): Bound {
+  const { inputNames, outputNames } = request;
+  const info = memoryInfo(ort, request);
+  const values: number[] = [];
+  try {
+    const texts = [...inputNames, ...outputNames].map((name) => Buffer.from(`${name}\0`));
+    const textBytes = texts.reduce((sum, text) => sum + text.length, 0);
+    const count = texts.length;
+    // The place of empty tensors, names, their pointers, values: 8-byte words first.
+    const memory = new NativeMemory(ort.koffi, 64 + 16 * count + textBytes);
+    const [names, pointers] = [64, 64 + 8 * count];
+    let text = 64 + 16 * count;
+    texts.forEach((bytes, i) => {
+      memory.setU64(names + 8 * i, memory.address + text);
+      memory.bytes.set(bytes, text);
+      text += bytes.length;
+    });
+    [...request.inputs, ...request.outputs].forEach((tensor, i) => {
+      const value = tensorValue(ort, info, tensor, memory.address);
+      values.push(value);
+      memory.setU64(pointers + 8 * i, value);
+    });
+    const outputsFrom = 8 * inputNames.length;
+    return {
+      values, inputNames: memory.address + names, inputs: memory.address + pointers, outputNames: memory.address + names + outputsFrom, outputs: memory.address + pointers + outputsFrom,
+      memory: memory.bytes.buffer as SharedArrayBuffer,
+    };
+  } catch (error) {
+    for (const value of values) ort.ask('ReleaseValue', value);
+    throw error;
+  }
+}
+
 /** Outputs that the library made are returned; whoever gets them releases them. */
 export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefined)[] {
   const { session, runOptions, inputNames, outputNames } = request;
   if (request.unset) ort.do('RunOptionsUnsetTerminate', runOptions);
   const info = memoryInfo(ort, request);
   const values: number[] = [];
-  const valueOf = ({ type, shape, address, bytes }: PlacedTensor): number => {
+  const valueOf = (tensor: PlacedTensor): number => {
     nothing ??= new NativeMemory(ort.koffi, 64);
-    const extents = new NativeMemory(ort.koffi, Math.max(8, shape.length * 8));
-    shape.forEach((extent, i) => { extents.setU64(i * 8, extent); });
-    const value = ort.give('CreateTensorWithDataAsOrtValue', info, bytes === 0 ? nothing.address : address, bytes, extents.address, shape.length, type);
+    const value = tensorValue(ort, info, tensor, nothing.address);
     values.push(value);
     return value;
   };

@@ -31,6 +31,8 @@ export const SLOTS = {
   CreateSession: slot(7, [P, process.platform === 'win32' ? 'const char16_t*' : TEXT, P, P]),
   CreateSessionFromArray: slot(8, [P, P, 'size_t', P, P]),
   Run: slot(9, [P, P, 'const char**', P, 'size_t', 'const char**', 'size_t', P]),
+  /** {@link SLOTS.Run}, of names that lie in memory. */
+  RunBound: slot(9, [P, P, P, P, 'size_t', P, 'size_t', P]),
   CreateSessionOptions: slot(10, [P]),
   SetSessionLogSeverityLevel: slot(22, [P, 'int']),
   SetSessionGraphOptimizationLevel: slot(23, [P, 'int']),

@@ -1,0 +1,262 @@
+/**
+ * Work of the host that is queued again and again, in the order of one stream (see `host-work.ts` for work that is queued once).
+ * Each piece holds its stream until it is over; a thread is told of it through shared memory once all before it is over, and lets the
+ * stream go on. What directly follows other work of the line is told together with it.
+ */
+import { FLAG_BYPASS } from '../runtime/commands.js';
+import { CudaError } from '../runtime/errors.js';
+import { HANDLE } from '../runtime/layout.js';
+import { LINE_CAPACITY, LineWriter } from '../runtime/work-line.js';
+import type { LineMemory } from '../runtime/work-line.js';
+import { leaveUndefined, mend } from './host-work.js';
+import type { HostUse } from './host-work.js';
+import { ACCESSES } from './native-library.js';
+import type { Held } from './queued-operation.js';
+import type { Stream } from './stream.js';
+
+/** What is the same each time that the work is queued. */
+export interface LineWork {
+  /** As errors call it. */
+  readonly name: string;
+  readonly uses: readonly HostUse[];
+  /** What the hold is told to be for. */
+  readonly held: Held;
+  /** The numbers that its thread is told, when its turn has come; undefined where {@link prepare} has to be awaited first. */
+  ready(): Float64Array | undefined;
+  /** Is given the device's addresses of the memory, in the order of the uses. */
+  prepare(addresses: readonly number[]): Promise<unknown>;
+}
+
+/** Has a thread see to the line: resolves when it has left, rejects with why what it was at has failed. */
+export type SeeTo = (memory: LineMemory) => Promise<unknown>;
+
+interface Entry {
+  readonly work: LineWork;
+  /** The operation that it is part of. */
+  readonly root: number;
+  readonly hold: number;
+  /** The fence behind which it may begin; 0 where nothing was queued between it and the one before. */
+  readonly fence: number;
+  /** Why it was given up before it began. */
+  failure: unknown;
+}
+
+export class WorkLine {
+  readonly stream: Stream;
+  private readonly seeTo: SeeTo;
+  private readonly writer = new LineWriter();
+  private readonly memory: LineMemory;
+  /** Not told to the thread yet; those before `next` are. */
+  private waiting: Entry[] = [];
+  private next = 0;
+  /** Told, by their place in the line. */
+  private readonly told: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(undefined);
+  /** Those that the thread is known to be done with. */
+  private seen = 0;
+  /** Whether something is waited for before the next may be told; and how often there was something. */
+  private stopped = false;
+  private stops = 0;
+  private queued = 0;
+  private over = 0;
+  /** How far the stream was behind the last one. */
+  private mark = -1;
+  private watching = false;
+
+  constructor(stream: Stream, seeTo: SeeTo) {
+    this.stream = stream;
+    this.seeTo = seeTo;
+    const { runtime, transferSlot } = stream;
+    const { buffers, slots } = runtime.shared;
+    const { pinned } = buffers;
+    this.memory = {
+      line: this.writer.memory, control: buffers.control, slot: transferSlot.index,
+      slots: pinned instanceof SharedArrayBuffer && !runtime.isInline ? { buffer: pinned, offset: slots.byteOffset } : undefined,
+    };
+  }
+
+  /** Queues the work. Returns its number among all of the line. */
+  queue(work: LineWork): number {
+    const { stream } = this;
+    stream.check();
+    stream.checkNotCaptured(work.name, 'run it before the capture, or behind graph.launch()');
+    const { runtime, transferSlot } = stream;
+    const { uses } = work;
+    for (let i = 0; i < uses.length; i++) stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
+    const before = stream.mark;
+    // Of a stream on which nothing was queued it is not known either whether it could be made.
+    const fence = before === this.mark || (before !== 0 && stream.hasPassed(before)) ? 0 : stream.fenceAt(before);
+    const hold = runtime.nextHold(transferSlot);
+    const root = stream.nextRoot();
+    const mark = stream.hold(transferSlot, hold, work.held);
+    this.mark = stream.mark;
+    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
+    this.waiting.push({ work, root, hold, fence, failure: undefined });
+    if (!this.stopped) this.tell();
+    return ++this.queued;
+  }
+
+  /** Whether the work of this number is over, whether it succeeded or not. */
+  isOver(number: number): boolean {
+    this.look();
+    return this.over >= number;
+  }
+
+  /** Resolves when it is; also where the device is lost. */
+  async ended(number: number): Promise<void> {
+    await this.stream.runtime.completion.until(() => this.isOver(number)).catch(ignore);
+  }
+
+  /** Takes note of what the thread has done, and releases what it could not. */
+  private look(): void {
+    const { done } = this.writer;
+    const { runtime, transferSlot } = this.stream;
+    while (this.seen !== done) {
+      const at = this.seen & (LINE_CAPACITY - 1);
+      if (this.memory.slots === undefined && runtime.lost === undefined) runtime.release(transferSlot, this.told[at]!.hold);
+      this.told[at] = undefined;
+      this.seen = (this.seen + 1) | 0;
+      this.over++;
+    }
+  }
+
+  /** Tells the thread of whatever may begin. */
+  private tell(): void {
+    const { runtime, slot } = this.stream;
+    while (this.next < this.waiting.length) {
+      if (runtime.lost !== undefined) {
+        this.waiting = [];
+        this.next = 0;
+        return;
+      }
+      const entry = this.waiting[this.next]!;
+      if (entry.fence !== 0 && !runtime.completion.passed(slot, entry.fence)) {
+        this.goOnBehind(runtime.wait(slot, entry.fence, slot.index, false));
+        return;
+      }
+      entry.failure ??= this.whyNot(entry);
+      if (entry.failure !== undefined) {
+        // Its hold is released behind theirs.
+        if (this.isUnderway) this.goOnBehind(runtime.completion.until(() => !this.isUnderway));
+        else {
+          this.next++;
+          this.fail(entry, entry.failure);
+        }
+        return;
+      }
+      if (this.mend(entry)) return;
+      const args = entry.work.ready();
+      if (args === undefined) {
+        const { values } = runtime.shared;
+        const addresses = entry.work.uses.map(({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset);
+        this.goOnBehind(entry.work.prepare(addresses).catch((error: unknown) => { entry.failure = error; }));
+        return;
+      }
+      if (this.isFull) {
+        this.goOnBehind(runtime.completion.until(() => !this.isFull));
+        return;
+      }
+      this.next++;
+      this.told[this.writer.written & (LINE_CAPACITY - 1)] = entry;
+      const alone = this.writer.write(entry.hold, args);
+      if (this.memory.slots === undefined && !this.watching) void this.watch();
+      if (alone) this.begin();
+    }
+    this.waiting = [];
+    this.next = 0;
+    this.look();
+  }
+
+  /** What is over has its place until it has been looked at. */
+  private get isFull(): boolean {
+    this.look();
+    return ((this.writer.written - this.seen) | 0) >= LINE_CAPACITY;
+  }
+
+  private get isUnderway(): boolean {
+    return this.writer.done !== this.writer.written;
+  }
+
+  private goOnBehind(promise: Promise<unknown>): void {
+    this.stopped = true;
+    const stop = ++this.stops;
+    const goOn = (): void => {
+      if (stop !== this.stops) return;
+      this.stopped = false;
+      this.tell();
+    };
+    // Of a device that was lost nothing is told any more.
+    promise.then(goOn, goOn);
+  }
+
+  private begin(): void {
+    this.seeTo(this.memory).then(() => { this.look(); }, (error: unknown) => {
+      // The thread has left at the one that failed; those behind it were told too soon.
+      this.look();
+      const left: Entry[] = [];
+      for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0) left.push(this.told[at & (LINE_CAPACITY - 1)]!);
+      this.writer.takeBack();
+      const [failed, ...others] = left;
+      this.waiting = [...others, ...this.waiting.slice(this.next)];
+      this.next = 0;
+      if (failed !== undefined) this.fail(failed, error);
+    });
+  }
+
+  /** Why it cannot begin. */
+  private whyNot({ work: { name, uses } }: Entry): CudaError | undefined {
+    const { runtime, slot } = this.stream;
+    const unmade = runtime.whyUnmade(slot, name);
+    if (unmade !== undefined) return unmade;
+    const { status, failure } = runtime.shared;
+    for (let i = 0; i < uses.length; i++) {
+      const { buffer, access } = uses[i]!;
+      const { handle } = buffer.memory;
+      if (failure[handle] !== 0 && (access === 'in' || status[handle] === HANDLE.failed)) return runtime.whyUndefined(handle, name);
+    }
+    return undefined;
+  }
+
+  /** What it writes all of is good again where an earlier failure left it undefined. Returns whether that has to be waited for. */
+  private mend({ work: { uses } }: Entry): boolean {
+    const { stream } = this;
+    if (!mend(stream, uses)) return false;
+    const { runtime, transferSlot } = stream;
+    // What comes behind must not meet the failure any more when the thread lets the stream go on.
+    this.goOnBehind(runtime.wait(transferSlot, runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS), stream.slot.index, false));
+    return true;
+  }
+
+  /** Its operation fails, what it would have written is undefined, and the stream goes on. */
+  private fail({ work, root, hold }: Entry, reason: unknown): void {
+    const { stream } = this;
+    const { runtime, transferSlot } = stream;
+    this.over++;
+    if (runtime.lost !== undefined) return;
+    const error = reason instanceof CudaError ? reason : new CudaError('ERR_CUDA_INTERNAL', String(reason), { cause: reason });
+    leaveUndefined(stream, work.uses, runtime.fail(root, error));
+    // Those behind it look at what is undefined.
+    const fence = runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS);
+    runtime.release(transferSlot, hold);
+    this.goOnBehind(runtime.wait(transferSlot, fence, stream.slot.index, false));
+  }
+
+  /** Releases what is over, where the thread cannot do that itself. */
+  private async watch(): Promise<void> {
+    const { completion } = this.stream.runtime;
+    this.watching = true;
+    try {
+      while (this.isUnderway) {
+        await completion.until(() => this.writer.done !== this.seen || !this.isUnderway);
+        this.look();
+      }
+    } catch {
+      // The device is lost: nothing waits for holds.
+    } finally {
+      this.watching = false;
+    }
+  }
+}
+
+function ignore(): void {
+  // What a lost device did is over.
+}

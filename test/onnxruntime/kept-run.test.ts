@@ -1,0 +1,175 @@
+/** A run that is queued again on the same tensors: what it gives, in which order, and what a failure among many leaves. */
+import { f32, i64 } from 'async-cuda/core';
+import { loadEngine } from 'async-cuda/onnxruntime';
+import type { OnnxEngine } from 'async-cuda/onnxruntime';
+import { tensor, zeros } from 'async-cuda/tensor';
+import type { Tensor } from 'async-cuda/tensor';
+import { afterEach, expect, test } from 'vitest';
+
+import { failure, onDevice } from '../core/test-device.js';
+import { addModel, longModel, onnxModel } from './onnx-model.js';
+
+/** Fails where an index is out of range. */
+const GATHER = onnxModel({ inputs: [['x', 'f32', [4]], ['i', 'i64', [1]]], outputs: [['y', 'f32', [1]]], nodes: [{ op: 'Gather', inputs: ['x', 'i'], outputs: ['y'] }] });
+
+onDevice('a run on tensors that were given', (on) => {
+  const opened: OnnxEngine[] = [];
+  const load = async (model: Uint8Array): Promise<OnnxEngine> => {
+    const engine = await loadEngine(on.device, model);
+    opened.push(engine);
+    return engine;
+  };
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((engine) => engine.close()));
+  });
+  const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
+
+  test('gives each time what its tensors hold by then', async () => {
+    const engine = await load(addModel('f32', [3]));
+    using a = await zeros(on.device, f32, [3]);
+    using b = await tensor(on.device, f32, [1, 2, 3]);
+    using c = await zeros(on.device, f32, [3]);
+    const sum = engine.run({ a, b }, { outputs: { c } });
+    for (let i = 0; i < 20; i++) {
+      await a.write(new Float32Array(3).fill(i));
+      expect((await sum).c).toBe(c);
+      expect([...await c.read()]).toEqual([i + 1, i + 2, i + 3]);
+    }
+  });
+
+  test.each(['built once', 'made for each run'])('an operation %s: thousands queued without waiting read what those before have written', async (how) => {
+    const engine = await load(addModel('f32', [4]));
+    using stream = on.device.createStream();
+    using one = await tensor(on.device, f32, [1, 1, 1, 1]);
+    using x = await zeros(on.device, f32, [4]);
+    using y = await zeros(on.device, f32, [4]);
+    const there = () => engine.run({ a: x, b: one }, { outputs: { c: y } });
+    const back = () => engine.run({ a: y, b: one }, { outputs: { c: x } });
+    const built = [there(), back()];
+    let last: PromiseLike<unknown> | undefined;
+    // More than a thread is told at once.
+    for (let i = 0; i < 3000; i++) last = (how === 'built once' ? built[i % 2]! : i % 2 === 0 ? there() : back()).runOn(stream);
+    await last;
+    expect([...await x.read()]).toEqual([3000, 3000, 3000, 3000]);
+  });
+
+  test('stands in the order of its stream with kernels and copies, and of its tensors across streams', async () => {
+    const engine = await load(addModel('f32', [1024]));
+    using left = on.device.createStream();
+    using right = on.device.createStream();
+    using one = await tensor(on.device, f32, new Float32Array(1024).fill(1));
+    using x = await zeros(on.device, f32, [1024]);
+    using y = await zeros(on.device, f32, [1024]);
+    const there = engine.run({ a: x, b: one }, { outputs: { c: y } });
+    const back = engine.run({ a: y, b: one }, { outputs: { c: x } });
+    for (let round = 0; round < 20; round++) {
+      // 5, 6 and 7 on one stream, 8 and 9 on the other.
+      const runs = [x.fill(5).runOn(left), there.runOn(left), back.runOn(left), there.runOn(right), back.runOn(right)];
+      await Promise.all(runs);
+      expect(await first(x)).toBe(9);
+      expect((await y.read())[1023]).toBe(8);
+    }
+  });
+
+  test('that fails: its operation rejects, what reads its output too, and the others go on', async () => {
+    const engine = await load(GATHER);
+    const add = await load(addModel('f32', [1]));
+    using stream = on.device.createStream();
+    using x = await tensor(on.device, f32, [1, 2, 3, 4]);
+    using good = await tensor(on.device, i64, [2n]);
+    using bad = await tensor(on.device, i64, [7n]);
+    using y = await zeros(on.device, f32, [1]);
+    using z = await zeros(on.device, f32, [1]);
+    using sum = await zeros(on.device, f32, [1]);
+    const right = engine.run({ x, i: good }, { outputs: { y } });
+    const wrong = engine.run({ x, i: bad }, { outputs: { y: z } });
+    const doubled = add.run({ a: z, b: z }, { outputs: { c: sum } });
+    // The first time each is prepared; from then on they are told together.
+    for (let round = 0; round < 3; round++) {
+      const runs = [right, wrong, doubled, right, wrong, right].map((op) => op.runOn(stream));
+      const ends = await Promise.allSettled(runs);
+      expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled', 'rejected', 'fulfilled']);
+      const reasons = ends.map((end) => (end.status === 'rejected' ? end.reason as unknown : undefined));
+      expect(reasons[1]).toMatchObject({ code: 'ERR_CUDA_LIBRARY', message: expect.stringMatching(/indices element out of data bounds, idx=7/) as string });
+      expect(reasons[4]).toMatchObject({ code: 'ERR_CUDA_LIBRARY' });
+      expect(reasons[2]).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      expect([...await y.read()]).toEqual([3]);
+      expect(await failure(() => sum.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    }
+    // What a run writes all of is good again behind it.
+    await bad.write(BigInt64Array.of(1n));
+    await wrong.runOn(stream);
+    await doubled.runOn(stream);
+    expect([...await z.read(), ...await sum.read()]).toEqual([2, 4]);
+  });
+
+  test('whose output an earlier failure left undefined makes it good, also the first time', async () => {
+    const engine = await load(GATHER);
+    using x = await tensor(on.device, f32, [1, 2, 3, 4]);
+    using i = await tensor(on.device, i64, [9n]);
+    using y = await zeros(on.device, f32, [1]);
+    expect(await failure(() => engine.run({ x, i }, { outputs: { y } }))).toMatchObject({ code: 'ERR_CUDA_LIBRARY' });
+    expect(await failure(() => y.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    await i.write(BigInt64Array.of(3n));
+    await (await load(GATHER)).run({ x, i }, { outputs: { y } });
+    expect([...await y.read()]).toEqual([4]);
+  });
+
+  test('whose failure nobody awaits: the device tells of it', async () => {
+    const engine = await load(GATHER);
+    using stream = on.device.createStream();
+    using x = await tensor(on.device, f32, [1, 2, 3, 4]);
+    using i = await tensor(on.device, i64, [0n]);
+    using y = await zeros(on.device, f32, [1]);
+    const op = engine.run({ x, i }, { outputs: { y } });
+    await op.runOn(stream);
+    await op.runOn(stream);
+    await i.write(BigInt64Array.of(4n));
+    const told = new Promise<Error>((resolve) => { on.device.once('error', resolve); });
+    op.runOn(stream);
+    expect(await told).toMatchObject({ code: 'ERR_CUDA_LIBRARY' });
+    expect(on.errors.splice(0)).toHaveLength(1);
+  });
+
+  test('more operations in turns than an engine keeps ready', async () => {
+    const engine = await load(addModel('f32', [1]));
+    using one = await tensor(on.device, f32, [1]);
+    using x = await zeros(on.device, f32, [1]);
+    const outputs = await Promise.all(Array.from({ length: 70 }, () => zeros(on.device, f32, [1])));
+    const ops = outputs.map((c, i) => engine.run({ a: i === 0 ? x : outputs[i - 1]!, b: one }, { outputs: { c } }));
+    for (let round = 0; round < 4; round++) {
+      await x.write(Float32Array.of(round));
+      for (const op of ops.slice(0, -1)) op.run().catch(() => undefined);
+      await ops.at(-1);
+      expect(await first(outputs.at(-1)!)).toBe(70 + round);
+    }
+    for (const each of outputs) each.close();
+  });
+
+  test('refuses tensors that were closed, other streams at once in one context, and an engine that was closed', async () => {
+    const engine = await load(longModel(256, 20));
+    const context = await engine.createContext();
+    using left = on.device.createStream();
+    using right = on.device.createStream();
+    using x = await zeros(on.device, f32, [256, 256]);
+    const y = await zeros(on.device, f32, [256, 256]);
+    const op = context.enqueue({ x }, { outputs: { y } });
+    await op.runOn(left);
+    await op.runOn(left);
+    const running = op.runOn(left);
+    expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
+    await running;
+    await op.runOn(right);
+    y.close();
+    expect(() => op.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+    using z = await zeros(on.device, f32, [256, 256]);
+    const other = engine.run({ x }, { outputs: { y: z } });
+    await other.runOn(left);
+    const last = other.runOn(left);
+    let ended = false;
+    void last.then(() => { ended = true; });
+    await engine.close();
+    expect(ended).toBe(true);
+    expect(() => other.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+  });
+});
