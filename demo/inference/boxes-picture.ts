@@ -14,6 +14,12 @@ export interface Labelled {
   readonly found: readonly Finding[];
 }
 
+/** Above the photographs. */
+export interface PictureTitles {
+  readonly title: string;
+  readonly subtitle: string;
+}
+
 const PANEL = 720;
 const MARGIN = 56;
 const GAP = 40;
@@ -28,7 +34,7 @@ const COLORS: readonly Color[] = [
 ];
 const INK: Color = [16, 18, 22];
 
-export function drawBoxes(photographs: readonly Labelled[], { title, subtitle }: { readonly title: string; readonly subtitle: string }): Canvas {
+export function drawBoxes(photographs: readonly Labelled[], { title, subtitle }: PictureTitles): Canvas {
   const columns = Math.min(2, photographs.length);
   const panels = photographs.map((photograph) => ({ ...photograph, shown: fitWithin(photograph.image, PANEL) }));
   const width = Math.max(PANEL, ...panels.map(({ shown }) => shown.width));

@@ -9,10 +9,10 @@ import { performance } from 'node:perf_hooks';
 import { Device } from 'async-cuda';
 
 import { EventLoopStall } from '../event-loop-stall.js';
-import { encodePng, readImage } from '../image.js';
 import { milliseconds } from '../theme.js';
-import { type Labelled, drawBoxes } from './boxes-picture.js';
+import type { Labelled } from './boxes-picture.js';
 import { HELP, parseOptions } from './options.js';
+import { Pictures } from './pictures.js';
 import { TASKS, type TaskName } from './tasks.js';
 
 /** The first runs pay for what happens once: kernels that are compiled, memory that grows. */
@@ -58,9 +58,11 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
-  const images = await Promise.all(options.images.map(readImage));
+  await using pictures = new Pictures();
+  const [images, reading] = await stalled(() => Promise.all(options.images.map((path) => pictures.read(path))));
 
-  await using device = await (options.device === undefined ? Device.open() : Device.open(options.device));
+  const [newDevice, opening] = await stalled(() => (options.device === undefined ? Device.open() : Device.open(options.device)));
+  await using device = newDevice;
   const [opened, loading] = await stalled(() => TASKS[options.task](device, options.engine));
   await using task = opened;
   const find = async () => {
@@ -87,15 +89,15 @@ async function main(): Promise<void> {
     '',
     `${count}, from pixels to ${options.task}: ${milliseconds(time)}, the first time ${milliseconds(first.time)}`,
     `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
-    `  (${milliseconds(Math.max(loading.longest, warming.longest))} while the models were loaded and warmed up)`,
+    `  (${milliseconds(Math.max(reading.longest, opening.longest, loading.longest, warming.longest))} while the device was opened, and the models were loaded and warmed up)`,
   ].join('\n'));
 
-  const picture = drawBoxes(photographs, {
+  const picture = await pictures.draw(photographs, {
     title: TITLES[options.task],
     subtitle: [where, task.description, `${count} in ${milliseconds(time)}`].join('  ·  '),
   });
   await mkdir(dirname(options.out), { recursive: true });
-  await writeFile(options.out, encodePng(picture));
+  await writeFile(options.out, picture.data);
   console.log(`\nwrote ${shown(options.out)}, ${picture.width} x ${picture.height}`);
 }
 

@@ -1,4 +1,6 @@
 /** What there is to be found on photographs, each with its models: for the demo's command and for the example server. */
+import { availableParallelism } from 'node:os';
+
 import type { Device, DeviceOp } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
 import type { EngineKind } from 'async-cuda/inference';
@@ -25,11 +27,14 @@ export type TaskName = 'text' | 'digits';
 /** `engine` runs the models; `auto` is the best that is there. */
 export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
 
+/** ONNX Runtime's threads keep their cores busy while they wait for each other: one core is left to the event loop. */
+const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1) } };
+
 export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   async text(device, engine = 'auto') {
     const { detection: where, recognition: what, characters } = await findOcrModels();
-    const detection = await loadEngine(device, where, { ...DETECTION_OPTIONS, engine });
-    const recognition = await loadEngine(device, what, { ...RECOGNITION_OPTIONS, engine }).catch(async (error: unknown) => {
+    const detection = await loadEngine(device, where, { ...DETECTION_OPTIONS, ...ENGINE, engine });
+    const recognition = await loadEngine(device, what, { ...RECOGNITION_OPTIONS, ...ENGINE, engine }).catch(async (error: unknown) => {
       await detection.close();
       throw error;
     });
@@ -39,7 +44,7 @@ export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   },
 
   async digits(device, engine = 'auto') {
-    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, engine });
+    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, ...ENGINE, engine });
     const detector = new DigitDetector(device, model);
     return task([MODEL], [model], (photographs) =>
       detector.detect(photographs).map((found) => found.map((digits) => digits.map(({ label, score, box: { left, top, right, bottom } }) => (

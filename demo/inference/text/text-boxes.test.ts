@@ -29,6 +29,7 @@ function regionsOf(values: Uint8Array): Region[] {
   return search.regions();
 }
 
+const rest = (): Promise<void> => Promise.resolve();
 const line = { x: 80, y: 48, width: 60, height: 10, angle: 0, sure: 0.9 };
 
 test('a box is grown by as much as the model was trained to shrink it', () => {
@@ -37,16 +38,16 @@ test('a box is grown by as much as the model was trained to shrink it', () => {
   expect(grown({ x: 1, y: 2, width: 60, height: 10, angle: 0.1 })).toEqual({ x: 1, y: 2, width: 60 + 2 * distance, height: 10 + 2 * distance, angle: 0.1 });
 });
 
-test('a line is where the map says, with the mean of the map as its score', () => {
-  const [box, ...more] = textBoxes(regionsOf(mapWith(line)), whole, map);
+test('a line is where the map says, with the mean of the map as its score', async () => {
+  const [box, ...more] = await textBoxes(regionsOf(mapWith(line)), whole, map, rest);
   const { width, height } = grown(line);
   expect(more).toEqual([]);
   expect(box).toMatchObject({ x: 80, y: 48, width, height, angle: 0 });
   expect(box!.score).toBeCloseTo(0.9, 2);
 });
 
-test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', (angle) => {
-  const [box] = textBoxes(regionsOf(mapWith({ ...line, angle })), whole, map);
+test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', async (angle) => {
+  const [box] = await textBoxes(regionsOf(mapWith({ ...line, angle })), whole, map, rest);
   const expected = grown(line);
   expect(box!.angle).toBeCloseTo(angle, 1);
   expect(Math.hypot(box!.x - 80, box!.y - 48)).toBeLessThan(1);
@@ -55,22 +56,22 @@ test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', (an
   expect(Math.abs(box!.height - expected.height)).toBeLessThan(4);
 });
 
-test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', () => {
-  const boxes = textBoxes(regionsOf(mapWith(
+test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', async () => {
+  const boxes = await textBoxes(regionsOf(mapWith(
     { ...line, y: 80 },
     { ...line, y: 15 },
     { ...line, y: 40, sure: 0.5 },
     { ...line, x: 10, y: 60, width: 2, height: 2 },
     { ...line, x: 50, y: 60, width: 40, sure: 0.29 },
-  )), whole, map);
+  )), whole, map, rest);
   expect(boxes.map(({ y }) => y)).toEqual([15, 80]);
 });
 
-test('boxes are in pixels of the photograph', () => {
+test('boxes are in pixels of the photograph', async () => {
   const photograph = { width: 320, height: 160 };
   const placement = letterboxPlacement(photograph, map);
   expect(placement).toEqual({ left: 0, top: 8, width: 160, height: 80 });
-  const [box] = textBoxes(regionsOf(mapWith(line)), placement, photograph);
+  const [box] = await textBoxes(regionsOf(mapWith(line)), placement, photograph, rest);
   const { width, height } = grown(line);
   expect(box).toMatchObject({ x: 160, y: 80, width: 2 * width, height: 2 * height, angle: 0 });
 });

@@ -39,13 +39,17 @@ export function textSearch(width: number): RegionSearch {
  *
  * @param regions of {@link textSearch}
  * @param placement where the photograph lies in the map
+ * @param rest is awaited behind each: large ones take a millisecond
  */
-export function textBoxes(regions: readonly Region[], placement: Placement, photograph: Size): TextBox[] {
-  return regions
-    .map((region) => ({ rectangle: smallestRectangle(outline(region)), score: region.sum / region.area / MAP_WHITE }))
-    .filter(({ rectangle, score }) => score >= LEAST_SCORE && Math.min(rectangle.width, rectangle.height) >= LEAST_SIDE)
-    .map(({ rectangle, score }) => ({ ...onPhotograph(grown(rectangle), placement, photograph), score }))
-    .sort((a, b) => a.y - b.y || a.x - b.x);
+export async function textBoxes(regions: readonly Region[], placement: Placement, photograph: Size, rest: () => Promise<void>): Promise<TextBox[]> {
+  const boxes: TextBox[] = [];
+  for (const region of regions) {
+    const rectangle = smallestRectangle(outline(region));
+    const score = region.sum / region.area / MAP_WHITE;
+    if (score >= LEAST_SCORE && Math.min(rectangle.width, rectangle.height) >= LEAST_SIDE) boxes.push({ ...onPhotograph(grown(rectangle), placement, photograph), score });
+    await rest();
+  }
+  return boxes.sort((a, b) => a.y - b.y || a.x - b.x);
 }
 
 /** The corners of its outermost pixels: all that its hull can be made of. */

@@ -9,6 +9,7 @@ import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
 
 import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
+import { anotherTurn, inTurns } from '../turns.js';
 import { decodeSteps } from './ctc-decoding.js';
 import type { Reading } from './ctc-decoding.js';
 import { lineMatrix } from './line-matrix.js';
@@ -46,10 +47,12 @@ const LINE_HEIGHT = 48;
 /** Its columns: what is shorter has zeros behind it, what is longer is squeezed. */
 const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
-/** Of a map that are searched in one turn of the event loop: about half a millisecond. */
-const ROWS_AT_ONCE = 160;
+/** Of a map that are searched between two looks at the clock: far below a millisecond. */
+const ROWS_AT_ONCE = 16;
 /** Lines that are read together are of similar widths, so that little of what is computed is padding. */
 const LINES_AT_ONCE = 16;
+/** Lines that are straightened in one turn of the event loop: queueing the kernels of one takes up to half a millisecond the first time. */
+const LINES_IN_A_TURN = 4;
 /** What is read with less certainty is no text. */
 const LEAST_SCORE = 0.5;
 
@@ -101,12 +104,12 @@ export class TextReader {
     const frame = frameOf(images.map(sizeOf));
     return this.device
       .uninitialized(f32, [images.length, 3, frame.height, frame.width])
-      .use((x) => all(images.map((image, i) => letterboxNormalise(image, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x.slice(i) }))).andThen(() => this.models.detection.run({ x })))
+      .use((x) => this.inTurn(images.map((image, i) => () => letterboxNormalise(image, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x.slice(i) })), 1).andThen(() => this.models.detection.run({ x })))
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
       .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
       // One after the other: all of them would hold the event loop up together.
-      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(each!.map, frame, each!.size).map((boxes) => [boxes])));
+      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(this.device, each!.map, frame, each!.size).map((boxes) => [boxes])));
   }
 
   /** What each box says, in every direction in which its line may run. */
@@ -121,11 +124,16 @@ export class TextReader {
     const width = multipleOf(LINE_WIDTHS.step, Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)));
     return this.device
       .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
-      .use((x) => all(lines.map((line, i) => this.straighten(images[line.photograph]!, line, x.slice(i)))).andThen(() => this.models.recognition.run({ x })))
+      .use((x) => this.inTurn(lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
       .andThen(onlyOutput)
       // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each step need not go to the host.
       .use((steps) => zip(argmax(steps, { axis: -1 }).use((classes) => classes.read()), max(steps, { axis: -1 }).use((scores) => scores.read())))
       .map(([classes, scores]) => lines.map((line, i) => ({ ...line, reading: decodeSteps(part(classes, i, lines.length), part(scores, i, lines.length), this.models.characters) })));
+  }
+
+  /** One after the other, `most` of them in one turn of the event loop. */
+  private inTurn(parts: readonly (() => DeviceOp<unknown>)[], most: number): DeviceOp<unknown> {
+    return groupByGroup(parts, most, (some) => all(some.map((part) => part())).andThen(() => anotherTurn(this.device)).map(() => []));
   }
 
   /** Into the left of `slot`, [3, 48, W]: turned upright, brought to the size, normalised. */
@@ -135,16 +143,17 @@ export class TextReader {
   }
 }
 
-/** Some rows at a time: a whole map takes some milliseconds, in which the event loop would be held up. */
-function boxesOn(map: Tensor<'u8', number[]>, frame: Size, photograph: Size): DeviceOp<TextBox[]> {
-  return value(undefined).andThen(() => {
+/** In turns: a whole map takes some milliseconds, in which the event loop would be held up. */
+function boxesOn(device: Device, map: Tensor<'u8', number[]>, frame: Size, photograph: Size): DeviceOp<TextBox[]> {
+  return map.read().andThen((values) => inTurns(device, async (rest) => {
     const search = textSearch(frame.width);
-    const bands = Array.from({ length: Math.ceil(frame.height / ROWS_AT_ONCE) }, (_, i) => map.slice([i * ROWS_AT_ONCE, Math.min(frame.height, (i + 1) * ROWS_AT_ONCE)]));
-    return groupByGroup(bands, 1, ([rows]) => rows!.read().map((values) => {
-      search.add(values);
-      return [];
-    })).map(() => textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph));
-  });
+    const step = ROWS_AT_ONCE * frame.width;
+    for (let at = 0; at < values.length; at += step) {
+      search.add(values.subarray(at, at + step));
+      await rest();
+    }
+    return textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph, rest);
+  }));
 }
 
 /** As large as each photograph is with its longer side of {@link DETECTION_SIDE}: none is made smaller for another's sake. */
