@@ -18,7 +18,7 @@ import { OUTPUT_WORDS } from './thread/output-words.js';
 import { attend, ignore, listener } from './threads.js';
 
 /** What a fence behind a run that is over may take to be seen. */
-const GRACE_MS = 20;
+const GRACE_MS = 250;
 
 /** A layer's time in one run. */
 export interface LayerTime {
