@@ -188,7 +188,8 @@ else onDevice('Calls of nvJPEG', (host) => {
     expect(await stillPending(behind, 15)).toBe(true);
     using mirrored = await behind;
     clearInterval(timer);
-    expect(turns).toBeGreaterThan(10);
+    // Held up, the loop would have none before the end; how many it has is the machine's.
+    expect(turns).toBeGreaterThan(1);
     const pixels = standInPixels(jpeg.length, WIDTH, HEIGHT, 3);
     expect([...await mirrored.read()].slice(0, 3)).toEqual(pixels.slice(3 * (WIDTH - 1), 3 * WIDTH));
   });
