@@ -59,6 +59,8 @@ export abstract class LaneEmitter extends Emitter {
   /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
   protected readonly carried = new Set<number>();
   protected agreed: Agreed | undefined;
+  /** One of the agreed predicates while code is written on which threads do not agree about it. */
+  protected disagreed: Register | undefined;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
   protected block: Block | undefined;
@@ -66,6 +68,8 @@ export abstract class LaneEmitter extends Emitter {
   private predicateMask: readonly number[] = [];
   /** With a predicate: the active threads for which it holds. */
   private writeMask: readonly number[] = [];
+  /** The same as bits, where they are known here. */
+  writeBits: number | undefined;
   /** Equal values as vectors, for the groups after the first: by what they are. */
   private splats = new Map<string, number>();
   private splatLocals: number[] = [];
@@ -129,7 +133,18 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Code for a whole unit has the predicate as a scalar. */
   private agrees(register: Register): boolean {
-    return this.everyone && this.agreed?.has(register) === true;
+    return this.everyone && register !== this.disagreed && this.agreed?.has(register) === true;
+  }
+
+  /** Nothing outside its block reads the register. */
+  isOwn(register: Register): boolean {
+    return this.liveness.isLocal(register);
+  }
+
+  /** The threads for which a predicate holds, as bits, if that is always the same. */
+  private bitsOf({ register, negated }: NonNullable<Inst['predicate']>): number | undefined {
+    const bits = this.plan.constants(register)?.reduce((sum, value, lane) => value ? sum | 1 << lane : sum, 0);
+    return bits === undefined ? undefined : negated ? ~bits & (this.width === 32 ? -1 : (1 << this.width) - 1) : bits;
   }
 
   isUniform(register: Register): boolean {
@@ -459,14 +474,14 @@ export abstract class LaneEmitter extends Emitter {
 
   // ---- instructions
 
-  protected emitInst(inst: Inst): void {
+  /** `predicate`: the instruction's own, unless it runs under another's. */
+  protected emitInst(inst: Inst, predicate = inst.predicate): void {
     this.inst = inst;
     const { code } = this;
     const rule = this.rules.get(inst.mnemonic);
     if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
     this.predicateMask = [];
     this.writeMask = [];
-    const { predicate } = inst;
     if (predicate && !this.isUniform(predicate.register)) {
       const holds = this.temps(this.groups);
       const runs = this.temps(this.groups);
@@ -477,7 +492,9 @@ export abstract class LaneEmitter extends Emitter {
       });
       this.predicateMask = holds;
       this.writeMask = runs;
+      this.writeBits = this.everyone ? this.bitsOf(predicate) : undefined;
       this.emitBare(inst, rule);
+      this.writeBits = undefined;
     } else if (predicate) {
       // Locals given out inside the condition would hold nothing after it: registers get theirs first.
       for (const register of inst.defs) {

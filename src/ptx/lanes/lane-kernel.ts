@@ -40,6 +40,8 @@ import type { Handover } from './handovers.js';
 import { access } from './memory.js';
 import { registersOfGridSize } from './side-by-side.js';
 import { isPure } from './spread.js';
+import { shortSide } from './short-sides.js';
+import type { ShortSide } from './short-sides.js';
 import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -174,6 +176,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     // Threads that are always suspended together share the cell of what is equal; others have cells of their own.
     const spilled = new Set<Register>();
     for (const entry of this.live) for (const register of liveness.liveIn(entry)) if (!kernel.remade.has(register.id)) spilled.add(register);
+    if (alone) for (const header of shape.loopHeaders) for (const register of this.keptWaiting(header)) if (!kernel.remade.has(register.id)) spilled.add(register);
     if (alone) {
       const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
       this.partedBytes = 16 * groups * Math.max(0, ...masks);
@@ -185,7 +188,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       end += this.cellBytes(register);
     }
     this.unitBytes = alignUp(end, 16);
-    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : []);
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : [], (block, register) => plan.together && plan.keeps(block, register));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
     this.handovers = this.findHandovers();
   }
@@ -364,10 +367,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
+  /** Registers that threads need that wait behind a loop, which those that go round in it may not. */
+  private keptWaiting(header: number): Register[] {
+    const { plan, liveness, kernel: { shape } } = this;
+    return plan.convergent(header) ? [] : [...new Set(plan.waitingOut(shape.regionOf(header)).flatMap(block => liveness.liveIn(block)))];
+  }
+
   /** The unit is suspended at the end of a loop that some of its threads have left. */
   private saveMasks(region: Region): void {
     const { code } = this;
     const frame = this.frame();
+    const saved = this.spills.saved(region.header);
+    this.saveRegisters(this.keptWaiting(region.header).filter(register => this.slots.has(register.id) && !saved.includes(register)));
     [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
       masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', UNIT.bytes + 16 * (this.groups * index + group)); });
       this.clearMasks(masks);
@@ -376,14 +387,24 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   private restoreMasks(region: Region): void {
-    const { code } = this;
+    const { code, kernel: { remade } } = this;
     const frame = this.frame();
+    const needed = this.spills.needed(region.header);
+    const kept = this.keptWaiting(region.header).filter(register => !needed.includes(register));
+    // Locals given out inside the condition would hold nothing after it.
+    for (const register of kept) {
+      if (this.isVarying(register)) this.laneLocal(register);
+      else this.registerLocal(register);
+    }
     code.get(frame).memory('i32.load', UNIT.parted);
     this.when(() => {
       code.get(frame).i32(0).memory('i32.store', UNIT.parted);
       [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
         masks.forEach((local, group) => { code.get(frame).memory('v128.load', UNIT.bytes + 16 * (this.groups * index + group)).set(local); });
       });
+      this.restoreEntry(region.header, kept, [], remade, register => this.slots.has(register.id), registers => {
+        for (const register of registers) this.load(register, frame, { lane: -1 });
+      }, () => undefined);
     });
   }
 
@@ -410,7 +431,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     const { blocks, remade, shape } = this.kernel;
     this.block = undefined;
-    if (this.passes && shape.loopHeaders.has(entry) && !this.plan.convergent(entry)) this.restoreMasks(shape.regionOf(entry));
+    // A unit that was suspended while it was parted does not come to code for a whole unit.
+    if (this.passes && !this.everyone && shape.loopHeaders.has(entry) && !this.plan.convergent(entry)) this.restoreMasks(shape.regionOf(entry));
     this.restoreEntry(entry, this.spills.needed(entry), blocks, remade, register => this.slots.has(register.id), registers => {
       const frame = this.frame();
       const first = { lane: -1 };
@@ -906,9 +928,23 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code } = this;
     const [target] = comparison.inst.defs;
     const outcome = this.newLocal('i32');
+    const { ending } = block;
+    // Of a comparison that stands last the branch is all that is left of the block.
+    const side = comparison.inst === block.insts.at(-1) && ending.kind === 'branch' && ending.inst.predicate!.register === target && this.isBlockLocal(target) ? this.sideOf(block) : undefined;
     pushAlike(this, comparison, outcome);
     code.op('i32.eqz');
-    this.when(() => { this.handOver(block, block.insts.indexOf(comparison.inst)); });
+    this.when(() => {
+      if (!side) {
+        this.handOver(block, block.insts.indexOf(comparison.inst));
+        return;
+      }
+      this.disagreed = target;
+      this.emitInst(comparison.inst);
+      this.emitSide(block, side, target!);
+      this.disagreed = undefined;
+      this.releaseRegister(target!);
+      this.jump(block.index, side.join, false);
+    });
     this.endInstruction();
     code.get(outcome).set(this.registerLocal(target!));
   }
@@ -918,9 +954,15 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { code } = this;
     const { inst, yes, no } = block.ending as Block['ending'] & { kind: 'branch' };
     const { register, negated } = inst.predicate!;
+    const side = this.sideOf(block);
     if (!this.isVarying(register)) {
       // They differ by what they are.
-      this.handOver(block, block.insts.length);
+      if (side) {
+        this.emitSide(block, side, register);
+        this.jump(block.index, side.join, false);
+      } else {
+        this.handOver(block, block.insts.length);
+      }
       return;
     }
     const outcome = this.newLocal('i32');
@@ -929,8 +971,34 @@ export class LaneKernelEmitter extends LaneEmitter {
     const [all, none] = negated ? [no, yes] : [yes, no];
     this.when(() => { this.jump(block.index, all, false); });
     code.get(outcome);
-    this.when(() => { this.handOver(block, block.insts.length); });
+    this.when(() => {
+      if (side) {
+        this.emitSide(block, side, register);
+        this.jump(block.index, side.join, false);
+      } else {
+        this.handOver(block, block.insts.length);
+      }
+    });
     this.jump(block.index, none);
+  }
+
+  private sideOf(block: Block): ShortSide | undefined {
+    const { blocks, shape } = this.kernel;
+    return shortSide(this, this.plan, blocks, block, shape.order);
+  }
+
+  /** In code for a whole unit: a block for the threads for which the branch before it says so. */
+  private emitSide(from: Block, { block, negated }: ShortSide, register: Register): void {
+    const lastUse = new Map<Register, number>();
+    block.insts.forEach((inst, index) => { for (const used of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(used)) lastUse.set(used, index); });
+    this.block = block;
+    block.insts.forEach((inst, index) => {
+      const own = isPure(inst) && inst.defs.every(defined => this.isOwn(defined));
+      this.emitInst(inst, own ? undefined : { register, negated });
+      for (const [used, last] of lastUse) if (last === index) this.releaseRegister(used);
+    });
+    this.saveRegisters(this.spills.early(block.index));
+    this.block = from;
   }
 
   /** A branch on which the threads agree nearly always. */
@@ -1271,6 +1339,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!this.startsWhole()) for (const local of masks) code.v128([-1, -1, -1, -1]).set(local);
     code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.le_u');
     if (passes) code.get(passes.gone).op('i32.eqz').op('i32.and');
+    if (passes && this.partedBytes && this.startsWhole()) code.get(passes.frame).memory('i32.load', UNIT.parted).op('i32.eqz').op('i32.and');
     // Code for a whole unit needs no masks, and sets them where it hands over.
     if (this.startsWhole()) {
       code.set(this.whole);
@@ -1340,7 +1409,7 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   /** Whether a turn in which all threads of the unit are there begins with code for a whole unit. One that is suspended while it is parted goes on parted. */
   private startsWhole(): boolean {
-    return this.handovers.size > 0 && this.whole >= 0 && !this.partedBytes;
+    return this.handovers.size > 0 && this.whole >= 0;
   }
 
   /**

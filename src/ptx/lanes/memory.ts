@@ -192,6 +192,24 @@ function storeLast(e: LaneEmitter, found: Access, room: number, place: number, w
   const { size, log2 } = found;
   const [load, store] = copies[size]!;
   const good = e.temp('i32');
+  if (e.writeBits && size === 4) {
+    const last = 31 - Math.clz32(e.writeBits);
+    code.op('if').byte(0x40);
+    e.nest(() => {
+      e.group = last >> 2;
+      code.get(place);
+      e.pushLanes(found.values[0]!, storedAs(found.values[0]!, found.type));
+      e.group = 0;
+      code.lane('i32x4.extract_lane', last & 3).memory(store, 0);
+    });
+    code.op('else');
+    e.nest(() => {
+      write();
+      oneByOne(e, found, room, 'store');
+    });
+    code.op('end');
+    return;
+  }
   const bits = e.temp('i32');
   code.set(good);
   write();

@@ -18,7 +18,8 @@ export interface Spills {
   needed(entry: number): readonly Register[];
 }
 
-export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean, loops: readonly Region[]): Spills {
+/** `keeps` says that a block that writes a register leaves some threads' values alone. */
+export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean, loops: readonly Region[], keeps: (block: number, register: Register) => boolean): Spills {
   const position = new Map(order.map((block, index) => [block, index]));
   const isEntry = new Set(entries);
   /** Entries before which a block may suspend its threads. */
@@ -89,7 +90,8 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
       for (const entry of suspends(block)) for (const register of saved.get(entry)!) live.add(register);
       for (const register of early(block)) live.add(register);
       for (const inst of [...instructionsOf(block)].reverse()) {
-        if (inst !== ('inst' in block.ending ? block.ending.inst : undefined)) for (const register of inst.defs) live.delete(register);
+        // Threads that wait elsewhere have their values in the same cell.
+        if (inst !== ('inst' in block.ending ? block.ending.inst : undefined)) for (const register of inst.defs) if (!keeps(block.index, register)) live.delete(register);
         for (const register of inst.uses) live.add(register);
       }
       const known = needed.get(block.index)!;
