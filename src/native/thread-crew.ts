@@ -15,78 +15,120 @@ const LOADING_MS = 3000;
 /** What a thread is started with, as its `workerData`. */
 export interface CrewStart {
   readonly koffiPath: string | undefined;
-  /** One word, which the thread makes 1 while it loads native code. */
+  /** One word, which is not 0 while the thread loads native code. */
   readonly loading: Int32Array;
 }
 
 /** What a thread is told. At the end it closes its port, and ends by itself. */
 export type ToCrew<R> = { readonly id: number; readonly request: R } | { readonly end: true };
 
-/** What it answers. */
-export type FromCrew<F> = { readonly id: number; readonly answer: unknown } | { readonly id: number; readonly refusal: F };
+/** What it answers, and what it tells before. */
+export type FromCrew<F> = { readonly id: number } & ({ readonly answer: unknown } | { readonly refusal: F } | { readonly told: unknown });
 
-export interface CrewDescription<F> {
+export interface CrewDescription<R, F> {
   /** Of its threads, as debuggers show it. */
   readonly name: string;
   /** The script that they run. */
   readonly source: string;
   /** Threads at once. */
   readonly most: number;
+  /** What goes first, on one thread more where all are busy: it ends what they are doing. */
+  readonly isUrgent?: (request: R) => boolean;
   /** The error that a refusal is shown as. */
   readonly refused: (refusal: F) => Error;
   /** The error of what a thread was at when it died. */
   readonly died: (reason: unknown) => Error;
 }
 
+export interface AskOptions {
+  /** What is handed over. */
+  readonly transfer?: readonly ArrayBuffer[];
+  /** Where it aborts nobody waits for the answer: what has not begun is dropped, what has goes on by itself, since a native call cannot be stopped, and others get another thread. */
+  readonly signal?: AbortSignal | undefined;
+  /** Is given what the thread tells before its answer. */
+  readonly hear?: (told: unknown) => void;
+}
+
 interface Job<R> {
   readonly id: number;
   readonly request: R;
-  readonly transfer: readonly ArrayBuffer[];
+  readonly options: AskOptions;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 interface Member<R> {
   readonly worker: Worker;
-  readonly loading: Int32Array;
   job: Job<R> | undefined;
 }
 
 /** `R`: what can be asked for. `F`: what a thread answers where it cannot do it. */
 export class ThreadCrew<R, F> {
-  private readonly description: CrewDescription<F>;
+  private readonly description: CrewDescription<R, F>;
   private readonly members: Member<R>[] = [];
   private readonly waiting: Job<R>[] = [];
+  /** Of all threads that have not ended. */
+  private readonly loading = new Set<Int32Array>();
   private nextId = 1;
   private idle: NodeJS.Timeout | undefined;
 
-  constructor(description: CrewDescription<F>) {
+  constructor(description: CrewDescription<R, F>) {
     this.description = description;
   }
 
-  /** Asks a thread, the first that is free. Buffers in `transfer` are handed over. */
-  ask(request: R, transfer: readonly ArrayBuffer[] = []): Promise<unknown> {
+  /** Asks a thread, the first that is free. Rejects with the signal's reason where it aborts first. */
+  ask(request: R, options: AskOptions = {}): Promise<unknown> {
+    const { signal } = options;
     return new Promise((resolve, reject) => {
-      this.waiting.push({ id: this.nextId++, request, transfer, resolve, reject });
+      signal?.throwIfAborted();
+      const giveUp = (): void => {
+        this.giveUp(job);
+        reject(signal!.reason as Error);
+      };
+      const settled = <V>(settle: (value: V) => void) => (value: V): void => {
+        signal?.removeEventListener('abort', giveUp);
+        settle(value);
+      };
+      const job: Job<R> = { id: this.nextId++, request, options, resolve: settled(resolve), reject: settled(reject) };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      if (this.isUrgent(job)) this.waiting.unshift(job);
+      else this.waiting.push(job);
       this.next();
     });
   }
 
+  private isUrgent({ request }: Job<R>): boolean {
+    return this.description.isUrgent?.(request) === true;
+  }
+
+  private giveUp(job: Job<R>): void {
+    const at = this.waiting.indexOf(job);
+    if (at !== -1) this.waiting.splice(at, 1);
+    const member = this.members.find((each) => each.job === job);
+    if (member === undefined) return;
+    member.job = undefined;
+    member.worker.unref();
+    this.dismiss(member);
+    this.next();
+  }
+
   private next(): void {
-    if (this.waiting.length === 0) return;
+    const job = this.waiting[0];
+    if (job === undefined) return;
     clearTimeout(this.idle);
     let member = this.members.find((each) => each.job === undefined);
-    if (member === undefined && this.members.length < this.description.most) {
+    if (member === undefined && this.members.length < this.description.most + (this.isUrgent(job) ? 1 : 0)) {
       try {
         member = this.start();
       } catch (error) {
-        this.waiting.shift()!.reject(this.description.died(error));
+        this.waiting.shift();
+        job.reject(this.description.died(error));
       }
     }
     if (member === undefined) return;
-    const job = this.waiting.shift()!;
+    this.waiting.shift();
     try {
-      member.worker.postMessage({ id: job.id, request: job.request } satisfies ToCrew<R>, job.transfer);
+      member.worker.postMessage({ id: job.id, request: job.request } satisfies ToCrew<R>, job.options.transfer ?? []);
     } catch (error) {
       // A buffer that cannot be handed over.
       job.reject(error);
@@ -100,10 +142,12 @@ export class ThreadCrew<R, F> {
     const { source, name, died } = this.description;
     const loading = new Int32Array(new SharedArrayBuffer(4));
     const worker = new Worker(source, { eval: true, execArgv: [], env: process.env, name, workerData: { koffiPath: koffiPath(), loading } satisfies CrewStart });
-    const member: Member<R> = { worker, loading, job: undefined };
+    const member: Member<R> = { worker, job: undefined };
     worker.unref();
     worker.on('message', (message: FromCrew<F>) => { this.hear(member, message); });
     const ended = (reason: unknown): void => {
+      this.loading.delete(loading);
+      if (this.loading.size === 0) process.off('exit', this.atExit);
       this.remove(member);
       member.job?.reject(died(reason));
       member.job = undefined;
@@ -111,7 +155,8 @@ export class ThreadCrew<R, F> {
     };
     worker.on('error', ended);
     worker.on('exit', (code) => { ended(new Error(`it ended with code ${code}`)); });
-    if (this.members.length === 0) process.on('exit', this.atExit);
+    if (this.loading.size === 0) process.on('exit', this.atExit);
+    this.loading.add(loading);
     this.members.push(member);
     return member;
   }
@@ -119,6 +164,10 @@ export class ThreadCrew<R, F> {
   private hear(member: Member<R>, message: FromCrew<F>): void {
     const { job } = member;
     if (job?.id !== message.id) return;
+    if ('told' in message) {
+      job.options.hear?.(message.told);
+      return;
+    }
     member.job = undefined;
     member.worker.unref();
     if ('answer' in message) job.resolve(message.answer);
@@ -131,24 +180,29 @@ export class ThreadCrew<R, F> {
   private rest(): void {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
-      for (const member of this.members.filter((each) => each.job === undefined)) {
-        this.remove(member);
-        member.worker.postMessage({ end: true } satisfies ToCrew<R>);
-      }
+      for (const member of this.members.filter((each) => each.job === undefined)) this.dismiss(member);
     }, IDLE_MS);
     this.idle.unref();
   }
 
+  /** It ends behind what it is at. */
+  private dismiss(member: Member<R>): void {
+    this.remove(member);
+    member.worker.postMessage({ end: true } satisfies ToCrew<R>);
+  }
+
   private remove(member: Member<R>): void {
     const at = this.members.indexOf(member);
-    if (at === -1) return;
-    this.members.splice(at, 1);
-    if (this.members.length === 0) process.off('exit', this.atExit);
+    if (at !== -1) this.members.splice(at, 1);
   }
 
   /** koffi ends the process in an error where a thread is terminated that is loading a library: see src/runtime/workers.ts. */
   private readonly atExit = (): void => {
     const deadline = performance.now() + LOADING_MS;
-    for (const { loading } of this.members) Atomics.wait(loading, 0, 1, Math.max(0, deadline - performance.now()));
+    for (const loading of this.loading) {
+      for (let depth = Atomics.load(loading, 0); depth !== 0 && performance.now() < deadline; depth = Atomics.load(loading, 0)) {
+        Atomics.wait(loading, 0, depth, deadline - performance.now());
+      }
+    }
   };
 }

@@ -19,7 +19,7 @@ import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
-import type { LibraryInfo, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
+import type { LibraryInfo, LoadUnderWay, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
 
 /** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
@@ -97,15 +97,18 @@ async function loadAgain(device: Device, kept: KeptModel, options: CheckedOption
 async function load(device: Device, model: PlacedModel, options: CheckedOptions): Promise<Loaded> {
   const { signal, providers, lenient, threads, interOpThreads, optimisation, cuda } = options;
   let cancelled: Promise<unknown> | undefined;
-  let begun: { path: string; options: number } | undefined;
+  let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, interOpThreads, optimisation, cuda }, (told) => {
-    begun = told;
-    if (signal?.aborted === true) cancel();
-  }, transferOf(model));
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, interOpThreads, optimisation, cuda }, {
+    transfer: transferOf(model),
+    hear: (told) => {
+      begun = told as LoadUnderWay;
+      if (signal?.aborted === true) cancel();
+    },
+  });
   if (signal === undefined) return loading;
   const aborted = new Promise<never>((_, reject) => {
     giveUp = () => {

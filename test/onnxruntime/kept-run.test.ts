@@ -156,8 +156,13 @@ onDevice('a run on tensors that were given', (on) => {
     const op = context.enqueue({ x }, { outputs: { y } });
     await op.runOn(left);
     await op.runOn(left);
+    // Held, so that it is under way for as long as it has to be.
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => { open = resolve; });
+    left.call(() => gate).catch(() => undefined);
     const running = op.runOn(left);
     expect(() => op.runOn(right)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_BUSY' }));
+    open();
     await running;
     await op.runOn(right);
     y.close();
@@ -166,10 +171,8 @@ onDevice('a run on tensors that were given', (on) => {
     const other = engine.run({ x }, { outputs: { y: z } });
     await other.runOn(left);
     const last = other.runOn(left);
-    let ended = false;
-    void last.then(() => { ended = true; });
     await engine.close();
-    expect(ended).toBe(true);
+    await last;
     expect(() => other.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
   });
 });

@@ -3,7 +3,7 @@
  * detection's size and numbers by one kernel each; the host puts boxes around what that finds; each line is straightened from the
  * photograph, which is still on the device, and the recognition reads lines together, whichever photographs they are on.
  */
-import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, u8, value, zip } from 'async-cuda';
+import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, u8, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';

@@ -80,14 +80,3 @@ export type Refusal =
   | { readonly reason: 'option'; readonly message: string }
   | { readonly reason: 'source'; readonly log: string; readonly version: Version | undefined }
   | { readonly reason: 'memory' | 'library'; readonly message: string };
-
-export type Reply = { readonly id: number } & (
-  | { readonly compiled: Compiled }
-  | { readonly linked: Linked }
-  | { readonly refusal: Refusal }
-);
-
-/** What the thread is started with. */
-export interface CompilerThreadStart {
-  readonly koffiPath: string | undefined;
-}

@@ -4,42 +4,21 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
 
+import { answerRequests, crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { candidatePaths, thisMachine } from '../../native/find.js';
-import { loadKoffi } from '../../native/koffi.js';
-import type { Koffi } from '../../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { LibraryNotFoundError } from '../../native/library-not-found.js';
 import { openLibrary } from '../../native/open-library.js';
 import { LINE_ARGS, takeFrom } from '../../runtime/work-line.js';
 import { copyBytes } from './copy-bytes.js';
-import type { Answers, FromThread, LibraryPlace, Refusal, Request, ThreadStart, ToThread } from './messages.js';
+import type { Answers, LibraryPlace, LoadUnderWay, Refusal, Request } from './messages.js';
 import { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
 import { bind, run } from './run.js';
 import { loadSession } from './session.js';
 
-const { koffiPath, loading } = workerData as ThreadStart;
-const port = parentPort!;
-
-let loadedKoffi: Koffi | undefined;
 const libraries = new Map<string, OrtLibrary>();
-
-function koffi(): Koffi {
-  return (loadedKoffi ??= whileLoading(() => loadKoffi(koffiPath)));
-}
-
-/** The process must not end this thread while it loads native code: see the crew. */
-function whileLoading<T>(load: () => T): T {
-  Atomics.store(loading, 0, 1);
-  try {
-    return load();
-  } finally {
-    Atomics.store(loading, 0, 0);
-    Atomics.notify(loading, 0);
-  }
-}
 
 /** The file of a build with the CUDA provider, where one is asked for and lies somewhere. */
 function buildWithCuda(place: LibraryPlace): string | undefined {
@@ -53,8 +32,8 @@ function buildWithCuda(place: LibraryPlace): string | undefined {
 function find(place: LibraryPlace): OrtLibrary {
   const path = place.cuda ? buildWithCuda(place) : undefined;
   const machine = { ...thisMachine(), env: place.env, modules: place.modules };
-  const opened = whileLoading(() => openLibrary(koffi(), KNOWN_LIBRARIES.onnxruntime, path === undefined ? { machine } : { path }));
-  const known = libraries.get(opened.path) ?? new OrtLibrary(koffi(), opened);
+  const opened = whileLoading(() => openLibrary(crewKoffi(), KNOWN_LIBRARIES.onnxruntime, path === undefined ? { machine } : { path }));
+  const known = libraries.get(opened.path) ?? new OrtLibrary(crewKoffi(), opened);
   libraries.set(opened.path, known);
   return known;
 }
@@ -62,20 +41,20 @@ function find(place: LibraryPlace): OrtLibrary {
 function libraryAt(path: string): OrtLibrary {
   let known = libraries.get(path);
   if (known === undefined) {
-    known = new OrtLibrary(koffi(), whileLoading(() => openLibrary(koffi(), KNOWN_LIBRARIES.onnxruntime, { path })));
+    known = new OrtLibrary(crewKoffi(), whileLoading(() => openLibrary(crewKoffi(), KNOWN_LIBRARIES.onnxruntime, { path })));
     libraries.set(path, known);
   }
   return known;
 }
 
-type Answering = { readonly [K in Request['kind']]: (request: Extract<Request, { kind: K }>, id: number) => Answers[K] };
+type Answering = { readonly [K in Request['kind']]: (request: Extract<Request, { kind: K }>, tell: (told: LoadUnderWay) => void) => Answers[K] };
 
 const ANSWERING: Answering = {
   find: ({ place }) => find(place).info,
-  load: (request, id) => {
+  load: (request, tell) => {
     const ort = find(request.place);
     // The CUDA provider is a library of its own, which is loaded in here.
-    const load = (): Answers['load'] => loadSession(ort, request, (options) => { port.postMessage({ id, loading: { path: ort.path, options } } satisfies FromThread); });
+    const load = (): Answers['load'] => loadSession(ort, request, (options) => { tell({ path: ort.path, options }); });
     return request.providers.includes('cuda') ? whileLoading(load) : load();
   },
   cancel: ({ path, options }) => {
@@ -98,7 +77,7 @@ const ANSWERING: Answering = {
   take: ({ path, values }) => {
     const ort = libraryAt(path);
     for (const { value, data, to, bytes } of values) {
-      if (to !== 0 && bytes > 0) copyBytes(koffi(), to, data, bytes);
+      if (to !== 0 && bytes > 0) copyBytes(crewKoffi(), to, data, bytes);
       ort.ask('ReleaseValue', value);
     }
     return undefined;
@@ -109,7 +88,7 @@ const ANSWERING: Answering = {
     if (session !== 0) ort.ask('ReleaseSession', session);
     return undefined;
   },
-  address: ({ buffer }) => Number(koffi().address(new Uint8Array(buffer))),
+  address: ({ buffer }) => Number(crewKoffi().address(new Uint8Array(buffer))),
 };
 
 function refusalOf(error: unknown): Refusal {
@@ -118,19 +97,7 @@ function refusalOf(error: unknown): Refusal {
   return { reason: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error) };
 }
 
-port.on('message', (message: ToThread) => {
-  if ('end' in message) {
-    // Nothing holds the thread any more: it ends by itself, as one must that uses koffi.
-    port.close();
-    return;
-  }
-  const { id, request } = message;
-  let reply: FromThread;
-  try {
-    const answer = ANSWERING[request.kind] as (request: Request, id: number) => Answers[keyof Answers];
-    reply = { id, answer: answer(request, id) };
-  } catch (error) {
-    reply = { id, refusal: refusalOf(error) };
-  }
-  port.postMessage(reply);
-});
+answerRequests((request: Request, tell) => {
+  const answer = ANSWERING[request.kind] as (request: Request, tell: (told: LoadUnderWay) => void) => Answers[keyof Answers];
+  return answer(request, tell);
+}, refusalOf);

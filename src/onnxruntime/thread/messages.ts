@@ -159,16 +159,8 @@ export type Refusal =
   | { readonly reason: 'status'; readonly library: string; readonly call: string; readonly status: number; readonly statusName: string; readonly message: string }
   | { readonly reason: 'internal'; readonly message: string };
 
-export type ToThread = { readonly id: number; readonly request: Request } | { readonly end: true };
-
-export type FromThread =
-  | { readonly id: number; readonly answer: Answers[keyof Answers] }
-  | { readonly id: number; readonly refusal: Refusal }
-  /** A load can be cancelled from here on. */
-  | { readonly id: number; readonly loading: { readonly path: string; readonly options: number } };
-
-export interface ThreadStart {
-  readonly koffiPath: string | undefined;
-  /** Not zero while the thread loads a library. */
-  readonly loading: Int32Array;
+/** Told while a model is loaded: it can be cancelled from here on. */
+export interface LoadUnderWay {
+  readonly path: string;
+  readonly options: number;
 }

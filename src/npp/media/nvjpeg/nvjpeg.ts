@@ -48,7 +48,7 @@ const crew = new ThreadCrew<Request, Refusal>({
 });
 
 function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>, transfer?: readonly ArrayBuffer[]): Promise<Answers[K]> {
-  return crew.ask(request, transfer) as Promise<Answers[K]>;
+  return crew.ask(request, transfer === undefined ? {} : { transfer }) as Promise<Answers[K]>;
 }
 
 export class Nvjpeg {

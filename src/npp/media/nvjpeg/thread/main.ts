@@ -2,12 +2,8 @@
  * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded bytes on the thread that calls it.
  * Handles, states and streams are the process's, so any such thread can use any. Built into a script of its own (`scripts/build.mjs`).
  */
-import { parentPort, workerData } from 'node:worker_threads';
-
-import { loadKoffi } from '../../../../native/koffi.js';
-import type { Koffi } from '../../../../native/koffi.js';
+import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
-import type { CrewStart, FromCrew, ToCrew } from '../../../../native/thread-crew.js';
 import type { Answers, DecodeRequest, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
 import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
 
@@ -19,31 +15,13 @@ const INVALID_PARAMETER = 2;
 /** CU_STREAM_NON_BLOCKING */
 const NON_BLOCKING = 1;
 
-const { koffiPath, loading } = workerData as CrewStart;
-const port = parentPort!;
-
-let loadedKoffi: Koffi | undefined;
 const libraries = new Map<string, NvjpegLibrary>();
-
-/** The process must not end this thread while it loads native code: see the crew. */
-function whileLoading<T>(load: () => T): T {
-  Atomics.store(loading, 0, 1);
-  try {
-    return load();
-  } finally {
-    Atomics.store(loading, 0, 0);
-    Atomics.notify(loading, 0);
-  }
-}
 
 function libraryAt(place: NvjpegPlace): NvjpegLibrary {
   const key = `${place.path}\0${place.driver}`;
   const known = place.path === undefined ? undefined : libraries.get(key);
   if (known !== undefined) return known;
-  const library = whileLoading(() => {
-    loadedKoffi ??= loadKoffi(koffiPath);
-    return new NvjpegLibrary(loadedKoffi, place);
-  });
+  const library = whileLoading(() => new NvjpegLibrary(crewKoffi(), place));
   libraries.set(`${library.path}\0${place.driver}`, library);
   return library;
 }
@@ -85,7 +63,7 @@ const [COMPONENTS, SUBSAMPLING, WIDTHS, HEIGHTS, IMAGE, PITCHES] = [0, 4, 16, 32
 function decode(library: NvjpegLibrary, { handle, lane, bytes, format, width, height, address, pitch }: DecodeRequest): void {
   const { out } = library;
   const data = new Uint8Array(bytes);
-  const place = Number(loadedKoffi!.address(data));
+  const place = Number(crewKoffi().address(data));
   library.call('nvjpegGetImageInfo', handle, place, data.length, out.address + COMPONENTS, out.address + SUBSAMPLING, out.address + WIDTHS, out.address + HEIGHTS);
   const [readWidth, readHeight] = [out.i32[WIDTHS / 4], out.i32[HEIGHTS / 4]];
   if (readWidth !== width || readHeight !== height) {
@@ -140,19 +118,7 @@ function refusalOf(error: unknown): Refusal {
   return { reason: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error) };
 }
 
-port.on('message', (message: ToCrew<Request>) => {
-  if ('end' in message) {
-    // Nothing holds the thread any more: it ends by itself, as one must that uses koffi.
-    port.close();
-    return;
-  }
-  const { id, request } = message;
-  let reply: FromCrew<Refusal>;
-  try {
-    const answer = ANSWERING[request.kind] as (library: NvjpegLibrary, request: Request) => Answers[keyof Answers];
-    reply = { id, answer: answer(onDevice(request), request) };
-  } catch (error) {
-    reply = { id, refusal: refusalOf(error) };
-  }
-  port.postMessage(reply);
-});
+answerRequests((request: Request) => {
+  const answer = ANSWERING[request.kind] as (library: NvjpegLibrary, request: Request) => Answers[keyof Answers];
+  return answer(onDevice(request), request);
+}, refusalOf);
