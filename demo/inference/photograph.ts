@@ -1,5 +1,7 @@
 /** What goes into the models' tasks, and what comes out of them to be drawn. */
-import { type Device, type DeviceOp, type Tensor, all, u8 } from 'async-cuda';
+import { type Device, type DeviceOp, type Tensor, u8 } from 'async-cuda';
+
+import { someInATurn } from './turns.js';
 
 /** Extents in pixels. */
 export interface Size {
@@ -33,6 +35,9 @@ export interface Finding {
   readonly corners: readonly Point[];
 }
 
+/** Photographs of the host that are copied in one turn of the event loop. */
+const UPLOADS_IN_A_TURN = 4;
+
 export function sizeOf(photograph: Photograph): Size {
   if (isOnHost(photograph)) return photograph;
   const [height, width] = photograph.shape;
@@ -44,16 +49,16 @@ export function withPhotographs<R>(device: Device, photographs: readonly Photogr
   const bytes = photographs.reduce((sum, each) => sum + (isOnHost(each) ? each.width * each.height * 3 : 0), 0);
   if (bytes === 0) return work(photographs as readonly DevicePhotograph[]);
   return device.uninitialized(u8, [bytes]).use((pixels) => {
-    const uploads: DeviceOp<unknown>[] = [];
+    const uploads: (() => DeviceOp<unknown>)[] = [];
     let start = 0;
     const images = photographs.map((photograph) => {
       if (!isOnHost(photograph)) return photograph;
       const { width, height, data } = photograph;
       const image = pixels.slice([start, start += width * height * 3]).reshape([height, width, 3]);
-      uploads.push(image.write(data));
+      uploads.push(() => image.write(data));
       return image;
     });
-    return all(uploads).andThen(() => work(images));
+    return someInATurn(device, uploads, UPLOADS_IN_A_TURN).andThen(() => work(images));
   });
 }
 

@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 
-import type { Device, DeviceOp } from 'async-cuda';
+import { type Device, type DeviceOp, all, value } from 'async-cuda';
 import { enqueue } from 'async-cuda/ops';
 
 /** How long one turn may be worked. */
@@ -20,7 +20,11 @@ export function inTurns<T>(device: Device, work: (rest: () => Promise<void>) => 
   }));
 }
 
-/** Nothing: what comes behind it is queued in another turn than what is before it. */
-export function anotherTurn(device: Device): DeviceOp<void> {
-  return inTurns(device, () => setImmediate());
+/** One operation after the other, `most` of them queued in one turn. Each is made when its turn has come. */
+export function someInATurn(device: Device, parts: readonly (() => DeviceOp<unknown>)[], most: number): DeviceOp<unknown> {
+  const turns = Array.from({ length: Math.ceil(parts.length / most) }, (_, i) => parts.slice(i * most, (i + 1) * most));
+  return turns.reduce<DeviceOp<unknown>>((before, some, i) => {
+    const behind = i === 0 ? before : before.andThen(() => inTurns(device, () => setImmediate()));
+    return behind.andThen(() => all(some.map((part) => part())));
+  }, value(undefined));
 }

@@ -4,12 +4,13 @@
  */
 import { fileURLToPath } from 'node:url';
 
-import { type AnyTensor, type Device, type DeviceOp, type Tensor, all, f32, value, zip } from 'async-cuda';
+import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
 
 import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
+import { inTurns, someInATurn } from '../turns.js';
 import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
 import type { Detection } from './non-maximum-suppression.js';
 
@@ -34,15 +35,23 @@ export class DigitDetector {
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, [images.length, 3, INPUT_SIZE, INPUT_SIZE])
-      .use((image) => all(images.map((each, i) => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) }))).andThen(() => this.engine.run({ image }))))
+      .use((image) => someInATurn(this.device, images.map((each, i) => () => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) })), PHOTOGRAPHS_IN_A_TURN).andThen(() => this.engine.run({ image }))))
       .andThen(({ digits, distances }) => zip(bestAndClose(digits!), readAndClose(distances!)))
-      .map(([[scores, digits], distances]) =>
-        photographs.map(sizeOf).map((size, i, { length }) => decodeDigits(item(scores, i, length), item(digits, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size)),
-      )
+      .andThen(([[scores, digits], distances]) => inTurns(this.device, async (rest) => {
+        const found: Detection[][] = [];
+        for (const [i, size] of photographs.map(sizeOf).entries()) {
+          const { length } = photographs;
+          found.push(decodeDigits(item(scores, i, length), item(digits, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size));
+          await rest();
+        }
+        return found;
+      }))
       .label(`digits of ${photographs.length} photographs`);
   }
 }
 
+/** That are queued in one turn of the event loop. */
+const PHOTOGRAPHS_IN_A_TURN = 4;
 const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */
 const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };

@@ -9,7 +9,7 @@ import { argmax, max } from 'async-cuda/library';
 import { letterboxNormalise, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
 
 import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
-import { anotherTurn, inTurns } from '../turns.js';
+import { inTurns, someInATurn } from '../turns.js';
 import { decodeSteps } from './ctc-decoding.js';
 import type { Reading } from './ctc-decoding.js';
 import { lineMatrix } from './line-matrix.js';
@@ -104,7 +104,7 @@ export class TextReader {
     const frame = frameOf(images.map(sizeOf));
     return this.device
       .uninitialized(f32, [images.length, 3, frame.height, frame.width])
-      .use((x) => this.inTurn(images.map((image, i) => () => letterboxNormalise(image, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x.slice(i) })), 1).andThen(() => this.models.detection.run({ x })))
+      .use((x) => someInATurn(this.device, images.map((image, i) => () => letterboxNormalise(image, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x.slice(i) })), 1).andThen(() => this.models.detection.run({ x })))
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
       .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
@@ -124,16 +124,11 @@ export class TextReader {
     const width = multipleOf(LINE_WIDTHS.step, Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)));
     return this.device
       .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
-      .use((x) => this.inTurn(lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
+      .use((x) => someInATurn(this.device, lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
       .andThen(onlyOutput)
       // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each step need not go to the host.
       .use((steps) => zip(argmax(steps, { axis: -1 }).use((classes) => classes.read()), max(steps, { axis: -1 }).use((scores) => scores.read())))
       .map(([classes, scores]) => lines.map((line, i) => ({ ...line, reading: decodeSteps(part(classes, i, lines.length), part(scores, i, lines.length), this.models.characters) })));
-  }
-
-  /** One after the other, `most` of them in one turn of the event loop. */
-  private inTurn(parts: readonly (() => DeviceOp<unknown>)[], most: number): DeviceOp<unknown> {
-    return groupByGroup(parts, most, (some) => all(some.map((part) => part())).andThen(() => anotherTurn(this.device)).map(() => []));
   }
 
   /** Into the left of `slot`, [3, 48, W]: turned upright, brought to the size, normalised. */
