@@ -14,6 +14,10 @@ import { ACCESSES } from './native-library.js';
 import type { Held } from './queued-operation.js';
 import type { Stream } from './stream.js';
 
+/** What the thread of a line needs. */
+export { LINE_ARGS, takeFrom } from '../runtime/work-line.js';
+export type { LineMemory } from '../runtime/work-line.js';
+
 /** What is the same each time that the work is queued. */
 export interface LineWork {
   /** As errors call it. */

@@ -5,11 +5,10 @@
 import type { Stream } from '../core/index.js';
 import type { HostUse } from '../core/host-work.js';
 import type { Held } from '../core/queued-operation.js';
-import { WorkLine } from '../core/work-line.js';
+import { LINE_ARGS, WorkLine } from '../core/work-line.js';
 import type { LineWork } from '../core/work-line.js';
 import type { NamedTensors } from '../engine/engine.js';
 import type { AnyTensor } from '../tensor/index.js';
-import { LINE_ARGS } from '../runtime/work-line.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';

@@ -5,12 +5,12 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
+import { LINE_ARGS, takeFrom } from '../../core/work-line.js';
 import { answerRequests, crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { candidatePaths, thisMachine } from '../../native/find.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { LibraryNotFoundError } from '../../native/library-not-found.js';
 import { openLibrary } from '../../native/open-library.js';
-import { LINE_ARGS, takeFrom } from '../../runtime/work-line.js';
 import { copyBytes } from './copy-bytes.js';
 import type { Answers, LibraryPlace, LoadUnderWay, Refusal, Request } from './messages.js';
 import { OrtLibrary } from './ort-library.js';

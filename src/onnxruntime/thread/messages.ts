@@ -1,6 +1,6 @@
 /** What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they are the whole process's. */
 
-import type { LineMemory } from '../../runtime/work-line.js';
+import type { LineMemory } from '../../core/work-line.js';
 
 /** Where the library is searched for. */
 export interface LibraryPlace {
