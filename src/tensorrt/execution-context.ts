@@ -90,16 +90,28 @@ export class ExecutionContext implements EngineContext {
    */
   private async freed(): Promise<this> {
     const over = new AbortController();
-    await Promise.race([this.idle().catch(() => undefined), delay(GRACE_MS, undefined, { signal: over.signal }).catch(() => undefined)]);
+    const late = delay(GRACE_MS, 'late', { signal: over.signal }).catch(() => undefined);
+    let awaited: ExecutionContext['last'] = undefined;
+    // Another that waited as well may be the next to run: its end is waited for, too.
+    while (!this.isOver && this.last !== awaited) {
+      awaited = this.last;
+      if (await Promise.race([this.idle().catch(() => undefined), late]) === 'late') break;
+    }
     over.abort();
-    if (!this.isRunning) return this;
+    if (this.isOver) return this;
     throw new CudaError('ERR_CUDA_BUSY', `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it runs once at a time. Await that run, chain this one behind it, or make another context: engine.createContext().`);
   }
 
-  /** Whether a run of it is not known to be over. */
-  get isRunning(): boolean {
+  /** Whether its last run is known to be over. */
+  private get isOver(): boolean {
     const { last } = this;
-    return last !== undefined && !last.stream.isClosed && !last.stream.passesSoon(last.mark);
+    return last === undefined || last.stream.isClosed || last.stream.hasPassed(last.mark);
+  }
+
+  /** Whether a run of it is not over, and is not within a few microseconds. */
+  get isRunning(): boolean {
+    // Not whether it may be told of now: what is over is free, also where whoever awaits it is told in the next turn.
+    return !this.isOver && !this.last!.stream.passesSoon(this.last!.mark);
   }
 
   /** @internal */
