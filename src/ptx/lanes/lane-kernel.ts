@@ -23,6 +23,7 @@ import type { Rules } from '../rules/rule.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
+import { carriedLocals } from '../wasm/live-locals.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
@@ -50,7 +51,7 @@ import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
 /** Vectors that are loaded before a result is written down. */
-const LOADS_AHEAD = 10;
+const LOADS_AHEAD = 20;
 
 /** Masks that are cleared at the beginning of a turn: with hundreds of them engines are worse off than without. */
 const MOST_FORGOTTEN = 128;
@@ -104,6 +105,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly loopLabels = new Map<Region, object>();
   private readonly turnLabel = {};
   private readonly unitLabel = {};
+  /** Where in the code the loop over units begins. */
+  private unitStart = 0;
   private entryNumber = -1;
   /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
   private readonly handovers: ReadonlyMap<number, Handover>;
@@ -1274,6 +1277,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const done = {};
     this.openLabel('block', done);
     this.openLabel('loop', this.unitLabel);
+    this.unitStart = code.length;
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
@@ -1329,8 +1333,23 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
     const all = new Code();
-    all.append(this.prologueBytes()).append(this.code.finish());
+    all.append(this.prologueBytes()).append(this.withForgotten(this.code.finish()));
     return { locals: this.localTypes, code: all.finish() };
+  }
+
+  /**
+   * The code with locals cleared where a unit begins that no unit leaves for the next one. Engines would carry them
+   * along: for them any entry may come after any, and a merge under a mask reads what was there before.
+   */
+  private withForgotten(code: Uint8Array): Uint8Array {
+    const params = this.paramCount;
+    const [carried] = carriedLocals(code, params + this.localTypes.length, [this.unitStart]) ?? [[]];
+    const forgotten = carried!.filter(local => local >= params && this.localTypes[local - params] === 'v128');
+    if (forgotten.length > MOST_FORGOTTEN) return code;
+    const all = new Code();
+    all.append(code.subarray(0, this.unitStart));
+    for (const local of forgotten) all.v128([0, 0, 0, 0]).set(local);
+    return all.append(code.subarray(this.unitStart)).finish();
   }
 
   /** Which threads there are: the last unit of a block may lack some. */
@@ -1379,6 +1398,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('loop', pass);
     this.openLabel('block', passed);
     this.openLabel('loop', this.unitLabel);
+    this.unitStart = code.length;
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(passed, 'br_if');
     code.get(this.base).set(this.thread);
