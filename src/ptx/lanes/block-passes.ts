@@ -62,6 +62,14 @@ export function emitEndTurn(code: Code, { frame, next, gone, ready, left }: Pass
   code.get(ready).get(next).i32(0).op('i32.ge_s').op('i32.or').set(ready);
 }
 
+/** The same where the state is known, and who has exited is as it was. */
+export function emitEndWholeTurn(code: Code, { frame, ready, left }: PassLocals, state: number): void {
+  code.get(frame).i32(state).memory('i32.store', UNIT.state);
+  if (state === STATE.exited) return;
+  code.i32(1).set(left);
+  if (state >= 0) code.i32(1).set(ready);
+}
+
 /** Past the last unit: ends the call if all have exited, else prepares the next pass. */
 export function emitEndPass(code: Code, { frame, release, ready, left }: PassLocals, scratch: number, frames: number): void {
   code.get(left).op('i32.eqz').op('if').byte(0x40);

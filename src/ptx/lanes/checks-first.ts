@@ -15,12 +15,13 @@ export interface ChecksFirst {
   run: UncheckedRun;
 }
 
-export function checksFirst(e: LaneEmitter, block: Block): ChecksFirst | undefined {
+/** `checked`: accesses that others have checked by then. */
+export function checksFirst(e: LaneEmitter, block: Block, checked?: ReadonlyMap<Inst, unknown>): ChecksFirst | undefined {
   const { insts } = block;
   const first = new Set<number>();
   const accesses: FoundAccess[] = [];
   insts.forEach((inst, index) => {
-    const found = accessOf(e, inst);
+    const found = checked?.has(inst) ? undefined : accessOf(e, inst);
     const base = found?.address.base;
     if (!found || !base) return;
     const needed = new Set(first);

@@ -3,9 +3,11 @@
 // checks of a run of accesses fail, with all registers in the same locals. The unit's next turn begins with the first again.
 
 import type { Block } from '../analysis/blocks.js';
-import type { Register } from '../analysis/program.js';
+import type { Inst, Register } from '../analysis/program.js';
 import type { Agreed } from './agreed.js';
 import { checksFirst } from './checks-first.js';
+import type { ChecksFirst } from './checks-first.js';
+import type { HoistedChecks } from './hoisted-checks.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
 
@@ -27,15 +29,19 @@ export function handsOver(e: LaneEmitter, plan: LanePlan, blocks: readonly Block
 }
 
 /** By block. Numbers go on from `first`. */
-export function planHandovers(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], order: readonly number[], agreed: Agreed, first: number, isLocal: (register: Register) => boolean): ReadonlyMap<number, Handover> {
+export function planHandovers(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], order: readonly number[], agreed: Agreed, hoisted: HoistedChecks, first: number, isLocal: (register: Register) => boolean): ReadonlyMap<number, Handover> {
   const found = new Map<number, Handover>();
   let number = first;
   for (const index of order) {
     const block = blocks[index]!;
     const { ending, insts } = block;
     const places = new Set<number>();
-    if (checksFirst(e, block)) places.add(0);
-    insts.forEach((inst, at) => { if (agreed.comparison(inst)) places.add(at); });
+    const early = checksFirst(e, block, hoisted.of);
+    if (early) places.add(0);
+    insts.forEach((inst, at) => {
+      if (agreed.comparison(inst)) places.add(at);
+      if (hoisted.after.has(inst)) places.add(placeAfter(early, block, inst));
+    });
     if (ending.kind === 'branch' && plan.parts(index) && !agreed.has(ending.inst.predicate!.register)) places.add(insts.length);
     if (!places.size) continue;
     const numbers = new Map([...places].sort((a, b) => a - b).map(place => [place, number++]));
@@ -48,4 +54,9 @@ export function planHandovers(e: LaneEmitter, plan: LanePlan, blocks: readonly B
     found.set(index, { numbers, carried: [...carried] });
   }
   return found;
+}
+
+/** Where the general code goes on if a check behind an instruction fails: what has come before the checks of the block can be done again. */
+export function placeAfter(early: ChecksFirst | undefined, { insts }: Block, inst: Inst): number {
+  return early && early.block.insts.indexOf(inst) < early.run.from ? 0 : insts.indexOf(inst) + 1;
 }

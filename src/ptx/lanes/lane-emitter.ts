@@ -55,7 +55,7 @@ export abstract class LaneEmitter extends Emitter {
   /** Local that is true while all threads of a unit are there, where that is known: then all run whatever none waits out. */
   protected whole = -1;
   /** Code is being written that only runs where all threads of the unit do. */
-  protected everyone = false;
+  everyone = false;
   /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
   protected readonly carried = new Set<number>();
   protected agreed: Agreed | undefined;
@@ -246,7 +246,7 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /** Equal values that are made inside are not there afterwards. */
-  private conditionally(body: () => void): void {
+  protected conditionally(body: () => void): void {
     const before = this.splats;
     this.splats = new Map(before);
     body();

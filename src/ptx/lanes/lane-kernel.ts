@@ -26,18 +26,21 @@ import { Code } from '../wasm/code.js';
 import { carriedLocals } from '../wasm/live-locals.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
-import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
+import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitEndWholeTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
 import type { PassLocals } from './block-passes.js';
 import type { LanePlan } from './plan.js';
 import { steps } from './spread.js';
 import { checksFirst } from './checks-first.js';
+import type { ChecksFirst } from './checks-first.js';
 import { findRanges } from './ranges.js';
 import type { Ranges } from './ranges.js';
 import { findGuard, pushAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
-import { handsOver, planHandovers } from './handovers.js';
+import { handsOver, placeAfter, planHandovers } from './handovers.js';
 import type { Handover } from './handovers.js';
+import { hoistChecks } from './hoisted-checks.js';
+import type { HoistedChecks } from './hoisted-checks.js';
 import { access } from './memory.js';
 import { registersOfGridSize } from './side-by-side.js';
 import { isPure } from './spread.js';
@@ -51,7 +54,7 @@ import { checkRun, findUncheckedRun } from './unchecked.js';
 import type { UncheckedRun } from './unchecked.js';
 
 /** Vectors that are loaded before a result is written down. */
-const LOADS_AHEAD = 20;
+const LOADS_AHEAD = 10;
 
 /** Masks that are cleared at the beginning of a turn: with hundreds of them engines are worse off than without. */
 const MOST_FORGOTTEN = 128;
@@ -104,12 +107,17 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
   private readonly turnLabel = {};
+  /** Past what a turn of a block that runs by itself leaves behind. */
+  private readonly endedLabel = {};
   private readonly unitLabel = {};
   /** Where in the code the loop over units begins. */
   private unitStart = 0;
   private entryNumber = -1;
   /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
   private readonly handovers: ReadonlyMap<number, Handover>;
+  /** Checks in code for a whole unit that serve other blocks, too, and the places that those have checked so far. */
+  private checksAhead: HoistedChecks | undefined;
+  private readonly hoistedPlaces = new Map<Inst, { local: number; offset: number }>();
   /** The masks of the general code, while code for a whole unit is written. */
   private generalActive: readonly number[] = [];
   /** Past the code for a whole unit. */
@@ -211,7 +219,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { plan, liveness, kernel: { blocks, shape: { order } } } = this;
     if (!handsOver(this, plan, blocks, order)) return new Map();
     this.agreed = planAgreed(this, plan, blocks, order, liveness, this.live);
-    const found = planHandovers(this, plan, blocks, order, this.agreed, this.entries.length + 1, register => this.isBlockLocal(register));
+    this.checksAhead = hoistChecks(this, blocks, order, this.entries);
+    const found = planHandovers(this, plan, blocks, order, this.agreed, this.checksAhead, this.entries.length + 1, register => this.isBlockLocal(register));
     for (const { carried } of found.values()) for (const register of carried) this.carried.add(register.id);
     return found;
   }
@@ -818,7 +827,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   private emitBlock(block: Block, early?: { run: UncheckedRun; otherwise: object }): void {
     this.block = block;
     const agreeing = this.everyone && !this.unparted;
-    const first = agreeing ? checksFirst(this, block) : undefined;
+    const first = agreeing ? checksFirst(this, block, this.checksAhead?.of) : undefined;
     const { insts } = first?.block ?? block;
     const lastUse = new Map<number, number>();
     insts.forEach((inst, index) => {
@@ -834,6 +843,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         if (comparison) this.emitAgreement(block, comparison);
         else this.emitInst(inst);
         if (this.unchecked) this.anchor(inst);
+        if (agreeing) this.checkBefore(block, inst, first);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
         }
@@ -843,16 +853,24 @@ export class LaneKernelEmitter extends LaneEmitter {
     // A guard's comparison waits for the branch.
     const count = insts.length - (guard ? 1 : 0);
     const run = first?.run ?? early?.run;
+    const known = agreeing && insts.some(inst => this.hoistedPlaces.has(inst)) ? this.hoistedPlaces : undefined;
     if (run) {
       emit(0, run.from);
-      this.unchecked = checkRun(this, run);
-      this.code.op('i32.eqz');
-      if (early) this.branchTo(early.otherwise, 'br_if');
-      else this.when(() => { this.handOver(block, 0); });
-      emit(run.from, count);
-      this.unchecked = undefined;
+      const rest = (otherwise: object): void => {
+        const places = checkRun(this, run, () => {
+          this.code.op('i32.eqz');
+          this.branchTo(otherwise, 'br_if');
+        });
+        this.unchecked = known ? new Map([...known, ...places]) : places;
+        emit(run.from, count);
+        this.unchecked = undefined;
+      };
+      if (early) rest(early.otherwise);
+      else this.emitUnless(rest, () => { this.handOver(block, 0); });
     } else if (agreeing) {
+      this.unchecked = known;
       emit(0, count);
+      this.unchecked = undefined;
     } else {
       this.emitGeneral(block, guard, count, emit);
     }
@@ -861,6 +879,17 @@ export class LaneKernelEmitter extends LaneEmitter {
     else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  /** Behind what computes a register: the check that all accesses through it in other blocks have in common. */
+  private checkBefore(block: Block, inst: Inst, first: ChecksFirst | undefined): void {
+    const ranges = this.checksAhead?.after.get(inst)?.map(({ range }) => range);
+    if (!ranges) return;
+    const places = checkRun(this, { ranges, stores: false }, () => {
+      this.code.op('i32.eqz');
+      this.when(() => { this.handOver(block, placeAfter(first, block, inst)); });
+    });
+    for (const [access, place] of places) this.hoistedPlaces.set(access, place);
   }
 
   /**
@@ -882,6 +911,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.set(room);
     locals.forEach((local, index) => { code.get(room).get(local).memory('v128.store', 16 * index); });
     this.endInstruction();
+  }
+
+  /**
+   * Code that may leave for a label at its beginning, to go on with what leaves for good. That one is emitted first, when
+   * no register of the block has been given up yet, and stands behind, where it is in nobody's way.
+   */
+  private emitUnless(body: (otherwise: object) => void, leave: () => void): void {
+    const { code } = this;
+    const [done, otherwise] = [{}, {}];
+    this.openLabel('block', done);
+    const start = code.length;
+    this.conditionally(leave);
+    const leaving = code.cut(start);
+    this.openLabel('block', otherwise);
+    body(otherwise);
+    this.branchTo(done);
+    this.closeLabel();
+    code.append(leaving);
+    this.closeLabel();
   }
 
   /** A block's instructions, which control may enter where code for a whole unit hands over. */
@@ -995,11 +1043,15 @@ export class LaneKernelEmitter extends LaneEmitter {
     const lastUse = new Map<Register, number>();
     block.insts.forEach((inst, index) => { for (const used of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(used)) lastUse.set(used, index); });
     this.block = block;
+    // A store of some threads is not one of all.
+    const { unchecked } = this;
+    this.unchecked = undefined;
     block.insts.forEach((inst, index) => {
       const own = isPure(inst) && inst.defs.every(defined => this.isOwn(defined));
       this.emitInst(inst, own ? undefined : { register, negated });
       for (const [used, last] of lastUse) if (last === index) this.releaseRegister(used);
     });
+    this.unchecked = unchecked;
     this.saveRegisters(this.spills.early(block.index));
     this.block = from;
   }
@@ -1055,7 +1107,8 @@ export class LaneKernelEmitter extends LaneEmitter {
       if (this.isVarying(register)) this.laneLocal(register);
       else this.registerLocal(register);
     }
-    const places = checkRun(this, run);
+    let tests = 0;
+    const places = checkRun(this, run, () => { if (tests++) code.op('i32.and'); });
     code.op('if').byte(0x40);
     this.unchecked = places;
     const { lanes, threads } = this.effort;
@@ -1108,6 +1161,10 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
       case 'return': case 'exit':
         this.exit(soft);
+        if (!soft) {
+          this.endTurn(STATE.exited);
+          return;
+        }
         break;
       case 'trap':
         code.get(this.ctx).get(this.base);
@@ -1119,7 +1176,11 @@ export class LaneKernelEmitter extends LaneEmitter {
       case 'cut': {
         const { inst } = ending;
         if (!goesTogether(this, inst)) {
-          this.suspend(ending, index);
+          const state = this.suspend(ending, index);
+          if (!soft) {
+            this.endTurn(state);
+            return;
+          }
           break;
         }
         for (const register of inst.defs) {
@@ -1155,19 +1216,32 @@ export class LaneKernelEmitter extends LaneEmitter {
     else this.branchTo(this.turnLabel);
   }
 
-  /** The active threads wait at a cut. */
-  private suspend(ending: Block['ending'] & { kind: 'cut' }, index: number): void {
+  /** A turn is over whose threads all are in a state now. */
+  private endTurn(state: number): void {
+    const { passes } = this;
+    if (!passes || !this.everyone) {
+      this.branchTo(this.turnLabel);
+      return;
+    }
+    emitEndWholeTurn(this.code, passes, state);
+    this.branchTo(this.endedLabel);
+  }
+
+  /** The active threads wait at a cut. Their state is returned. */
+  private suspend(ending: Block['ending'] & { kind: 'cut' }, index: number): number {
     const { inst } = ending;
     const entry = this.entryOf.get(ending.to)!;
     if (ending.cut === 'sleep') {
       this.emitInst(inst);
       this.save(entry, ending.to);
-      return;
+      return entry;
     }
     this.inst = inst;
     if (ending.cut === 'warp') this.forEachThread(true, inst.uses, [], () => { emitWarpArrival(this, inst, index); });
     else if (this.kernel.barriers === 'general') this.forEachThread(true, inst.uses, [], () => { emitBarrierArrival(this, inst); });
-    this.save((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to);
+    const state = (ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry;
+    this.save(state, ending.to);
+    return state;
   }
 
   /** The active threads are done: all that are left, or some of them. */
@@ -1406,12 +1480,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
     this.findExisting(this.active);
     code.i32(THREAD_SLICE).set(this.slice);
+    this.openLabel('block', this.endedLabel);
     this.openLabel('block', this.turnLabel);
     this.emitTurn(() => {
       this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
     });
     this.closeLabel();
     emitEndTurn(code, passes);
+    this.closeLabel();
     code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
     this.closeLabel();
     code.get(passes.frame).i32(this.unitBytes).op('i32.add').set(passes.frame);

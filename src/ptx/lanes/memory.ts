@@ -73,7 +73,7 @@ const load: LaneRule = e => {
     e.eachGroup(() => { e.scoped(() => { readGroup(e, found, place); }); });
   };
   if (known) {
-    read({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
+    read({ kind: 'range', local: known.local, offset: known.offset, stride: found.stride! });
     return true;
   }
   const { code } = e;
@@ -111,7 +111,7 @@ const store: LaneRule = e => {
     e.eachGroup(() => { e.scoped(() => { writeGroup(e, found, place); }); });
   };
   if (known) {
-    write({ kind: 'range', local: known.local, offset: known.offset, stride: found.size });
+    write({ kind: 'range', local: known.local, offset: known.offset, stride: found.stride! });
     return true;
   }
   const { code } = e;
@@ -327,9 +327,11 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     } else {
       const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
       for (let lane = 0; lane < lanes; lane++) {
+        // Engines compute an offset of these apart, in registers that they would fill long before the loads.
         const offset = pushThread(e, place, index * lanes + lane);
-        if (lane === 0) code.memory(`v128.load${bits}_zero`, offset);
-        else code.get(row).memory(`v128.load${bits}_lane`, offset).byte(lane);
+        if (offset) code.i32(offset).op('i32.add');
+        if (lane === 0) code.memory(`v128.load${bits}_zero`);
+        else code.get(row).memory(`v128.load${bits}_lane`).byte(lane);
         if (lane < lanes - 1) code.set(row);
       }
     }
@@ -503,7 +505,8 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
       const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
       for (let lane = 0; lane < lanes; lane++) {
         const offset = pushThread(e, place, index * lanes + lane);
-        code.get(row).memory(`v128.store${bits}_lane`, offset).byte(lane);
+        if (offset) code.i32(offset).op('i32.add');
+        code.get(row).memory(`v128.store${bits}_lane`).byte(lane);
       }
     }
   });

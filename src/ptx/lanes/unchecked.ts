@@ -11,7 +11,7 @@ import type { Access } from './memory.js';
 /** Fewer accesses than this are not worth a second copy of their instructions. */
 const LEAST_ACCESSES = 3;
 
-interface Range {
+export interface Range {
   base: Register;
   shared: boolean;
   wide: boolean;
@@ -63,13 +63,15 @@ export function rangesOf(e: LaneEmitter, accesses: readonly FoundAccess[]): Pick
     const { address, log2, shared, size, stride, wide } = found;
     const base = address.base!;
     const key = `${base.id} ${shared} ${log2}`;
-    const end = address.offset + (stride === 0 ? 1 : e.width) * size;
+    const last = address.offset + (e.width - 1) * stride!;
+    const start = Math.min(address.offset, last);
+    const end = Math.max(address.offset, last) + size;
     const range = ranges.get(key);
     if (!range) {
-      ranges.set(key, { base, shared, wide, log2, start: address.offset, end, accesses: [{ inst, offset: address.offset }] });
+      ranges.set(key, { base, shared, wide, log2, start, end, accesses: [{ inst, offset: address.offset }] });
     } else {
-      if ((address.offset - range.start) % 2 ** log2) continue;
-      range.start = Math.min(range.start, address.offset);
+      if ((start - range.start) % 2 ** log2) continue;
+      range.start = Math.min(range.start, start);
       range.end = Math.max(range.end, end);
       range.accesses.push({ inst, offset: address.offset });
     }
@@ -78,7 +80,7 @@ export function rangesOf(e: LaneEmitter, accesses: readonly FoundAccess[]): Pick
   return { ranges: [...ranges.values()], stores };
 }
 
-/** Plain accesses whose addresses are equal or neighbours. */
+/** Plain accesses whose addresses are equal, or step evenly by whole elements. */
 export function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
   if (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') return undefined;
   const stores = inst.mnemonic === 'st';
@@ -87,15 +89,16 @@ export function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
   e.inst = inst;
   const found = access(e, inst.args[stores ? 0 : 1], value);
   if (!found || !value) return undefined;
-  if (found.stride === found.size) return found;
-  return found.stride === 0 && !stores && value.kind === 'register' && found.type.bits >= 32 ? found : undefined;
+  if (found.stride === undefined || found.stride % found.size !== 0) return undefined;
+  if (found.stride !== 0) return found;
+  return !stores && value.kind === 'register' && found.type.bits >= 32 ? found : undefined;
 }
 
-/** Pushes the truth of: every access of the run is good. Leaves the ranges' places in locals. */
-export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: number; offset: number }> {
+/** Calls `test` with the truth of each of the run's conditions on the stack, one after the other. Leaves the ranges' places in locals. */
+export function checkRun(e: LaneEmitter, run: Pick<UncheckedRun, 'ranges' | 'stores'>, test: () => void): Map<Inst, { local: number; offset: number }> {
   const { code } = e;
   const places = new Map<Inst, { local: number; offset: number }>();
-  run.ranges.forEach((range, index) => {
+  run.ranges.forEach(range => {
     const { wide, shared, log2, start, end } = range;
     const type = wide ? 'i64' : 'i32';
     const whole = e.newLocal(type);
@@ -105,13 +108,13 @@ export function checkRun(e: LaneEmitter, run: UncheckedRun): Map<Inst, { local: 
     else if (start) code.i32(start).op('i32.add');
     code.tee(whole);
     testPlace(e, shared, log2, wide, (end - start) >> log2);
-    if (index) code.op('i32.and');
+    test();
     if (wide) code.get(whole).op('i32.wrap_i64').set(local);
     for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
   });
-  if (run.stores) {
+  if (run.stores && !e.everyone) {
     e.pushEveryone();
-    code.op('i32.and');
+    test();
   }
   return places;
 }

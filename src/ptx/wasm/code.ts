@@ -26,6 +26,13 @@ export class Code {
     return this;
   }
 
+  /** Takes away what stands from `start` on. */
+  cut(start: number): Uint8Array {
+    const bytes = this.bytes.slice(start, this.length);
+    this.length = start;
+    return bytes;
+  }
+
   finish(): Uint8Array {
     return this.bytes.slice(0, this.length);
   }
