@@ -34,7 +34,9 @@ export class Staging {
    * To be followed by {@link usedUntil}.
    */
   later(bytes: number): Promise<StagingArea> {
-    const area = this.last.then(() => this.ofBytes(bytes));
+    // Waited for from here on: what is queued next on other streams may wait for this use of it.
+    const free = this.area?.buffer.memory.settled();
+    const area = Promise.all([this.last, free]).then(() => this.ofBytes(bytes));
     // Whoever waits for it is told; where its work is not begun nobody is.
     area.catch(ignore);
     return area;
@@ -50,13 +52,17 @@ export class Staging {
 
   /** What is there is given back once its copies are over. */
   private async ofBytes(bytes: number): Promise<StagingArea> {
-    if (this.area !== undefined && this.area.buffer.byteLength >= bytes) return this.area;
     const old = this.area;
-    this.area = undefined;
+    if (old !== undefined && old.buffer.byteLength >= bytes) return old;
     const buffer = await this.device.pinned(u8, Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes))));
-    const start = await ask({ kind: 'address', buffer: buffer.buffer });
-    this.area = { buffer, address: start + buffer.bufferOffset };
-    if (old !== undefined) void old.buffer.close();
+    try {
+      const start = await ask({ kind: 'address', buffer: buffer.buffer });
+      this.area = { buffer, address: start + buffer.bufferOffset };
+    } catch (error) {
+      await buffer.close();
+      throw error;
+    }
+    old?.buffer.close().catch(ignore);
     return this.area;
   }
 

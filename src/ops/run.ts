@@ -219,7 +219,7 @@ export class Run implements OpContext {
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
     if (value instanceof Later || this.unwanted !== undefined) {
-      const ended = value instanceof Later ? value.promise.then((known) => this.over(claim).then(() => known)) : this.over(claim).then(() => value);
+      const ended = value instanceof Later ? this.endedLater(value, claim) : this.over(claim).then(() => value);
       // Not before what came behind it has been queued.
       ended.catch(() => { this.failed(); });
       return ended;
@@ -227,6 +227,14 @@ export class Run implements OpContext {
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
     // The usual case has no promise in between: each is a turn of the queue of microtasks.
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
+  }
+
+  private endedLater<T>({ promise }: Later<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
+    return promise.then((known) => this.over(claim).then(() => known), (error: unknown) => {
+      // Whoever is told this is told: that parts of the operation have failed with it is no news for the device.
+      this.over(claim).catch(ignore);
+      throw error;
+    });
   }
 
   /**
