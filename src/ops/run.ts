@@ -230,11 +230,18 @@ export class Run implements OpContext {
   }
 
   private endedLater<T>({ promise }: Later<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
-    return promise.then((known) => this.over(claim).then(() => known), (error: unknown) => {
-      // Whoever is told this is told: that parts of the operation have failed with it is no news for the device.
+    const { operation } = this;
+    // Until the value is there nobody waits for what was queued before it, and the failure of that is for whoever waits for the value.
+    operation?.expect();
+    const ended = promise.then((known) => this.over(claim).then(() => known), (error: unknown) => {
       this.over(claim).catch(ignore);
       throw error;
     });
+    if (operation !== undefined) {
+      const told = (): void => { operation.told(); };
+      ended.then(told, told);
+    }
+    return ended;
   }
 
   /**
