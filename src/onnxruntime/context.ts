@@ -1,7 +1,7 @@
 /** One run after the other of a model: what lies where, when it runs, and what becomes of its outputs. */
 import { CudaDisposedError, CudaError, DTYPES } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
-import { copyFromStaging, copyToStaging, queueHostWork } from '../core/host-work.js';
+import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import type { DeviceOp } from '../ops/index.js';
@@ -16,8 +16,7 @@ import { RecentOps, engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './kept-run.js';
 import type { KeptRun, QueuedRun } from './kept-run.js';
-import { Staging, layOut } from './staging.js';
-import type { StagingArea } from './staging.js';
+import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
@@ -108,10 +107,12 @@ export class OnnxContext implements EngineContext {
     this.engine.forget(this);
   }
 
-  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream. @internal */
+  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream, and what memory it takes is there. @internal */
   resubmit(stream: Stream, run: KeptRun): boolean {
     if (!this.isFreeFor(stream)) return false;
-    this.lastKept = run.queue(stream, this);
+    const area = this.engine.staged ? this.staging.ready(run.bytes) : undefined;
+    if (this.engine.staged && area === undefined) return false;
+    this.lastKept = run.queue(stream, this, area);
     return true;
   }
 
@@ -172,7 +173,8 @@ export class OnnxContext implements EngineContext {
       const uses = ahead === undefined ? [
         ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
         ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
-      ] : [stageIn(run.stream, ahead, inputs, offsets)];
+      ] : [useOf(ahead, plan.inputs)];
+      if (ahead !== undefined) stageIn(run.stream, ahead, plan.inputs, offsets);
       const begin = async (turn: HostTurn): Promise<void> => {
         await before;
         const ready = ahead ?? await later;
@@ -193,7 +195,7 @@ export class OnnxContext implements EngineContext {
         if (later !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer); });
       };
       const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
-      if (ahead !== undefined) outputs.forEach((output, i) => { if (output !== undefined) copyFromStaging(run.stream, ahead.buffer, offsets[inputs.length + i]!, output.buffer); });
+      if (ahead !== undefined) stageOut(run.stream, ahead, outputs.map((output) => output?.tensor), offsets.slice(inputs.length));
       if (later !== undefined) this.staging.usedUntil(done);
       for (const tensor of plan.temporaries) tensor.close();
       for (const tensor of made) run.closeOnFailure(tensor);
@@ -282,13 +284,6 @@ export class OnnxContext implements EngineContext {
   private named({ outputs }: PlannedRun, tensors: readonly AnyTensor[]): NamedTensors {
     return Object.fromEntries(outputs.map(({ info }, i) => [info.name, tensors[i]!]));
   }
-}
-
-/** Queues the copies of inputs to page-locked memory. Returns the use of it that comes behind them. */
-function stageIn(stream: Stream, { buffer }: StagingArea, inputs: readonly Placed[], offsets: readonly number[]): HostUse {
-  inputs.forEach((input, i) => { copyToStaging(stream, input.buffer, buffer, offsets[i]!); });
-  // What an earlier failure has left there is nobody's; a copy that has just failed leaves it undefined for the work and what comes of it.
-  return { buffer, access: inputs.some((input) => input.buffer.byteLength > 0) ? 'inout' : 'out' };
 }
 
 function ignore(): void {

@@ -1,6 +1,9 @@
 /** Page-locked memory between a context and the device, where the library cannot reach the device's own: grown when it is too small. */
 import { u8 } from '../core/index.js';
-import type { Device, PinnedBuffer } from '../core/index.js';
+import type { Device, PinnedBuffer, Stream } from '../core/index.js';
+import { copyFromStaging, copyToStaging } from '../core/host-work.js';
+import type { HostUse } from '../core/host-work.js';
+import type { AnyTensor } from '../tensor/index.js';
 import { ask } from './thread-crew.js';
 
 /** Tensors begin at multiples of this. */
@@ -82,6 +85,27 @@ export function layOut(sizes: readonly number[]): { offsets: number[]; bytes: nu
     return offset;
   });
   return { offsets, bytes };
+}
+
+/** Queues the copies of tensors to page-locked memory, in front of work on it. */
+export function stageIn(stream: Stream, { buffer }: StagingArea, tensors: readonly AnyTensor[], offsets: readonly number[]): void {
+  for (let i = 0; i < tensors.length; i++) copyToStaging(stream, tensors[i]!.dense(), buffer, offsets[i]!);
+}
+
+/** Those from it, behind the work. */
+export function stageOut(stream: Stream, { buffer }: StagingArea, tensors: readonly (AnyTensor | undefined)[], offsets: readonly number[]): void {
+  for (let i = 0; i < tensors.length; i++) {
+    const tensor = tensors[i];
+    if (tensor !== undefined) copyFromStaging(stream, buffer, offsets[i]!, tensor.dense());
+  }
+}
+
+/**
+ * What work between them uses. What an earlier failure has left there is nobody's; a copy that has just failed leaves it undefined for
+ * the work and what comes of it.
+ */
+export function useOf({ buffer }: StagingArea, inputs: readonly AnyTensor[]): HostUse {
+  return { buffer, access: inputs.some((tensor) => tensor.dense().byteLength > 0) ? 'inout' : 'out' };
 }
 
 function ignore(): void {

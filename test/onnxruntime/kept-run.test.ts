@@ -133,6 +133,31 @@ onPaths('a run on tensors that were given', (on) => {
     expect(on.errors.splice(0)).toHaveLength(1);
   });
 
+  test('is bound once for all that follow, and anew where another run needs more page-locked memory', async ({ skip }) => {
+    const engine = await load(addModel('f32', ['n']));
+    skip(engine.provider === 'cuda', 'runs of the CUDA provider are made anew');
+    await using context = await engine.createContext();
+    using a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
+    using sum = await zeros(on.device, f32, [1 << 16]);
+    const small = context.enqueue({ a, b: a }, { outputs: { c } });
+    for (let round = 0; round < 3; round++) {
+      await a.write(Float32Array.of(round, 10 * round));
+      await small;
+      expect([...await c.read()]).toEqual([2 * round, 20 * round]);
+    }
+    expect(engine.bindings.count).toBe(1);
+    await context.enqueue({ a: large, b: large }, { outputs: { c: sum } });
+    expect([...new Set(await sum.read())]).toEqual([8]);
+    for (let round = 3; round < 6; round++) {
+      await a.write(Float32Array.of(round, 10 * round));
+      await small;
+      expect([...await c.read()]).toEqual([2 * round, 20 * round]);
+    }
+    expect(engine.bindings.count).toBe(engine.staged ? 2 : 1);
+  });
+
   test('more operations in turns than an engine keeps ready', async () => {
     const engine = await load(addModel('f32', [1]));
     using one = await tensor(on.device, f32, [1]);
