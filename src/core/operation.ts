@@ -33,6 +33,16 @@ export class Operation extends HeldOperation {
     this.runtime.label(this, label);
   }
 
+  /** Somebody waits for it, though not for all that it has queued yet: its failure is theirs. To be followed by {@link told}. */
+  expect(): void {
+    this.runtime.expect(this.root);
+  }
+
+  /** Whoever was to be told has been. */
+  told(): void {
+    this.runtime.failureOf(this.root);
+  }
+
   /** Its end on a stream that it queued on, as far as it goes by now, and its failure. */
   pending(stream: Stream): Pending {
     return new Pending(stream, this.root, stream.mark);

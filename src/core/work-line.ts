@@ -5,10 +5,9 @@
  */
 import { FLAG_BYPASS } from '../runtime/commands.js';
 import { CudaError } from '../runtime/errors.js';
-import { HANDLE } from '../runtime/layout.js';
 import { LINE_CAPACITY, LineWriter } from '../runtime/work-line.js';
 import type { LineMemory } from '../runtime/work-line.js';
-import { leaveUndefined, mend } from './host-work.js';
+import { leaveUndefined, mend, whyUndefined } from './host-work.js';
 import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
 import type { Held } from './queued-operation.js';
@@ -208,16 +207,8 @@ export class WorkLine {
 
   /** Why it cannot begin. */
   private whyNot({ work: { name, uses } }: Entry): CudaError | undefined {
-    const { runtime, slot } = this.stream;
-    const unmade = runtime.whyUnmade(slot, name);
-    if (unmade !== undefined) return unmade;
-    const { status, failure } = runtime.shared;
-    for (let i = 0; i < uses.length; i++) {
-      const { buffer, access } = uses[i]!;
-      const { handle } = buffer.memory;
-      if (failure[handle] !== 0 && (access === 'in' || status[handle] === HANDLE.failed)) return runtime.whyUndefined(handle, name);
-    }
-    return undefined;
+    const { stream } = this;
+    return stream.runtime.whyUnmade(stream.slot, name) ?? whyUndefined(stream, name, uses);
   }
 
   /** What it writes all of is good again where an earlier failure left it undefined. Returns whether that has to be waited for. */

@@ -1,7 +1,7 @@
 /** One run after the other of a model: what lies where, when it runs, and what becomes of its outputs. */
 import { CudaDisposedError, CudaError, DTYPES } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
-import { copyToStaging, queueHostWork } from '../core/host-work.js';
+import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import type { DeviceOp } from '../ops/index.js';
@@ -16,7 +16,7 @@ import { RecentOps, engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './kept-run.js';
 import type { KeptRun, QueuedRun } from './kept-run.js';
-import { Staging, layOut } from './staging.js';
+import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
@@ -43,6 +43,8 @@ export class OnnxContext implements EngineContext {
   private last: Promise<void> = Promise.resolve();
   private lastStream: Stream | undefined;
   private underway = 0;
+  /** The end of what puts outputs that the library has made into tensors. */
+  private taken: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
 
   /** @internal */
@@ -93,6 +95,7 @@ export class OnnxContext implements EngineContext {
 
   private async end(): Promise<void> {
     while (this.underway > 0) await this.last;
+    await this.taken;
     await this.keptOver();
     const runOptions: number[] = [];
     for (const options of [this.runOptions, this.optionsOfKept]) {
@@ -104,10 +107,12 @@ export class OnnxContext implements EngineContext {
     this.engine.forget(this);
   }
 
-  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream. @internal */
+  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream, and what memory it takes is there. @internal */
   resubmit(stream: Stream, run: KeptRun): boolean {
     if (!this.isFreeFor(stream)) return false;
-    this.lastKept = run.queue(stream, this);
+    const area = this.engine.staged ? this.staging.ready(run.bytes) : undefined;
+    if (this.engine.staged && area === undefined) return false;
+    this.lastKept = run.queue(stream, this, area);
     return true;
   }
 
@@ -165,36 +170,35 @@ export class OnnxContext implements EngineContext {
     const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
     try {
       let values: readonly (MadeValue | undefined)[] = [];
-      if (ahead !== undefined) inputs.forEach((input, i) => { copyToStaging(run.stream, input.buffer, ahead.buffer, offsets[i]!); });
-      const uses: HostUse[] = [
+      const uses = ahead === undefined ? [
         ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
         ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
-        ...(ahead === undefined ? [] : [{ buffer: ahead.buffer, access: 'inout' } as const]),
-      ];
+      ] : [useOf(ahead, plan.inputs)];
+      if (ahead !== undefined) stageIn(run.stream, ahead, plan.inputs, offsets);
       const begin = async (turn: HostTurn): Promise<void> => {
         await before;
         const ready = ahead ?? await later;
         if (later !== undefined) {
-          await turn.keep(ready!.buffer);
+          turn.keep(ready!.buffer);
           inputs.forEach((input, i) => { turn.copyIn(input.buffer, ready!.buffer, offsets[i]!); });
           await turn.copied();
         }
-        const addresses = ready === undefined ? [...turn.addresses] : undefined;
         const base = await this.engine.base;
         let next = 0;
         const place = (each: Placed | undefined, i: number): PlacedTensor | undefined => {
           if (each === undefined) return undefined;
-          const address = addresses === undefined ? ready!.address + offsets[i]! : base + addresses[next++]!;
+          const address = ready === undefined ? base + turn.addresses[next++]! : ready.address + offsets[i]!;
           return { type: each.type, shape: [...each.tensor.shape], address, bytes: each.buffer.byteLength };
         };
         const given = inputs.map((input, i) => place(input, i)!);
         values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
-        if (ready !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready.buffer, offsets[inputs.length + i]!, output.buffer); });
-        if (later !== undefined) await turn.copied();
+        if (later !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer); });
       };
       const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
+      if (ahead !== undefined) stageOut(run.stream, ahead, outputs.map((output) => output?.tensor), offsets.slice(inputs.length));
       if (later !== undefined) this.staging.usedUntil(done);
       for (const tensor of plan.temporaries) tensor.close();
+      for (const tensor of made) run.closeOnFailure(tensor);
       if (all) {
         run.dependOn(done);
         return { done, value: this.named(plan, outputs.map((output) => output.tensor)) };
@@ -211,6 +215,15 @@ export class OnnxContext implements EngineContext {
     const { path } = this.engine.library;
     const found = values.flatMap((value) => (value === undefined ? [] : [value]));
     const made: AnyTensor[] = [];
+    let taken = false;
+    /** Copies them where the function says, and gives them back in any case. */
+    const takeTo = (to: (i: number) => number): Promise<undefined> => {
+      taken = true;
+      return ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
+    };
+    const giveBack = (): void => {
+      if (!taken) takeTo(() => 0).catch(ignore);
+    };
     try {
       const tensors = plan.outputs.map(({ info }, i) => {
         const value = values[i];
@@ -221,23 +234,23 @@ export class OnnxContext implements EngineContext {
       });
       const targets = made.map((tensor) => tensor.dense());
       const { offsets, bytes } = layOut(found.map((value) => value.bytes));
-      const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
+      const area = this.engine.staged ? this.staging.later(bytes) : undefined;
       const done = queueHostWork(run.stream, this.engine.toString(), targets.map((buffer): HostUse => ({ buffer, access: 'out' })), async (turn) => {
         const ready = await area;
-        if (ready !== undefined) await turn.keep(ready.buffer);
+        if (ready !== undefined) turn.keep(ready.buffer);
         const base = await this.engine.base;
-        const to = (i: number): number => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!);
-        await ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
-        if (ready === undefined) return;
-        targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
-        await turn.copied();
+        await takeTo((i) => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!));
+        if (ready !== undefined) targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
       });
       if (area !== undefined) this.staging.usedUntil(done);
+      done.catch(giveBack);
+      this.taken = Promise.allSettled([this.taken, done]);
+      for (const tensor of made) run.closeOnFailure(tensor);
       run.dependOn(done);
       return this.named(plan, tensors);
     } catch (error) {
       for (const tensor of made) tensor.close();
-      ask({ kind: 'take', path, values: found.map((value) => ({ ...value, to: 0 })) }).catch(() => undefined);
+      giveBack();
       throw error;
     }
   }
@@ -271,6 +284,10 @@ export class OnnxContext implements EngineContext {
   private named({ outputs }: PlannedRun, tensors: readonly AnyTensor[]): NamedTensors {
     return Object.fromEntries(outputs.map(({ info }, i) => [info.name, tensors[i]!]));
   }
+}
+
+function ignore(): void {
+  // They stay where they are, and so does whoever is told of more than that.
 }
 
 function placed(tensor: AnyTensor): Placed {

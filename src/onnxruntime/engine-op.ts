@@ -85,8 +85,8 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
   const known = values.every((each) => !(each instanceof DeviceOp));
   if (known) planOutputs(engine, values, given);
   const outputs = engine.outputs.map(({ name }) => given[name]);
-  // On a device of this process only: how the CUDA provider takes it has not been seen.
-  const mayKeep = known && signal === undefined && engine.inProcess && outputs.every((output) => output !== undefined);
+  // Not by the CUDA provider: how that takes it has not been seen.
+  const mayKeep = known && signal === undefined && engine.provider === 'cpu' && outputs.every((output) => output !== undefined);
   let kept: KeptRun | undefined;
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
     run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');

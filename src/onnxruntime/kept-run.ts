@@ -1,6 +1,7 @@
 /**
  * A run all of whose tensors were given: queued again, it does the same to the same memory. What the library takes for it is made once,
- * and a thread is told numbers that are ready.
+ * and a thread is told numbers that are ready. Where the library does not reach the device's memory that is page-locked memory, which
+ * tensors are copied to in front of the run and from behind it.
  */
 import type { Stream } from '../core/index.js';
 import type { HostUse } from '../core/host-work.js';
@@ -12,6 +13,8 @@ import type { AnyTensor } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
+import { layOut, stageIn, stageOut, useOf } from './staging.js';
+import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { Bound, PlacedTensor } from './thread/messages.js';
 
@@ -41,21 +44,21 @@ function lineOf(stream: Stream, path: string): WorkLine {
 class Binding {
   readonly bound: Bound;
   isReleased = false;
-  /** Its last run. */
-  last: QueuedRun | undefined;
+  /** The last run with it in each line. */
+  private readonly last: ReadonlyMap<WorkLine, number>;
   private readonly path: string;
 
-  constructor(bound: Bound, path: string) {
+  constructor(bound: Bound, path: string, last: ReadonlyMap<WorkLine, number>) {
     this.bound = bound;
     this.path = path;
+    this.last = last;
   }
 
-  /** Gives it back behind its last run. What is queued from here on is bound anew. */
+  /** Gives it back behind its last runs. What is queued from here on is bound anew. */
   async release(): Promise<void> {
     this.isReleased = true;
-    const { last, path } = this;
-    if (last !== undefined) await last.line.ended(last.number);
-    await ask({ kind: 'take', path, values: this.bound.values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) });
+    await Promise.all([...this.last].map(([line, number]) => line.ended(number)));
+    await ask({ kind: 'take', path: this.path, values: this.bound.values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) });
   }
 }
 
@@ -68,6 +71,10 @@ export interface QueuedRun {
 /** What is bound for an engine's runs: the oldest gives way. */
 export class Bindings {
   private readonly kept = new Set<Binding>();
+
+  get count(): number {
+    return this.kept.size;
+  }
 
   add(binding: Binding): void {
     this.kept.add(binding);
@@ -86,14 +93,16 @@ export class Bindings {
 export class KeptRun {
   readonly value: NamedTensors;
   readonly engine: OnnxEngine;
-  readonly uses: readonly HostUse[];
-  readonly held: Held;
+  /** Page-locked memory that it takes, where tensors go through that. */
+  readonly bytes: number;
   private readonly inputs: readonly AnyTensor[];
   private readonly outputs: readonly AnyTensor[];
-  private readonly works: ContextRun[] = [];
+  /** Where tensors begin in page-locked memory. */
+  private readonly offsets: readonly number[];
+  private works: ContextRun[] = [];
   private readonly shapes: string;
-  private binding: Promise<Binding> | undefined;
-  private bindingNow: Binding | undefined;
+  /** Of tensors where they lie: the same for all contexts. */
+  private readonly inPlace: Bindable | undefined;
   private line: WorkLine | undefined;
 
   /** Of tensors without gaps. */
@@ -102,8 +111,13 @@ export class KeptRun {
     this.inputs = inputs;
     this.outputs = outputs;
     this.value = value;
-    this.uses = [...inputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'in' })), ...outputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'out' }))];
-    this.held = { kind: 'call', operation: 0, name: engine.toString(), memory: this.uses.map(({ buffer }) => buffer.memory.handle) };
+    const { offsets, bytes } = layOut([...inputs, ...outputs].map((tensor) => tensor.dense().byteLength));
+    this.offsets = offsets;
+    this.bytes = bytes;
+    this.inPlace = engine.staged ? undefined : new Bindable(async (last, addresses) => {
+      const base = await engine.base;
+      return this.made(last, (i) => base + addresses[i]!);
+    });
     this.shapes = shapesOf(inputs);
   }
 
@@ -115,17 +129,16 @@ export class KeptRun {
     return true;
   }
 
-  queue(stream: Stream, context: OnnxContext): QueuedRun {
+  /** `area`: page-locked memory of the context's where tensors go through that, at least {@link bytes}. */
+  queue(stream: Stream, context: OnnxContext, area: StagingArea | undefined): QueuedRun {
     const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine.library.path));
-    const { works, bindingNow } = this;
-    let work = works[0];
-    if (work?.context !== context) {
-      work = works.find((each) => each.context === context) ?? new ContextRun(this, context);
-      if (!works.includes(work)) works.push(work);
-    }
-    const last = { line, number: line.queue(work) };
-    if (bindingNow !== undefined) bindingNow.last = last;
-    return last;
+    let work = this.works[0];
+    if (work?.context !== context || work.area !== area) work = this.workIn(context, area);
+    if (area !== undefined) stageIn(stream, area, this.inputs, this.offsets);
+    const number = line.queue(work);
+    if (area !== undefined) stageOut(stream, area, this.outputs, this.offsets.slice(this.inputs.length));
+    work.bindable.last.set(line, number);
+    return { line, number };
   }
 
   /** The session for its shapes. */
@@ -133,57 +146,85 @@ export class KeptRun {
     return this.engine.sessions.take(this.shapes);
   }
 
-  async bind(addresses: readonly number[]): Promise<Binding> {
-    if (this.bindingNow?.isReleased === true) {
-      this.binding = undefined;
-      this.bindingNow = undefined;
-    }
-    try {
-      this.bindingNow = await (this.binding ??= this.made(addresses));
-      return this.bindingNow;
-    } catch (error) {
-      this.binding = undefined;
-      throw error;
-    }
+  private workIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
+    const known = this.works.find((each) => each.context === context);
+    if (known !== undefined && known.area === area) return known;
+    const { inPlace, inputs, outputs, offsets } = this;
+    let work: ContextRun;
+    if (area === undefined) {
+      const uses = [...inputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'in' })), ...outputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'out' }))];
+      work = new ContextRun(this, context, area, uses, inPlace!);
+    } else work = new ContextRun(this, context, area, [useOf(area, inputs)], new Bindable((last) => this.made(last, (i) => area.address + offsets[i]!)));
+    // Page-locked memory that was too small for another run has gone.
+    this.works = [...this.works.filter((each) => each !== known), work];
+    return work;
   }
 
-  private async made(addresses: readonly number[]): Promise<Binding> {
+  private async made(last: ReadonlyMap<WorkLine, number>, addressOf: (tensor: number) => number): Promise<Binding> {
     const { engine, inputs, outputs } = this;
     const { path } = engine.library;
-    const base = await engine.base;
-    const place = (tensor: AnyTensor, i: number): PlacedTensor => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], address: base + addresses[i]!, bytes: tensor.dense().byteLength });
+    const place = (tensor: AnyTensor, i: number): PlacedTensor => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], address: addressOf(i), bytes: tensor.dense().byteLength });
     const binding = new Binding(await ask({
       kind: 'bind', path, memory: engine.provider, ordinal: engine.device.ordinal,
       inputNames: engine.inputs.map(({ name }) => name), inputs: inputs.map(place),
       outputNames: engine.outputs.map(({ name }) => name), outputs: outputs.map((tensor, i) => place(tensor, inputs.length + i)),
-    }), path);
+    }), path, last);
     engine.bindings.add(binding);
     return binding;
+  }
+}
+
+type MakeBinding = (last: ReadonlyMap<WorkLine, number>, addresses: readonly number[]) => Promise<Binding>;
+
+/** A binding that is made when it is needed, and anew where it was released. */
+class Bindable {
+  /** The last run in each line, also of those that were queued before it was made. */
+  readonly last = new Map<WorkLine, number>();
+  private now: Binding | undefined;
+  private readonly make: MakeBinding;
+  private making: Promise<Binding> | undefined;
+
+  constructor(make: MakeBinding) {
+    this.make = make;
+  }
+
+  async bind(addresses: readonly number[]): Promise<Binding> {
+    if (this.now?.isReleased === true) {
+      this.making = undefined;
+      this.now = undefined;
+    }
+    try {
+      this.now = await (this.making ??= this.make(this.last, addresses));
+      return this.now;
+    } catch (error) {
+      this.making = undefined;
+      throw error;
+    }
   }
 }
 
 /** The run in one context. */
 class ContextRun implements LineWork {
   readonly context: OnnxContext;
+  readonly area: StagingArea | undefined;
+  readonly uses: readonly HostUse[];
+  readonly held: Held;
+  readonly bindable: Bindable;
   private readonly run: KeptRun;
   private readonly args = new Float64Array(LINE_ARGS);
   private binding: Binding | undefined;
 
-  constructor(run: KeptRun, context: OnnxContext) {
+  constructor(run: KeptRun, context: OnnxContext, area: StagingArea | undefined, uses: readonly HostUse[], bindable: Bindable) {
     this.run = run;
     this.context = context;
+    this.area = area;
+    this.uses = uses;
+    this.held = { kind: 'call', operation: 0, name: run.engine.toString(), memory: uses.map(({ buffer }) => buffer.memory.handle) };
+    this.bindable = bindable;
   }
 
   get name(): string {
-    return this.run.held.name!;
-  }
-
-  get uses(): readonly HostUse[] {
-    return this.run.uses;
-  }
-
-  get held(): Held {
-    return this.run.held;
+    return this.held.name!;
   }
 
   ready(): Float64Array | undefined {
@@ -194,7 +235,7 @@ class ContextRun implements LineWork {
 
   async prepare(addresses: readonly number[]): Promise<void> {
     const { args, run, context } = this;
-    const [binding, runOptions] = await Promise.all([run.bind(addresses), context.keptOptions()]);
+    const [binding, runOptions] = await Promise.all([this.bindable.bind(addresses), context.keptOptions()]);
     const { bound } = binding;
     args[RUN_OPTIONS] = runOptions;
     args[INPUT_NAMES] = bound.inputNames;

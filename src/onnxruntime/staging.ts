@@ -1,6 +1,9 @@
 /** Page-locked memory between a context and the device, where the library cannot reach the device's own: grown when it is too small. */
 import { u8 } from '../core/index.js';
-import type { Device, PinnedBuffer } from '../core/index.js';
+import type { Device, PinnedBuffer, Stream } from '../core/index.js';
+import { copyFromStaging, copyToStaging } from '../core/host-work.js';
+import type { HostUse } from '../core/host-work.js';
+import type { AnyTensor } from '../tensor/index.js';
 import { ask } from './thread-crew.js';
 
 /** Tensors begin at multiples of this. */
@@ -34,7 +37,9 @@ export class Staging {
    * To be followed by {@link usedUntil}.
    */
   later(bytes: number): Promise<StagingArea> {
-    const area = this.last.then(() => this.ofBytes(bytes));
+    // Waited for from here on: what is queued next on other streams may wait for this use of it.
+    const free = this.area?.buffer.memory.settled();
+    const area = Promise.all([this.last, free]).then(() => this.ofBytes(bytes));
     // Whoever waits for it is told; where its work is not begun nobody is.
     area.catch(ignore);
     return area;
@@ -50,13 +55,17 @@ export class Staging {
 
   /** What is there is given back once its copies are over. */
   private async ofBytes(bytes: number): Promise<StagingArea> {
-    if (this.area !== undefined && this.area.buffer.byteLength >= bytes) return this.area;
     const old = this.area;
-    this.area = undefined;
+    if (old !== undefined && old.buffer.byteLength >= bytes) return old;
     const buffer = await this.device.pinned(u8, Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes))));
-    const start = await ask({ kind: 'address', buffer: buffer.buffer });
-    this.area = { buffer, address: start + buffer.bufferOffset };
-    if (old !== undefined) void old.buffer.close();
+    try {
+      const start = await ask({ kind: 'address', buffer: buffer.buffer });
+      this.area = { buffer, address: start + buffer.bufferOffset };
+    } catch (error) {
+      await buffer.close();
+      throw error;
+    }
+    old?.buffer.close().catch(ignore);
     return this.area;
   }
 
@@ -76,6 +85,27 @@ export function layOut(sizes: readonly number[]): { offsets: number[]; bytes: nu
     return offset;
   });
   return { offsets, bytes };
+}
+
+/** Queues the copies of tensors to page-locked memory, in front of work on it. */
+export function stageIn(stream: Stream, { buffer }: StagingArea, tensors: readonly AnyTensor[], offsets: readonly number[]): void {
+  for (let i = 0; i < tensors.length; i++) copyToStaging(stream, tensors[i]!.dense(), buffer, offsets[i]!);
+}
+
+/** Those from it, behind the work. */
+export function stageOut(stream: Stream, { buffer }: StagingArea, tensors: readonly (AnyTensor | undefined)[], offsets: readonly number[]): void {
+  for (let i = 0; i < tensors.length; i++) {
+    const tensor = tensors[i];
+    if (tensor !== undefined) copyFromStaging(stream, buffer, offsets[i]!, tensor.dense());
+  }
+}
+
+/**
+ * What work between them uses. What an earlier failure has left there is nobody's; a copy that has just failed leaves it undefined for
+ * the work and what comes of it.
+ */
+export function useOf({ buffer }: StagingArea, inputs: readonly AnyTensor[]): HostUse {
+  return { buffer, access: inputs.some((tensor) => tensor.dense().byteLength > 0) ? 'inout' : 'out' };
 }
 
 function ignore(): void {

@@ -219,7 +219,7 @@ export class Run implements OpContext {
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
     if (value instanceof Later || this.unwanted !== undefined) {
-      const ended = value instanceof Later ? value.promise.then((known) => this.over(claim).then(() => known)) : this.over(claim).then(() => value);
+      const ended = value instanceof Later ? this.endedLater(value, claim) : this.over(claim).then(() => value);
       // Not before what came behind it has been queued.
       ended.catch(() => { this.failed(); });
       return ended;
@@ -227,6 +227,21 @@ export class Run implements OpContext {
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
     // The usual case has no promise in between: each is a turn of the queue of microtasks.
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
+  }
+
+  private endedLater<T>({ promise }: Later<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
+    const { operation } = this;
+    // Until the value is there nobody waits for what was queued before it, and the failure of that is for whoever waits for the value.
+    operation?.expect();
+    const ended = promise.then((known) => this.over(claim).then(() => known), (error: unknown) => {
+      this.over(claim).catch(ignore);
+      throw error;
+    });
+    if (operation !== undefined) {
+      const told = (): void => { operation.told(); };
+      ended.then(told, told);
+    }
+    return ended;
   }
 
   /**

@@ -3,7 +3,8 @@ import { i32, u8 } from 'async-cuda/core';
 import type { DeviceBuffer } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
-import { copyToStaging, queueHostWork } from '../../src/core/host-work.js';
+import { copyFromStaging, copyToStaging, queueHostWork } from '../../src/core/host-work.js';
+import type { HostUse } from '../../src/core/host-work.js';
 import { Operation } from '../../src/core/operation.js';
 import { failure, onDevice } from './test-device.js';
 
@@ -25,7 +26,7 @@ onDevice('work of the host', (host) => {
     const pinned = device.pinned(u8, BYTES);
     const done = queueHostWork(one, 'doubles', [{ buffer: x, access: 'in' }, { buffer: y, access: 'out' }], async (turn) => {
       const staging = await pinned;
-      await turn.keep(staging);
+      turn.keep(staging);
       turn.copyIn(x, staging, 0);
       await turn.copied();
       const words = new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4);
@@ -61,6 +62,110 @@ onDevice('work of the host', (host) => {
       return Promise.resolve();
     });
     expect(new Set(await copy.read(stream))).toEqual(new Set([9]));
+  });
+
+  test('what it writes all of is good again, in its turn and behind it', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4).fill(7);
+    using y = device.alloc(i32, BYTES / 4);
+    await spoil(y);
+    await queueHostWork(stream, 'writes', [{ buffer: y, access: 'out' }], (turn) => {
+      turn.copyOut(staging, 0, y);
+      return Promise.resolve();
+    });
+    expect(new Set(await y.read(stream))).toEqual(new Set([7]));
+    await spoil(y);
+    const done = queueHostWork(stream, 'writes', [{ buffer: staging, access: 'out' }], () => Promise.resolve());
+    copyFromStaging(stream, staging, 0, y);
+    await done;
+    expect(new Set(await y.read(stream))).toEqual(new Set([7]));
+  });
+
+  test('a copy in its turn that fails: the work has failed, and what it would have written is undefined', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using bad = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    const uses: HostUse[] = [{ buffer: y, access: 'out' }];
+    // Not said to be used, so that nobody has looked at it before: what is undefined stands for whatever a driver refuses.
+    await spoil(bad);
+    y.fill(stream, 1);
+    let after = false;
+    expect(await failure(() => queueHostWork(stream, 'reads', uses, async (turn) => {
+      turn.copyIn(bad, staging, 0);
+      await turn.copied();
+      after = true;
+    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', message: expect.stringMatching(/^reads: .*spoilt/) as string });
+    expect(after).toBe(false);
+    expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    // The last copy is waited for by nobody: the work has failed all the same.
+    y.fill(stream, 1);
+    expect(await failure(() => queueHostWork(stream, 'writes', [], (turn) => {
+      turn.copyOut(staging, 0, bad);
+      return Promise.resolve();
+    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => bad.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(new Set(await y.read(stream))).toEqual(new Set([1]));
+  });
+
+  test('that fails: what is copied behind it is undefined, and page-locked memory is as good as new', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using x = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    x.fill(stream, 6);
+    for (let round = 0; round < 2; round++) {
+      const operation = new Operation(stream);
+      operation.take();
+      copyToStaging(stream, x, staging, 0);
+      const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () => Promise.reject(new Error('spoilt')));
+      copyFromStaging(stream, staging, 0, y);
+      operation.letGo();
+      expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
+      // Of the operation this is told, not that a copy had nothing to copy.
+      expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
+      expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      copyToStaging(stream, x, staging, 0);
+      const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () => Promise.resolve());
+      copyFromStaging(stream, staging, 0, y);
+      await good;
+      expect(new Set(await y.read(stream))).toEqual(new Set([6]));
+    }
+  });
+
+  test('does not write part of memory that is undefined', async () => {
+    const { device, stream } = host;
+    using y = device.alloc(i32, BYTES / 4);
+    await spoil(y);
+    let begun = false;
+    expect(await failure(() => queueHostWork(stream, 'writes', [{ buffer: y.slice(0, 16), access: 'out' }], () => {
+      begun = true;
+      return Promise.resolve();
+    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(begun).toBe(false);
+  });
+
+  test('is not begun where the operation that it is part of has failed before', async () => {
+    const { device, stream } = host;
+    using bad = device.alloc(i32, BYTES / 4);
+    using x = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    await spoil(bad);
+    let begun = false;
+    const operation = new Operation(stream);
+    operation.take();
+    bad.copyTo(stream, x);
+    const done = queueHostWork(stream, 'comes too late', [{ buffer: y, access: 'out' }], () => {
+      begun = true;
+      return Promise.resolve();
+    });
+    operation.letGo();
+    const [first, second] = await Promise.all([failure(() => operation.pending(stream)), failure(() => done)]);
+    expect(first).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(second).toBe(first);
+    expect(begun).toBe(false);
+    expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
   });
 
   test('events that an operation makes for others are made though it has failed', async () => {

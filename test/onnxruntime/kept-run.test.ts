@@ -6,13 +6,14 @@ import { tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
 import { afterEach, expect, test } from 'vitest';
 
-import { failure, onDevice } from '../core/test-device.js';
+import { failure } from '../core/test-device.js';
 import { addModel, longModel, onnxModel } from './onnx-model.js';
+import { onPaths } from './paths.js';
 
 /** Fails where an index is out of range. */
 const GATHER = onnxModel({ inputs: [['x', 'f32', [4]], ['i', 'i64', [1]]], outputs: [['y', 'f32', [1]]], nodes: [{ op: 'Gather', inputs: ['x', 'i'], outputs: ['y'] }] });
 
-onDevice('a run on tensors that were given', (on) => {
+onPaths('a run on tensors that were given', (on) => {
   const opened: OnnxEngine[] = [];
   const load = async (model: Uint8Array): Promise<OnnxEngine> => {
     const engine = await loadEngine(on.device, model);
@@ -47,10 +48,11 @@ onDevice('a run on tensors that were given', (on) => {
     const back = () => engine.run({ a: y, b: one }, { outputs: { c: x } });
     const built = [there(), back()];
     let last: PromiseLike<unknown> | undefined;
-    // More than a thread is told at once.
-    for (let i = 0; i < 3000; i++) last = (how === 'built once' ? built[i % 2]! : i % 2 === 0 ? there() : back()).runOn(stream);
+    // More than a thread is told at once, where it is told several.
+    const count = engine.staged ? 300 : 3000;
+    for (let i = 0; i < count; i++) last = (how === 'built once' ? built[i % 2]! : i % 2 === 0 ? there() : back()).runOn(stream);
     await last;
-    expect([...await x.read()]).toEqual([3000, 3000, 3000, 3000]);
+    expect([...await x.read()]).toEqual([count, count, count, count]);
   });
 
   test('stands in the order of its stream with kernels and copies, and of its tensors across streams', async () => {
@@ -129,6 +131,31 @@ onDevice('a run on tensors that were given', (on) => {
     op.runOn(stream);
     expect(await told).toMatchObject({ code: 'ERR_CUDA_LIBRARY' });
     expect(on.errors.splice(0)).toHaveLength(1);
+  });
+
+  test('is bound once for all that follow, and anew where another run needs more page-locked memory', async ({ skip }) => {
+    const engine = await load(addModel('f32', ['n']));
+    skip(engine.provider === 'cuda', 'runs of the CUDA provider are made anew');
+    await using context = await engine.createContext();
+    using a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    using large = await tensor(on.device, f32, new Float32Array(1 << 16).fill(4));
+    using sum = await zeros(on.device, f32, [1 << 16]);
+    const small = context.enqueue({ a, b: a }, { outputs: { c } });
+    for (let round = 0; round < 3; round++) {
+      await a.write(Float32Array.of(round, 10 * round));
+      await small;
+      expect([...await c.read()]).toEqual([2 * round, 20 * round]);
+    }
+    expect(engine.bindings.count).toBe(1);
+    await context.enqueue({ a: large, b: large }, { outputs: { c: sum } });
+    expect([...new Set(await sum.read())]).toEqual([8]);
+    for (let round = 3; round < 6; round++) {
+      await a.write(Float32Array.of(round, 10 * round));
+      await small;
+      expect([...await c.read()]).toEqual([2 * round, 20 * round]);
+    }
+    expect(engine.bindings.count).toBe(engine.staged ? 2 : 1);
   });
 
   test('more operations in turns than an engine keeps ready', async () => {
