@@ -169,6 +169,8 @@ onDevice('Tile kernels', (host) => {
   test('softmax takes one reciprocal of its sum, and no upper bound of what is below the largest', async () => {
     const text = await softmax.ptx({ capability: [9, 0] }, [1024, 4096]);
     expect(text.match(/rcp\.approx/g)).toHaveLength(1);
+    expect(await softmax.ptx({ capability: [9, 0], emulated: true }, [1024, 4096])).not.toContain('rcp.approx');
+    expect((await softmax.ptx(host.device, [1024, 4096])).includes('rcp.approx')).toBe(!onCpu);
     expect(text).not.toMatch(/min\.NaN|setp\.gt\.f32 .*, 0f00000000;/);
   });
 
