@@ -81,7 +81,7 @@ export function compiledKernelNow(variant: Variant, form: CodeForm, target: Comp
 }
 
 function keyOf(variant: Variant, form: CodeForm, target: CompileTarget, lines: LinesWithKey | undefined): string {
-  return `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')} ${keyOfForm(form)} ${variant.sourceKey}`;
+  return `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')}${target.emulated === true ? ' emulated' : ''} ${keyOfForm(form)} ${variant.sourceKey}`;
 }
 
 /** Lines of the user's file, which the code then depends on. */

@@ -14,6 +14,8 @@ import type { CodeForm } from './variant.js';
 export interface CompileTarget {
   /** Compute capability: major and minor. */
   readonly capability: readonly [major: number, minor: number];
+  /** For the CPU device, to which other instructions are cheap. Default false. */
+  readonly emulated?: boolean;
 }
 
 /** What a launch has to know of a kernel. Plain data: it is kept on disk. */
@@ -54,11 +56,11 @@ export function compileNow(source: KernelSource, form: CodeForm, target: Compile
   return compileWith({ readKernel, emitKernel, lowered }, source, form, target, lines, lowering);
 }
 
-function compileWith({ readKernel, emitKernel, lowered }: Compiler, source: KernelSource, form: CodeForm, { capability }: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel {
+function compileWith({ readKernel, emitKernel, lowered }: Compiler, source: KernelSource, form: CodeForm, { capability, emulated }: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel {
   const tree = readKernel(lowering === undefined ? source : lowered!(source, lowering));
   const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
   const { ptx, entry, abi } = emitKernel(tree, {
-    capability: capability.join('.'), checks: form.checks,
+    capability: capability.join('.'), checks: form.checks, emulated: emulated === true,
     ...(form.block === undefined ? {} : { block: form.block }),
     ...(lines === undefined ? {} : { lines: { file: lines.file, lineOf: ({ text, start }: Span) => lines.lineOf(tree.texts[text]!, start) } }),
     ...(form.aligned ? { alignment: Object.fromEntries(tensors) as Record<number, number> } : {}),

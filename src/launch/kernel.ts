@@ -368,8 +368,8 @@ function capabilityOf(target: unknown): unknown {
   return (target as Partial<CompileTarget> | null | undefined)?.capability;
 }
 
-function compileTarget({ capability }: CompileTarget): CompileTarget {
+function compileTarget({ capability, emulated }: CompileTarget): CompileTarget {
   const given: unknown = capability;
-  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability };
+  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability, emulated: emulated === true };
   throw invalid('target.capability', 'a compute capability', given, 'Write { capability: [9, 0] }.');
 }

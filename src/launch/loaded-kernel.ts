@@ -42,7 +42,7 @@ const devices = new WeakMap<Device, Map<string, Loading>>();
 
 /** What PTX for the device is made for. */
 export function targetOf(device: Device): CompileTarget {
-  return { capability: device.properties.computeCapability };
+  return { capability: device.properties.computeCapability, emulated: device.kind === 'cpu' };
 }
 
 /** What is loaded on a device of a variant, by {@link keyOfForm}; and of all of them, by their sources as well. */

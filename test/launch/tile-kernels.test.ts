@@ -153,6 +153,27 @@ onDevice('Tile kernels', (host) => {
     expect(text).not.toContain('.local');
   });
 
+  test('rows of 4096 by 16 warps give the bits of JavaScript', async () => {
+    const spread = tileKernel('spread', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
+      const v = x.load();
+      const most = tile.max(v, 1);
+      y.store(Math.exp(v - most) / tile.sum(Math.exp(v - most), 1) + tile.mean(v, 1) - tile.min(v, 1) + tile.max(v) * tile.sum(v));
+    }, { tile: [1, null] });
+    // The last row has a NaN, the one before infinities.
+    const x = Float32Array.from(range(4 * 4096), (i) => (i === 3 * 4096 + 77 ? NaN : i >= 2 * 4096 && i % 3 === 0 ? -Infinity : Math.sin(i * i) * 60));
+    const { y } = await spread({ x: device.tensor(f32, x, [4, 4096]) });
+    const simulated = await spread.simulate({ y: { data: new Float32Array(x.length), shape: [4, 4096] }, x: { data: x, shape: [4, 4096] } });
+    expect(await read(y)).toEqual([...simulated.y.data]);
+  });
+
+  test('softmax takes one reciprocal of its sum, and no upper bound of what is below the largest', async () => {
+    const text = await softmax.ptx({ capability: [9, 0] }, [1024, 4096]);
+    expect(text.match(/rcp\.approx/g)).toHaveLength(1);
+    expect(await softmax.ptx({ capability: [9, 0], emulated: true }, [1024, 4096])).not.toContain('rcp.approx');
+    expect((await softmax.ptx(host.device, [1024, 4096])).includes('rcp.approx')).toBe(!onCpu);
+    expect(text).not.toMatch(/min\.NaN|setp\.gt\.f32 .*, 0f00000000;/);
+  });
+
   // Section 3 of the paper on cuda-async: a kernel that permutes writes through an index that it computes, and two threads may
   // compute the same one. Here no body has an index to write through, and no tensor is written in two places at once.
   test('a permutation through computed indices cannot be written', async () => {

@@ -27,6 +27,8 @@ export interface EmitTarget {
   readonly maxThreads?: number;
   /** Bytes that a tensor's address is a multiple of, by the number of its parameter. */
   readonly alignment?: Readonly<Record<number, number>>;
+  /** For the CPU device, which divides in one step and computes a multiply-add in several. */
+  readonly emulated?: boolean;
   /** False leaves everything as the source says it: for tests, which compare. Default true. */
   readonly optimise?: boolean;
 }
@@ -187,7 +189,7 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
     where: (span) => ({ file: lines?.file ?? tree.name, line: lines?.lineOf(span)?.line ?? 0 }),
   });
   if (target.optimise === false) tidy(f);
-  else optimise(f, target.alignment ?? {});
+  else optimise(f, target.alignment ?? {}, target.emulated !== true);
 
   const entry = entryName(tree.name);
   const w = new Writer(capability);

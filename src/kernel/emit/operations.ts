@@ -1,7 +1,7 @@
 /** One operation, as PTX. */
 import type { Value } from '../ssa/function.js';
 import { approximateRows, bitTypes, comparison, convertRows, fenceNames, memoryTypes, rows, scopeNames, signedRows } from './instructions.js';
-import { assertion, clear, comparePredicates, floatExtreme, floatRemainder, gridBarrier, print, selectPredicate } from './sequences.js';
+import { assertion, clear, comparePredicates, floatExtreme, floatRemainder, gridBarrier, print, quotients, reciprocal, selectPredicate } from './sequences.js';
 import type { Writer } from './writer.js';
 
 type Write = (w: Writer, value: Value, args: readonly string[]) => void;
@@ -42,6 +42,8 @@ const written: Readonly<Record<string, Write>> = {
   rem: (w, value, args) => (isFloat(value) ? floatRemainder(w, value) : signed(w, value, args)),
   min: (w, value, args) => (isFloat(value) ? floatExtreme(w, value) : signed(w, value, args)),
   max: (w, value, args) => (isFloat(value) ? floatExtreme(w, value) : signed(w, value, args)),
+  reciprocal: (w, value) => reciprocal(w, value),
+  quotients: (w, value) => quotients(w, value),
   popc: (w, value, args) => plain(w, `popc.${bitTypes[value.args[0]!.type]}`, value, args),
   clz: (w, value, args) => plain(w, `clz.${bitTypes[value.args[0]!.type]}`, value, args),
   // PTX takes the sign first.

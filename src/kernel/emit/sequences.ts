@@ -172,6 +172,93 @@ export function assertion(w: Writer, value: Value): void {
   if (test!.constant === undefined) w.put(passed);
 }
 
+/** 1 / d, within less than one unit in the last place of the nearest float: what `rcp.approx` gives, refined once. */
+export function reciprocal(w: Writer, value: Value): void {
+  const divisor = w.operand(value.args[0]!);
+  const [near, negative, rest] = [w.register('f32'), w.register('f32'), w.register('f32')];
+  w.line(`rcp.approx.ftz.f32 ${near}, ${divisor}`);
+  w.line(`neg.f32 ${negative}, ${divisor}`);
+  w.line(`fma.rn.f32 ${rest}, ${negative}, ${near}, 0f3F800000`);
+  w.line(`fma.rn.f32 ${w.operand(value)}, ${near}, ${rest}, ${near}`);
+}
+
+// Quotients between 2^-124 and 2^124, and what they leave of dividends is a multiple of 2^-149.
+const [LEAST_DIVISOR, MOST_DIVISOR] = ['0f33800000', '0f4B800000'];
+const [LEAST_DIVIDEND, MOST_DIVIDEND] = ['0f0D800000', '0f71800000'];
+/**
+ * From this mantissa on the reciprocal can be a unit off, and some quotients with it. Of all others each was tried with what `rcp.approx` may
+ * give, up to one unit beside the nearest float: by the dividends whose quotients lie nearest to the middle of two floats.
+ */
+const ODD_MANTISSA = 0x7ffffd;
+/** Bits of the least dividend without the sign, doubled, less one. */
+const LEAST_BITS = 0x0d800000 * 2 - 1;
+
+/** The operation of all, two by two. */
+function joinAll(w: Writer, type: 'f32' | 'b32', operation: string, of: readonly string[]): string {
+  let left = [...of];
+  while (left.length > 1) {
+    const next: string[] = [];
+    for (let at = 0; at + 1 < left.length; at += 2) {
+      const joined = w.register(type);
+      w.line(`${operation} ${joined}, ${left[at]!}, ${left[at + 1]!}`);
+      next.push(joined);
+    }
+    if (left.length % 2 === 1) next.push(left.at(-1)!);
+    left = next;
+  }
+  return left[0]!;
+}
+
+/**
+ * Dividends a by one divisor d with its reciprocal y: q = a y, then q - (d q - a) y, which is rounded as the quotient is where no
+ * step leaves the range of normal floats; else all are divided by `div.rn`. What is left is written with that sign so that zeros keep
+ * theirs, where d is positive: softmax has zeros wherever it is masked. NaN goes through all steps.
+ */
+export function quotients(w: Writer, value: Value): void {
+  const [divisor, inverse, ...dividends] = value.args.map((arg) => w.operand(arg)) as [string, string, ...string[]];
+  const results = value.parts!.map((part) => w.operand(part));
+  const done = w.label();
+  const f32 = (): string => w.register('f32');
+  dividends.forEach((dividend, at) => {
+    const [first, opposite, left, correction] = [f32(), f32(), f32(), f32()];
+    w.line(`mul.rn.f32 ${first}, ${dividend}, ${inverse}`);
+    w.line(`neg.f32 ${opposite}, ${dividend}`);
+    w.line(`fma.rn.f32 ${left}, ${divisor}, ${first}, ${opposite}`);
+    w.line(`neg.f32 ${correction}, ${left}`);
+    w.line(`fma.rn.f32 ${results[at]!}, ${correction}, ${inverse}, ${first}`);
+  });
+  const absolute = (of: string): string => {
+    const register = f32();
+    w.line(`abs.f32 ${register}, ${of}`);
+    return register;
+  };
+  const sizes = dividends.map(absolute);
+  const size = absolute(divisor);
+  const [usual, all] = [w.register('pred'), w.register('pred')];
+  w.line(`setp.ge.f32 ${usual}, ${size}, ${LEAST_DIVISOR}`);
+  w.line(`setp.le.and.f32 ${usual}, ${size}, ${MOST_DIVISOR}, ${usual}`);
+  const [pattern, mantissa] = [w.register('b32'), w.register('b32')];
+  w.line(`mov.b32 ${pattern}, ${divisor}`);
+  w.line(`and.b32 ${mantissa}, ${pattern}, ${0x7fffff}`);
+  w.line(`setp.lt.and.u32 ${usual}, ${mantissa}, ${ODD_MANTISSA}, ${usual}`);
+  w.line(`setp.le.and.f32 ${usual}, ${joinAll(w, 'f32', 'max.f32', sizes)}, ${MOST_DIVIDEND}, ${usual}`);
+  w.line(`setp.ge.and.f32 ${all}, ${joinAll(w, 'f32', 'min.f32', sizes)}, ${LEAST_DIVIDEND}, ${usual}`);
+  w.line(`@${all} bra ${done}`);
+  // As unsigned numbers zeros are the greatest then.
+  const bits = dividends.map((dividend) => {
+    const [own, twice, less] = [w.register('b32'), w.register('b32'), w.register('b32')];
+    w.line(`mov.b32 ${own}, ${dividend}`);
+    w.line(`add.s32 ${twice}, ${own}, ${own}`);
+    w.line(`add.s32 ${less}, ${twice}, -1`);
+    return less;
+  });
+  w.line(`setp.gt.and.f32 ${all}, ${divisor}, 0f00000000, ${usual}`);
+  w.line(`setp.ge.and.u32 ${all}, ${joinAll(w, 'b32', 'min.u32', bits)}, ${LEAST_BITS}, ${all}`);
+  w.line(`@${all} bra ${done}`);
+  dividends.forEach((dividend, at) => w.line(`div.rn.f32 ${results[at]!}, ${dividend}, ${divisor}`));
+  w.put(done);
+}
+
 /** Zeros to a local array. */
 export function clear(w: Writer, value: Value): void {
   const bytes = Number(value.detail);

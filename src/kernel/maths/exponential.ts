@@ -67,9 +67,18 @@ export const scale64 = `
   const scaleA = gpu.fromBits(gpu.i64(half + 1023) << 52);
   const scaleB = gpu.fromBits(gpu.i64(n - half + 1023) << 52);`;
 
+/**
+ * The same with a second factor that is one of two constants, so that no more than the first is computed where the compiler sees the
+ * sign: of x less the largest x, as softmax has it, or of -x². The shift leaves n alone: the low nine bits of 0x4b400000 are zero.
+ */
+const signedScale32 = `
+  const positive = c > 0.0;
+  const scaleA = gpu.fromBits((gpu.i32(gpu.bits(shifted)) << 23) + (positive ? gpu.i32(${(127 - 32) << 23}) : ${(127 + 32) << 23}));
+  const scaleB = positive ? 4294967296.0 : gpu.f32(2.3283064365386963e-10);`;
+
 /** Beyond the bounds the result is 0 or infinite in any case. NaN passes through min and max. */
 const exp32 = `(x, gpu) => {
-  const c = Math.max(Math.min(x, 89.0), -104.0);${reduce32}${power32}${scale32}
+  const c = Math.max(Math.min(x, 89.0), -104.0);${reduce32}${power32}${signedScale32}
   return power * scaleA * scaleB;
 }`;
 const exp64 = `(x, gpu) => {

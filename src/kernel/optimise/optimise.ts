@@ -5,12 +5,13 @@ import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
 import { divideByConstants } from './divisions.js';
 import { hoistInvariants } from './invariants.js';
+import { shareReciprocals } from './quotients.js';
 import { selectBranches } from './selections.js';
 import { shareValues } from './values.js';
 import { joinAccesses } from './vectors.js';
 import type { Alignment } from './vectors.js';
 
-export function optimise(f: SsaFunction, alignment: Alignment): void {
+export function optimise(f: SsaFunction, alignment: Alignment, reciprocals: boolean): void {
   tidyControlFlow(f);
   shareValues(f);
   dropDead(f);
@@ -24,6 +25,7 @@ export function optimise(f: SsaFunction, alignment: Alignment): void {
   tidyControlFlow(f, false);
   dropDead(f);
   joinAccesses(f, alignment);
+  if (reciprocals) shareReciprocals(f);
 }
 
 /** What has to be done in any case. */

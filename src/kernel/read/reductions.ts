@@ -22,7 +22,8 @@ function warpText(of: Reduction): string {
 /**
  * Warps by butterfly, then their results in order. The last warp may have fewer than 32 lanes: a lane without a partner
  * keeps its value, which leaves lane 0 with the warp's whole result. The first barrier keeps this call's writes from the
- * reads of the one before.
+ * reads of the one before. The largest is joined with the thread's own again, which changes nothing, but shows the compiler that no
+ * element of the thread is above it.
  */
 function blockText(of: Reduction, type: string): string {
   const turns = distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${combined[of]('v', 'o')}; }`);
@@ -38,7 +39,7 @@ function blockText(of: Reduction, type: string): string {
   gpu.block.sync();
   let all = parts[0];
   for (let w = 1; w * 32 < threads; w++) all = ${combined[of]('all', 'parts[w]')};
-  return all;
+  return ${of === 'max' ? combined[of]('all', 'v') : 'all'};
 }`;
 }
 

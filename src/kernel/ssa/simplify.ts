@@ -6,6 +6,7 @@ import { resolve } from './function.js';
 import type { Constant, NumberType, RegisterType, SsaFunction, Value } from './function.js';
 import { pureOperations } from './operations.js';
 import { rangeOf } from './ranges.js';
+import { isNeverPositive } from './signs.js';
 
 /** Makes operations, and simplifies them first. */
 export type Make = (op: string, type: RegisterType, args: Value[], detail?: string, as?: NumberType) => Value;
@@ -172,11 +173,16 @@ const rules: Readonly<Record<string, Rule>> = {
     return undefined;
   },
   shr: (_, a, b) => (isZero(b) || isZero(a) ? a : undefined),
-  min: ({ as }, a, b) => (a === b ? a : as === 's32' ? chosen(a, b, true) : undefined),
+  min({ type, as }, a, b) {
+    if (a === b) return a;
+    // Of floats NaN wins, and is what stays.
+    if (!integer(type)) return typeof b.constant === 'number' && b.constant > 0 && isNeverPositive(a) ? a : undefined;
+    return as === 's32' ? chosen(a, b, true) : undefined;
+  },
   max: ({ as }, a, b) => (a === b ? a : as === 's32' ? chosen(a, b, false) : undefined),
   compare({ detail, as }, a, b, make, f) {
     if (a.constant !== undefined && b.constant === undefined && swapped[detail] !== undefined) return make('compare', 'pred', [b, a], swapped[detail], as);
-    if (as === 'f32' || as === 'f64') return undefined;
+    if (as === 'f32' || as === 'f64') return detail === 'gt' && Object.is(b.constant, 0) && isNeverPositive(a) ? f.constant('pred', false) : undefined;
     if (a === b) return f.constant('pred', detail === 'le' || detail === 'ge' || detail === 'eq');
     if (as === 'pred' && b.constant !== undefined) {
       return (detail === 'ne') === b.constant ? make('not', 'pred', [a]) : a;

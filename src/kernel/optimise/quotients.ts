@@ -1,0 +1,87 @@
+/**
+ * Divisions of floats by one divisor share its reciprocal: for operands of usual size a division is a reciprocal, which is refined, a product
+ * and a correction by what that leaves of the dividend (Markstein), and only the last two differ. Quotients are those of `div.rn`, which takes
+ * the very same steps. Goes last, since what it makes is no longer understood by the others.
+ */
+import type { Block, SsaFunction, Value } from '../ssa/function.js';
+
+/** Of fewer it saves nothing: whether operands are of usual size takes as much. */
+const FEWEST = 4;
+/** Dividends stay in registers until they are known to be of usual size. */
+const MOST = 8;
+
+interface Group {
+  readonly members: Value[];
+  /** The value behind which all are divided. */
+  at: number;
+  /** The first that uses one of them. */
+  used: number;
+}
+
+/** Divisions that can be done at one place, in a block. */
+function groupsIn(block: Block): Group[] {
+  const places = new Map<Value, number>();
+  const used = new Map<Value, number>();
+  block.values.forEach((value, at) => {
+    places.set(value, at);
+    for (const arg of value.args) if (!used.has(arg)) used.set(arg, at);
+  });
+  const open = new Map<Value, Group>();
+  const groups: Group[] = [];
+  block.values.forEach((value, at) => {
+    if (value.op !== 'div' || value.type !== 'f32') return;
+    const divisor = value.args[1]!;
+    const own = used.get(value) ?? Infinity;
+    const group = open.get(divisor);
+    const behind = group === undefined ? at : Math.max(group.at, ...value.args.map((arg) => places.get(arg) ?? -1));
+    if (group !== undefined && group.members.length < MOST && behind < group.used) {
+      group.members.push(value);
+      group.at = behind;
+      group.used = Math.min(group.used, own);
+      return;
+    }
+    const made = { members: [value], at, used: own };
+    open.set(divisor, made);
+    groups.push(made);
+  });
+  return groups.filter(({ members }) => members.length >= FEWEST);
+}
+
+function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void {
+  const reciprocals = new Map<Value, Value>();
+  const behind = new Map<number, Value[]>();
+  const gone = new Set<Value>();
+  const make = (op: string, args: Value[], like: Value): Value => {
+    const made = f.value(op, 'f32', args);
+    made.block = block;
+    made.span = like.span;
+    return made;
+  };
+  for (const { members, at } of groups) {
+    const [first] = members;
+    const divisor = first!.args[1]!;
+    const made: Value[] = [];
+    let reciprocal = reciprocals.get(divisor);
+    if (reciprocal === undefined) {
+      reciprocal = make('reciprocal', [divisor], first!);
+      reciprocals.set(divisor, reciprocal);
+      made.push(reciprocal);
+    }
+    const quotients = make('quotients', [divisor, reciprocal, ...members.map((member) => member.args[0]!)], first!);
+    quotients.parts = members;
+    for (const member of members) {
+      gone.add(member);
+      member.op = 'part';
+      member.args = [quotients];
+    }
+    behind.set(at, [...(behind.get(at) ?? []), ...made, quotients, ...members]);
+  }
+  block.values = block.values.flatMap((value, at) => [...(gone.has(value) ? [] : [value]), ...(behind.get(at) ?? [])]);
+}
+
+export function shareReciprocals(f: SsaFunction): void {
+  for (const block of f.blocks) {
+    const groups = groupsIn(block);
+    if (groups.length > 0) divideIn(f, block, groups);
+  }
+}
