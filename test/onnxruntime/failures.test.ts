@@ -1,4 +1,5 @@
 /** Runs that fail: who is told, what is undefined then, and that the next run is as good as ever. */
+import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 import { CudaError, f32, i64 } from 'async-cuda/core';
@@ -20,6 +21,14 @@ const GATHER_SOME = onnxModel({
   nodes: [{ op: 'Gather', inputs: ['x', 'i'], outputs: ['y'] }, { op: 'NonZero', inputs: ['y'], outputs: ['n'] }],
 });
 const FILL = onnxModel({ inputs: [['shape', 'i64', [1]]], outputs: [['y', 'f32', ['']]], nodes: [{ op: 'ConstantOfShape', inputs: ['shape'], outputs: ['y'] }] });
+/** Linux may be told to promise whatever it is asked for; it ends processes that take more than there is. */
+function promisesAll(): boolean {
+  try {
+    return readFileSync('/proc/sys/vm/overcommit_memory', 'utf8').trim() === '1';
+  } catch {
+    return false;
+  }
+}
 const COUNT = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['y', 'i64', [1]]], nodes: [{ op: 'Shape', inputs: ['x'], outputs: ['y'] }] });
 const UNDEFINED = { code: 'ERR_CUDA_UNDEFINED_CONTENTS' };
 const OUT_OF_RANGE = { code: 'ERR_CUDA_LIBRARY', message: expect.stringMatching(/out of data bounds/) as string };
@@ -144,9 +153,9 @@ onPaths('a run that fails', (on) => {
     }
   });
 
-  test('for want of the host\'s memory, and the next one does not', async () => {
+  test('for want of the host\'s memory, and the next one does not', async ({ skip }) => {
+    skip(promisesAll(), 'this system promises any amount of memory, and ends processes that take it at its word');
     const engine = await load(FILL);
-    // More than addresses reach: a system may promise whatever is less.
     using huge = await tensor(on.device, i64, [1n << 60n]);
     using small = await tensor(on.device, i64, [3n]);
     for (let round = 0; round < 2; round++) {
