@@ -171,6 +171,30 @@ onDevice('Elementwise maths', (host) => {
     });
   });
 
+  test('operands that operations made for the call are closed, and no others', async () => {
+    const { add, mul, sub } = library;
+    using x = await device.tensor(f32, [1, 2, 3]);
+    const seen: { isClosed: boolean }[] = [];
+    const shared = mul(x, 10).shared();
+    using kept = await shared;
+    const live = async (): Promise<number> => (await device.stats()).live.buffers;
+    const before = await live();
+    const op = add(add(mul(x, 2), sub(x, 1)), mul(shared, device.ones(f32, [3])).label('named'));
+    for (let i = 0; i < 3; i++) {
+      const sum = await op;
+      expect([...await sum.read()]).toEqual([12, 25, 38]);
+      expect(await live()).toBe(before + 1);
+      sum.close();
+    }
+    // Nor where an operand is of another shape than the rest.
+    await expect(add(mul(x, 2), device.zeros(f32, [2]))).rejects.toThrow(CudaArgumentError);
+    expect(await live()).toBe(before);
+    using three = await add(mul(x, 3).tap((tensor) => seen.push(tensor)), device.value(x));
+    expect([seen[0]!.isClosed, kept.isClosed, x.isClosed]).toEqual([false, false, false]);
+    expect([...await three.read()]).toEqual([4, 8, 12]);
+    (seen[0] as unknown as AnyTensor).close();
+  });
+
   test('chains are one operation, and can be recorded', async () => {
     using x = await device.arange(f32, 1000);
     const op = library.sqrt(library.add(library.square(x), 1)).use((y) => library.sub(y, x));
