@@ -157,6 +157,16 @@ function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps
   }
 }
 
+/**
+ * Refuses the one argument more of a function that takes no options, which would be passed over without a word. Methods of lists
+ * give two more: `tensors.map(exp)`.
+ *
+ * @param further the argument behind it
+ */
+export function checkNoOptions(name: string, more: unknown, further: unknown, fix = ''): void {
+  if (more !== undefined && further === undefined) throw invalid('options', `nothing, since ${name}(…) takes no options`, more, fix);
+}
+
 /** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */
 export function checkTensor(name: string, argument: string, value: unknown): asserts value is AnyTensor {
   if (!(value instanceof Tensor)) {

@@ -181,6 +181,10 @@ describe('uses', () => {
     expect(errorOf('(a, gpu) => { gpu.W[gpu.lane]; }', { W: Array.from({ length: 65 }, () => 1) }).what).toBe('The list gpu.W has 65 items, and with an index that the kernel computes it may have 1 to 64: gpu.lane');
     expect(errorOf('({ x }, gpu) => { gpu.W[x[0]]; }', { W: [1, 2] }).what).toBe('An index is f32, and has to be an integer: x[0]');
   });
+  it('are no functions of Number, which have other names', () => {
+    expect(errorOf('({ y }) => { y[0] = Number.isNaN(y[0]) ? 1 : 0; }').fix).toBe('Write x !== x.');
+    expect(errorOf('({ y }) => { y[0] = Number.EPSILON; }').fix).toBe('Give it through uses: { EPSILON: Number.EPSILON } and write gpu.EPSILON.');
+  });
   it('are what a device function itself has', () => {
     expect(bodyOf('y[0] = gpu.f(s_f64);', { f: { text: '(v, gpu) => v * gpu.K + gpu.g(v, 1)', uses: { K: 3, g: { text: '(a, b) => a - b', uses: {} } } }, K: 7 })).toBe('y[0] = f32(fma.f64(s_f64, 3:f64, sub.f64(s_f64, 1:f64)))');
     expect(errorOf('(a, gpu) => { gpu.f(); }', { f: { text: '(gpu) => gpu.K', uses: {} }, K: 7 }).what).toBe('gpu has no K, and the device function gpu.f does not use one');

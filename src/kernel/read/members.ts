@@ -25,7 +25,7 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const name = propertyName(node);
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
     return pass.fail(node, `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is around it, imports too`,
-      `Give it through uses: { ${name} } and write gpu.${name}.`);
+      object.name === 'Number' ? instead(name) : `Give it through uses: { ${name} } and write gpu.${name}.`);
   }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
   const { property: index } = node;
@@ -33,6 +33,13 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const [base, at] = pass.inOrder([() => read(pass, object), () => readNumber(pass, index)] as const);
   return element(pass, node, base, asNumber(pass, index, at), index);
 }
+
+/** JavaScript's own functions of Number, and what a kernel writes for them. */
+const OF_NUMBER: Readonly<Record<string, string | undefined>> = {
+  isNaN: 'Write x !== x.', isFinite: 'Write Math.abs(x) < Infinity.', isInteger: 'Write Math.trunc(x) === x.', parseInt: 'Write gpu.i32(x).', parseFloat: 'Write gpu.f32(x).',
+};
+
+const instead = (name: string): string => OF_NUMBER[name] ?? `Give it through uses: { ${name}: Number.${name} } and write gpu.${name}.`;
 
 /** A free name: what tools make of an import is a property of one, `module_1.name`, `__vite_ssr_import_0__.name`. */
 function isForeign(pass: Pass, node: Identifier): boolean {
