@@ -600,7 +600,8 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
       memory[at + 1] = scratchI32[1]!;
       return;
     }
-    const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, 0, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
+    // nvcc writes a pointer and a `long long` alike, so negative numbers are taken, as bigints are.
+    const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
     memory[at] = offset | 0;
     memory[at + 1] = Math.floor(offset / TWO32);
     return;

@@ -6,6 +6,7 @@ import type { Usable } from '../launch/index.js';
 import type { Broadcast, Known, Shape, Tensor } from '../tensor/index.js';
 import { elementwise } from './elementwise.js';
 import type { FloatName, Group, IntegerName, NumberName } from './element-types.js';
+import { checkNoOptions } from './operation.js';
 
 /** A number beside a tensor: true or false beside one of bool, whole numbers beside integers. */
 export type Beside<D extends DTypeName> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? number | bigint : number;
@@ -29,7 +30,10 @@ export interface Binary<N extends DTypeName, R extends DTypeName | 'same' = 'sam
 type Result<D extends DTypeName, R> = R extends DTypeName ? R : D;
 
 function binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'>(name: string, group: Group, f: Usable, gives?: DType): Binary<N, R> {
-  return ((x: unknown, y: unknown) => elementwise({ name, group, f, ...(gives === undefined ? {} : { gives }) }, [x, y])) as Binary<N, R>;
+  return ((x: unknown, y: unknown, more: unknown, further: unknown) => {
+    checkNoOptions(name, more, further);
+    return elementwise({ name, group, f, ...(gives === undefined ? {} : { gives }) }, [x, y]);
+  }) as Binary<N, R>;
 }
 
 /** x + y. */
@@ -90,7 +94,8 @@ type Wide<S extends Shape, T extends Shape> = Known<Broadcast<S, T>>;
 export function where<D extends DTypeName, C extends Shape, S extends Shape, T extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: OrOp<Tensor<D, S>>, y: OrOp<Tensor<NoInfer<D>, T>>): DeviceOp<Tensor<D, Wide<C, Wide<S, T>>>>;
 export function where<D extends DTypeName, C extends Shape, S extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: OrOp<Tensor<D, S>>, y: Beside<D>): DeviceOp<Tensor<D, Wide<C, S>>>;
 export function where<D extends DTypeName, C extends Shape, S extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: Beside<D>, y: OrOp<Tensor<D, S>>): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where(condition: unknown, x: unknown, y: unknown): unknown {
+export function where(condition: unknown, x: unknown, y: unknown, more?: unknown, further?: unknown): unknown {
+  checkNoOptions('where', more, further);
   return elementwise(choice, [condition, x, y]);
 }
 

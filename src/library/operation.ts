@@ -13,6 +13,10 @@ import type { Run } from '../ops/run.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor, Shape } from '../tensor/index.js';
 
+/** Results that were allocated for their operations, not given to be written. */
+const results = new WeakSet<object>();
+const isResult = (value: unknown): boolean => value instanceof Tensor && results.has(value);
+
 /** Tensors and launches of one run of an operation. */
 export class Work {
   private readonly run: Run;
@@ -36,6 +40,17 @@ export class Work {
     const tensor = this.alloc(dtype, shape);
     this.temporaries.push(tensor);
     return tensor;
+  }
+
+  /** What the operation gives: a tensor that was made earlier may be written by it, and is somebody's. */
+  note(result: AnyTensor): void {
+    if (this.made.includes(result)) results.add(result);
+    else results.delete(result);
+  }
+
+  /** Closes them behind the operation. */
+  take(tensors: readonly AnyTensor[]): void {
+    this.temporaries.push(...tensors);
   }
 
   /** The tensor, or a copy of it that has no gaps. */
@@ -99,7 +114,14 @@ export function operation<T>(name: string, inputs: readonly unknown[], plan: (va
   const device = inputs.find((input) => input instanceof Tensor)?.device;
   const collected = new Collected(inputs.map((input) => nodeOf(input)), name);
   const title = `${name}(…)`;
-  if (inputs.some((input) => input instanceof DeviceOp)) return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => queued(name, run, plan(values))));
+  if (inputs.some((input) => input instanceof DeviceOp)) {
+    const nodes = inputs.map((input) => (input instanceof DeviceOp ? nodeOf(input) : undefined));
+    return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => {
+      // What an operand's operation made for this run has no other owner: mul(x, 2) in add(mul(x, 2), 1).
+      const own = values.filter((value, i): value is AnyTensor => value instanceof Tensor && nodes[i]?.isNew?.(value) === true);
+      return queued(name, run, () => plan(values), undefined, own);
+    }, undefined, isResult));
+  }
   const whole = plan(inputs);
   const tensors = inputs.filter((input) => input instanceof Tensor);
   // Run again, it does the same to the same tensors: their launches are ready.
@@ -107,20 +129,25 @@ export function operation<T>(name: string, inputs: readonly unknown[], plan: (va
   return new DeviceOp(new Applied<T>(collected, device, title, (run) => {
     if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed)) return after(kept.steps.submit(run), kept.result);
     kept = undefined;
-    return queued(name, run, whole, (steps, result) => { kept = { steps, result }; });
-  }));
+    return queued(name, run, () => whole, (steps, result) => { kept = { steps, result }; });
+  }, undefined, isResult));
 }
 
 /** An operation without operands, on a device. */
 export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp<T> {
-  return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, plan)));
+  return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, () => plan), undefined, isResult));
 }
 
-/** @param keep is told what another run may queue again */
-function queued<T>(name: string, run: Run, plan: Plan<T>, keep?: (steps: Collected, result: T) => void): Submitted<T> {
+/**
+ * @param keep is told what another run may queue again
+ * @param own is closed behind the operation, or where it fails
+ */
+function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps: Collected, result: T) => void, own: readonly AnyTensor[] = []): Submitted<T> {
   const work = new Work(run);
+  work.take(own);
   try {
-    const result = plan(work);
+    const result = planned()(work);
+    if (result instanceof Tensor) work.note(result);
     const steps = work.collected(name);
     if (work.isRepeatable) keep?.(steps, result);
     return after(work.queue(steps), result);
@@ -128,6 +155,16 @@ function queued<T>(name: string, run: Run, plan: Plan<T>, keep?: (steps: Collect
     work.abandon();
     throw error;
   }
+}
+
+/**
+ * Refuses the one argument more of a function that takes no options, which would be passed over without a word. Methods of lists
+ * give two more: `tensors.map(exp)`.
+ *
+ * @param further the argument behind it
+ */
+export function checkNoOptions(name: string, more: unknown, further: unknown, fix = ''): void {
+  if (more !== undefined && further === undefined) throw invalid('options', `nothing, since ${name}(…) takes no options`, more, fix);
 }
 
 /** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */

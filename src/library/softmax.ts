@@ -9,7 +9,7 @@ import { checkGroup } from './element-types.js';
 import type { FloatName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Input, Output } from './kernel-family.js';
-import { checkTensor, operation } from './operation.js';
+import { checkNoOptions, checkTensor, operation } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 import { accumulatorOf, longRowPlan, longestRow, rowPlan } from './rows.js';
 import type { RowGpu } from './rows.js';
@@ -85,28 +85,31 @@ const reading = new KernelFamily('softmax_long', ({ out, x, units }: SoftmaxArgs
 type OfRows = <D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>) => DeviceOp<Tensor<D, S>>;
 
 function softmaxes(name: string, LOGARITHM: boolean): OfRows {
-  return ((given: unknown) => operation(name, [given], ([x]) => {
-    checkTensor(name, 'x', x);
-    checkGroup(name, 'x', x, 'floats');
-    const count = lastExtent(name, x);
-    return (work) => {
-      const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
-      if (out.size === 0) return out;
-      const dense = work.dense(x);
-      const rows = x.size / count;
-      const accumulator = accumulatorOf(x.dtype);
-      const long = count > longestRow(accumulator);
-      const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
-      const wide = isWide(x);
-      const dtype: DTypeName = x.dtype.name;
-      const launch = (long ? reading : inRegisters).member(`${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`, () => {
-        const whole = wide ? i64 : i32;
-        return { signature: { out: output(x.dtype), x: input(x.dtype), rows: whole, units: whole }, uses: { LOGARITHM, ...plan.uses }, block: plan.block };
-      });
-      work.add(launch({ out, x: dense, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
-      return out;
-    };
-  })) as OfRows;
+  return ((given: unknown, more: unknown, further: unknown) => {
+    checkNoOptions(name, more, further, 'It is along the last axis: for another one give it x.transpose(axis, -1).');
+    return operation(name, [given], ([x]) => {
+      checkTensor(name, 'x', x);
+      checkGroup(name, 'x', x, 'floats');
+      const count = lastExtent(name, x);
+      return (work) => {
+        const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+        if (out.size === 0) return out;
+        const dense = work.dense(x);
+        const rows = x.size / count;
+        const accumulator = accumulatorOf(x.dtype);
+        const long = count > longestRow(accumulator);
+        const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
+        const wide = isWide(x);
+        const dtype: DTypeName = x.dtype.name;
+        const launch = (long ? reading : inRegisters).member(`${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`, () => {
+          const whole = wide ? i64 : i32;
+          return { signature: { out: output(x.dtype), x: input(x.dtype), rows: whole, units: whole }, uses: { LOGARITHM, ...plan.uses }, block: plan.block };
+        });
+        work.add(launch({ out, x: dense, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
+        return out;
+      };
+    });
+  }) as OfRows;
 }
 
 /** Elements of a row. @throws CudaArgumentError for a scalar @internal */

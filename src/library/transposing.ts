@@ -7,7 +7,7 @@ import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Known, Shape, Tensor, Transposed } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
-import { checkTensor, operation } from './operation.js';
+import { checkNoOptions, checkTensor, operation } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 import { wordOf, words } from './words.js';
 
@@ -94,7 +94,8 @@ const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
  * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an operation gives the operand
  */
 export function transpose<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>): DeviceOp<Tensor<D, Known<Transposed<S, -2, -1>>>>;
-export function transpose(given: unknown): unknown {
+export function transpose(given: unknown, more?: unknown, further?: unknown): unknown {
+  checkNoOptions('transpose', more, further, 'It exchanges the last two axes: for others take x.transpose(a, b).contiguous().');
   return operation('transpose', [given], ([x]) => {
     checkTensor('transpose', 'x', x);
     if (x.rank < 2) throw invalid('x', 'at least two axes, for transpose(…)', x);

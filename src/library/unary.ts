@@ -7,6 +7,7 @@ import { elementwise } from './elementwise.js';
 import type { FloatName, IntegerName, NumberName } from './element-types.js';
 import type { Group } from './element-types.js';
 import type { Gpu } from './kernel-family.js';
+import { checkNoOptions } from './operation.js';
 
 /**
  * A function of each element: a new contiguous tensor of the operand's shape and dtype. The operand is any view, or an
@@ -18,7 +19,10 @@ import type { Gpu } from './kernel-family.js';
 export type Unary<N extends DTypeName> = <D extends N, S extends Shape>(x: OrOp<Tensor<D, S>>) => DeviceOp<Tensor<D, S>>;
 
 function unary<N extends DTypeName>(name: string, group: Group, f: Usable): Unary<N> {
-  return ((x: unknown) => elementwise({ name, group, f }, [x])) as Unary<N>;
+  return ((x: unknown, more: unknown, further: unknown) => {
+    checkNoOptions(name, more, further);
+    return elementwise({ name, group, f }, [x]);
+  }) as Unary<N>;
 }
 
 /** e to the power of x. */

@@ -335,7 +335,7 @@ type Structure<H extends string, Before extends string, Tag extends string, R ex
         : [Before] extends WithInk
           ? Before extends `${infer B}typedef${infer C}`
             ? HasInk<`${B}${C}`> extends true ? DoubtfulType<H, R, M, Steps>
-              : After extends `${infer Alias};${infer R2}` ? Outline<R2, `${M}${StructureNote<Trim<Alias>, Body>}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`> : Unread
+              : After extends `${infer Alias};${infer R2}` ? Outline<R2, `${M}${StructureNote<Trim<Alias>, Body>}${Trim<Tag> extends Trim<Alias> ? '' : StructureNote<Trim<Tag>, Body>}`, `${Steps}.`> : Unread
             : DoubtfulType<H, R, M, Steps>
           : Outline<After, `${M}${StructureNote<Trim<Tag>, Body>}`, `${Steps}.`>
     : Unread;
@@ -380,10 +380,19 @@ type AliasNote<Name extends string, T extends string, Where> =
         : T extends `${string}${'(' | '[' | ',' | '<' | '&' | '=' | '?'}${string}` ? `${Entry}${Name}?` : `${Entry}${Name}=${T};`;
 
 type TypedefNote<D extends string, T extends string, Where> =
-  D extends `${string}${',' | '(' | '[' | '<'}${string}` ? `${Entry}!doubt`
+  D extends `${string}${',' | '(' | '[' | '<'}${string}` ? FunctionPointerNote<D>
     : D extends `${infer A}*${infer R}` ? TypedefNote<Trim<R>, `${T}${A}*`, Where>
       : D extends `${infer A} ${infer R}` ? TypedefNote<R, `${T}${A} `, Where>
         : AliasNote<D, Trim<T>, Where>;
+
+/** A typedef of a pointer to a function declares its name, and no other. What else is not read may declare several. */
+type FunctionPointerNote<D extends string> =
+  D extends `${infer Result}(*${infer Name})${infer R}`
+    ? R extends `(${infer List})` | ` (${infer List})`
+      ? Result extends `${string}${',' | '(' | '[' | '<'}${string}` ? `${Entry}!doubt`
+        : List extends `${string}${'(' | ')'}${string}` ? `${Entry}!doubt` : DoubtNote<Trim<Name>>
+      : `${Entry}!doubt`
+    : `${Entry}!doubt`;
 
 /** Past a body, brace by brace. `Open` are the braces and directives that were opened in it, the innermost first. */
 type Skip<S extends string, Open extends string, M extends Notes, Steps extends string> =

@@ -227,7 +227,9 @@ class Reader {
     else if (words[0] === 'using' && words[2] === '=') this.alias(words[1]!, head.slice(3), isConditional);
     else if (words.includes('using')) this.declare(words.at(-1)!, 'unread');
     else if (words[0] === 'typedef') {
-      if (words.some((word) => ['(', '[', '<', ','].includes(word))) this.doubt = true;
+      const pointer = functionPointer(words);
+      if (pointer !== undefined) this.declare(pointer, 'unread');
+      else if (words.some((word) => ['(', '[', '<', ','].includes(word))) this.doubt = true;
       else this.alias(words.at(-1)!, head.slice(1, -1), isConditional);
     }
   }
@@ -359,6 +361,14 @@ function split(tokens: readonly SourceToken[], sign: string): SourceToken[][] {
     else parts.at(-1)!.push(token);
   }
   return parts;
+}
+
+/** The name that `typedef void (*Name)(int, float*)` declares, and no other. */
+function functionPointer(words: readonly string[]): string | undefined {
+  const open = words.indexOf('(');
+  const [star, name, close, list, ...rest] = words.slice(open + 1);
+  const isPlain = open > 0 && star === '*' && close === ')' && list === '(' && rest.findIndex((word) => word === '(' || word === ')') === rest.length - 1;
+  return isPlain && rest.at(-1) === ')' && !words.slice(0, open).some((word) => ['[', '<', ','].includes(word)) && /^[A-Za-z_]\w*$/.test(name ?? '') ? name : undefined;
 }
 
 /** The words of a parameter by value without its name. */

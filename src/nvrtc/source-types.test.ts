@@ -24,6 +24,11 @@ const CASES: readonly (readonly [name: string, text: string, read: Read])[] = [
   ['aliases', `typedef float real; using In = const real*; typedef double* Out;\n${k('real a, In b, Out c, const Out d, real* e, In* f')}`, one('f32', 'input f32', 'inout f64', 'inout f64', 'inout f32', 'unknown')],
   ['structures', `struct A { float x, y; int i[3]; };\ntypedef struct { A a; unsigned char m[2][4]; } B;\n${k('A a, const B b, struct A c, A* d')}`, one(
     { fields: { x: 'f32', y: 'f32', i: ['i32', 3] } }, { fields: { a: { fields: { x: 'f32', y: 'f32', i: ['i32', 3] } }, m: [['u8', 4], 2] } }, { fields: { x: 'f32', y: 'f32', i: ['i32', 3] } }, 'inout any')],
+  ['a typedef with the tag as its name', `typedef struct A { float x; } A;\ntypedef struct B { A a; } C;\n${k('A a, B b, C c')}`, one({ fields: { x: 'f32' } }, { fields: { a: { fields: { x: 'f32' } } } }, { fields: { a: { fields: { x: 'f32' } } } })],
+  ['pointers to functions', `typedef int (*Op)(int, const float*);\ntypedef void\n  (* Done ) ();\nstruct A { float x; };\nstruct B { Op op; };\n${k('A a, Op b, Done c, B d')}`, one({ fields: { x: 'f32' } }, 'unknown', 'unknown', 'unknown')],
+  ['a pointer to a function for a known name', `typedef float (*half)(float);\n${k('half h, half* g')}`, one('unknown', 'inout any')],
+  ['typedefs of several names, and of pointers to functions of functions', `typedef int (*Op)(int), half;\n${k('half h')}`, one('unknown')],
+  ['a typedef of a pointer to a function that takes one', `typedef int (*Op)(int (*)(int));\n${k('half h')}`, one('unknown')],
   ['vectors', k('float2 a, uchar3 b'), one({ fields: { x: 'f32', y: 'f32' } }, { fields: { x: 'u8', y: 'u8', z: 'u8' } })],
   ['what is not understood', k('Foo a, float** b, float c[4], ns::Bar d, Foo* e, long f'), one('unknown', 'unknown', 'unknown', 'unknown', 'inout any', 'unknown')],
   ['structures with more than fields', `struct A { float* x; }; struct B { float x; float f() { return x; } }; struct C : A { int i; }; enum D { E };\n${k('A a, B b, C c, D d')}`, one('unknown', 'unknown', 'unknown', 'unknown')],

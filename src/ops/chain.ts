@@ -1,4 +1,5 @@
 /** Operations one after the other, and what the host makes of their values in between. */
+import { invalid } from '../core/arguments.js';
 import { isNodeMemory } from '../core/node-memory.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
@@ -112,6 +113,9 @@ export class Using<T extends Disposable, U, R = unknown> extends Link<T, U> {
 
   next(value: T, run: Run): Submitted<U> {
     const { callback } = this;
+    if (typeof (value as Partial<Disposable> | null | undefined)?.[Symbol.dispose] !== 'function') {
+      throw invalid('use(callback)', 'an operation whose value can be closed, as a tensor can', value, 'For another value write andThen(…).');
+    }
     // A graph needs it at every launch, and closes it in the end; what a node of it allocates another frees.
     const close = (): void => {
       if (run.recording && !isNodeMemory(value)) run.owned.push(value);

@@ -71,6 +71,8 @@ export function allKnown(values: readonly unknown[]): Later<unknown[]> {
   values.every((value) => !(value instanceof Later) || value.queued));
 }
 
+const never = (): boolean => false;
+
 /** What `make` queues, and its value. */
 export class Made<T> implements Node<T> {
   readonly device: Node<T>['device'];
@@ -78,10 +80,15 @@ export class Made<T> implements Node<T> {
   private readonly name: string;
   private readonly uses: readonly unknown[] | undefined;
   readonly alone: boolean;
+  readonly isNew: (value: unknown) => boolean;
 
-  /** @param uses tensors whose memory it uses; without them what it uses is not known */
-  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[]) {
+  /**
+   * @param uses tensors whose memory it uses; without them what it uses is not known
+   * @param isNew whether a value was made by the run that gave it
+   */
+  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[], isNew: (value: unknown) => boolean = never) {
     this.device = device;
+    this.isNew = isNew;
     this.name = name;
     this.make = make;
     this.uses = uses;
@@ -107,9 +114,17 @@ export class Applied<T> implements Node<T> {
   private readonly name: string;
   private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
   private readonly uses: readonly unknown[] | undefined;
+  readonly isNew: (value: unknown) => boolean;
 
-  /** @param uses tensors whose memory it uses beside that of its inputs */
-  constructor(inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>, uses?: readonly unknown[]) {
+  /**
+   * @param uses tensors whose memory it uses beside that of its inputs
+   * @param isNew whether a value was made by the run that gave it
+   */
+  constructor(
+    inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>, uses?: readonly unknown[],
+    isNew: (value: unknown) => boolean = never,
+  ) {
+    this.isNew = isNew;
     this.device = device ?? inputs.device;
     this.alone = inputs.alone === true;
     this.inputs = inputs;

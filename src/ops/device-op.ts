@@ -100,7 +100,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** As {@link andThen}; the callback is given the stream as well, and may queue work of level 3 on it. */
   withContext<U>(callback: (context: OpContext, value: T) => DeviceOp<U>): DeviceOp<U> {
     checkCallback('withContext', callback);
-    return new DeviceOp(new AndThen<T, U, DeviceOp<U>>(this.part, (value, run) => callback(run, value), nodeOfResult));
+    return new DeviceOp(new AndThen<T, U, DeviceOp<U>>(this.part, (value, run) => callback(run, value), nodeOfContext));
   }
 
   /**
@@ -109,7 +109,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    */
   use<U>(this: DeviceOp<T & Disposable>, callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
     checkCallback('use', callback);
-    return new DeviceOp(new Using<T & Disposable, U, DeviceOp<U>>(this.part, callback, nodeOfResult));
+    return new DeviceOp(new Using<T & Disposable, U, DeviceOp<U>>(this.part, callback, nodeOfUse));
   }
 
   /** The first of the values of an operation that gives several. */
@@ -179,7 +179,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkCallback('when', condition, 'condition');
     checkCallback('when', then, 'then');
     if (otherwise !== undefined) checkCallback('when', otherwise, 'otherwise');
-    const choices = (otherwise === undefined ? [then] : [then, otherwise]).map((choice) => (value: T) => nodeOfResult(choice(value)));
+    const choices = (otherwise === undefined ? [then] : [then, otherwise]).map((choice) => (value: T) => nodeOfResult(choice(value), 'when'));
     return new DeviceOp(new When<T>(this.part, 'when', (value) => nodeOf<unknown>(condition(value)), choices));
   }
 
@@ -191,7 +191,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   repeatWhile(condition: (value: T) => OrOp<Decider>, body: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
     checkCallback('repeatWhile', condition, 'condition');
     checkCallback('repeatWhile', body, 'body');
-    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOf<unknown>(condition(value)), (value) => nodeOfResult(body(value))));
+    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOf<unknown>(condition(value)), (value) => nodeOfResult(body(value), 'repeatWhile')));
   }
 
   /**
@@ -204,7 +204,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkCallback('choose', index, 'index');
     if (!(Array.isArray as (value: unknown) => boolean)(choices) || choices.length < 1 || choices.length > MOST_CHOICES) throw invalid('choices', `a list of 1 to ${MOST_CHOICES} functions`, choices);
     for (const choice of choices) checkCallback('choose', choice, 'choices');
-    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOf<unknown>(index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value)))));
+    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOf<unknown>(index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value), 'choose'))));
   }
 
   /** Names it, for errors and traces. */
@@ -385,8 +385,8 @@ export function nodeOf<T>(value: OrOp<T>): Node<T> {
   return (value).node;
 }
 
-/** The node of what a callback of andThen returned. */
-export function nodeOfResult<U>(result: DeviceOp<U>): Node<U> {
+/** The node of what a callback of a method returned. */
+export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U> {
   if (result instanceof DeviceOp) {
     used(result.node);
     return result.node;
@@ -395,8 +395,11 @@ export function nodeOfResult<U>(result: DeviceOp<U>): Node<U> {
     ? 'The callback is called while the work is being queued, and nothing is waited for: make it a synchronous function that returns a DeviceOp.'
     : 'To return a value use map(…), or wrap it in value(…).';
   if (isThenable(result)) (result as PromiseLike<unknown>).then(undefined, ignore);
-  throw invalid('andThen(callback)', 'a callback that returns a DeviceOp', result, fix);
+  throw invalid(`${method}(callback)`, 'a callback that returns a DeviceOp', result, fix);
 }
+
+const nodeOfContext = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'withContext');
+const nodeOfUse = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'use');
 
 function plain<U>(method: string, result: U): U {
   if (result instanceof DeviceOp) throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'To go on with an operation use andThen(…).');

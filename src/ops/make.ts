@@ -31,7 +31,7 @@ export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> 
 /** The operation that `make` returns when it is run, with the stream in hand: it may queue work of level 3 on it. */
 export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device?: AnyDevice): DeviceOp<T> {
   if (typeof make !== 'function') throw invalid('make', 'a function that returns a DeviceOp', make);
-  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'withContext', (run) => nodeOfResult(make(run)).submit(run)));
+  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'withContext', (run) => nodeOfResult(make(run), 'withContext').submit(run)));
 }
 
 /**

@@ -26,6 +26,8 @@ export interface Node<T> {
   readonly device: Device | undefined;
   /** Whether all memory that it uses and others may have is known before its work is queued: nothing in it is made on the way. */
   readonly alone?: boolean;
+  /** Whether a value of a run was made for it and is nobody else's: who takes it as an operand closes it behind its own work. */
+  isNew?(value: unknown): boolean;
   /** Queues the work. Its value may stand for memory that is still being written; what is queued behind it finds it there. */
   submit(run: Run): Submitted<T>;
   /** As `util.inspect` shows it, down to so many levels. */

@@ -2,7 +2,6 @@
  * What looks at whether an operation failed. A failure on the device shows when the device has come to it, long after the
  * callbacks of the operation have run: so the host waits here, and what comes next is an operation to itself.
  */
-import { CudaError } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -102,8 +101,7 @@ export class Ensured<T> implements Node<T> {
 
 /** An error of the last step, which hides one before it. */
 function causedBy(error: unknown, first: unknown): unknown {
-  if (!(error instanceof Error) || error.cause !== undefined) return error;
-  const said = error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', error.message);
-  Object.defineProperty(said, 'cause', { value: first, configurable: true, writable: true, enumerable: false });
-  return said;
+  if (!(error instanceof Error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
+  Object.defineProperty(error, 'cause', { value: first, configurable: true, writable: true, enumerable: false });
+  return error;
 }

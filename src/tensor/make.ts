@@ -44,7 +44,7 @@ function made<D extends DTypeName, S extends Shape>(
     const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
     const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
     return after(fill(run, tensor), tensor);
-  }));
+  }, undefined, () => true));
 }
 
 /** Uninitialised memory. cuMemAllocAsync */

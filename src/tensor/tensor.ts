@@ -429,7 +429,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
       this.checkAlive();
       const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
       return after(copyElements(run, this, target), target);
-    }, [this]));
+    }, [this], () => true));
   }
 
   private readIn(run: Run): Submitted<HostArray<D>> {

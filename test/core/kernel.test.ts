@@ -31,6 +31,12 @@ onDevice('Kernel parameters', (host) => {
     ]);
   });
 
+  test('negative numbers arrive where PTX does not tell a long long from a pointer', async () => {
+    expect((await integers(0, 0, 0, 0, 0, 0, -5, 0))[6]).toBe(-5n);
+    expect((await integers(0, 0, 0, 0, 0, 0, -(2 ** 53 - 1), 0))[6]).toBe(-9007199254740991n);
+    expect(await failure(() => integers(0, 0, 0, 0, 0, 0, -5.5, 0))).toMatchObject({ argument: 'args[7]' });
+  });
+
   test('64-bit integers arrive as bigints', async () => {
     const values = await integers(0, 0, 0, 0, 0, 0, 2n ** 64n - 1n, -(2n ** 63n));
     expect(BigInt.asUintN(64, values[6]!)).toBe(2n ** 64n - 1n);

@@ -39,6 +39,15 @@ const activate = kernel('activate', { y: output(f32), x: input(f32) }, ({ y, x }
   if (i < y.length) y[i] = leaky(clamped(x[i]!)) * weights[1]! * (FLIP ? -1 : 1);
 }, { uses: { leaky, clamped, weights: [1, 3], FLIP: false } });
 
+const blurred = kernel('blurred', { y: output(f32), fourfold: output(f32), x: input(f32) }, ({ y, fourfold, x }, { globalId, WEIGHTS }) => {
+  const i = globalId.x;
+  if (i >= y.length) return;
+  let sum = 0;
+  for (let k = 0; k < WEIGHTS.length; k++) sum += WEIGHTS[k]! * x[i + k]!;
+  y[i] = sum;
+  fourfold[i] = WEIGHTS[i]! * 4;
+}, { uses: { WEIGHTS: [0.25, 0.5, 0.25] } });
+
 const Body = struct({ x: f32, id: i64, alive: bool });
 const bodies = kernel('bodies', { all: inout(Body), offset: Body, factor: f64, half: f16, small: u8, on: bool, count: u32 }, ({ all, offset, factor, half, small, on, count }, gpu) => {
   const i = gpu.globalId.x;
@@ -116,6 +125,16 @@ onDevice('Kernels in TypeScript', (host) => {
     expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);
     const flipped = activate.with({ uses: { FLIP: true } });
     expect([...await flipped({ y: device.zeros(f32, [1]), x: device.ones(f32, [1]) }).andThen((given) => given.y.read())]).toEqual([-3]);
+  });
+
+  test('a list is indexed by what a loop or the kernel computes', async () => {
+    const x = Float32Array.of(4, 8, 0, 16, 4, 8);
+    const meant = [[5, 6, 9, 8], [1, 2, 1, 1]];
+    const { y, fourfold } = await blurred.simulate({ y: new Float32Array(4), fourfold: new Float32Array(4), x });
+    expect([[...y], [...fourfold]]).toEqual(meant);
+    const given = await blurred({ y: device.zeros(f32, [4]), fourfold: device.zeros(f32, [4]), x: device.tensor(f32, x) });
+    expect([[...await given.y.read()], [...await given.fourfold.read()]]).toEqual(meant);
+    for (const each of [given.y, given.fourfold, given.x]) each.close();
   });
 
   test('structures, and scalars of every kind', async () => {

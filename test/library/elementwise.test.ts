@@ -171,6 +171,30 @@ onDevice('Elementwise maths', (host) => {
     });
   });
 
+  test('operands that operations made for the call are closed, and no others', async () => {
+    const { add, mul, sub } = library;
+    using x = await device.tensor(f32, [1, 2, 3]);
+    const seen: { isClosed: boolean }[] = [];
+    const shared = mul(x, 10).shared();
+    using kept = await shared;
+    const live = async (): Promise<number> => (await device.stats()).live.buffers;
+    const before = await live();
+    const op = add(add(mul(x, 2), sub(x, 1)), mul(shared, device.ones(f32, [3])).label('named'));
+    for (let i = 0; i < 3; i++) {
+      const sum = await op;
+      expect([...await sum.read()]).toEqual([12, 25, 38]);
+      expect(await live()).toBe(before + 1);
+      sum.close();
+    }
+    // Nor where an operand is of another shape than the rest.
+    await expect(add(mul(x, 2), device.zeros(f32, [2]))).rejects.toThrow(CudaArgumentError);
+    expect(await live()).toBe(before);
+    using three = await add(mul(x, 3).tap((tensor) => seen.push(tensor)), device.value(x));
+    expect([seen[0]!.isClosed, kept.isClosed, x.isClosed]).toEqual([false, false, false]);
+    expect([...await three.read()]).toEqual([4, 8, 12]);
+    (seen[0] as unknown as AnyTensor).close();
+  });
+
   test('chains are one operation, and can be recorded', async () => {
     using x = await device.arange(f32, 1000);
     const op = library.sqrt(library.add(library.square(x), 1)).use((y) => library.sub(y, x));
@@ -200,6 +224,11 @@ onDevice('Elementwise maths', (host) => {
     expect(await message(() => of('neg')(new Float32Array(2)))).toContain('Copy it to the device first');
     expect(await message(() => of('where')(x, x))).toContain('condition: expected a Tensor of bool');
     expect((await failure(() => of('add')(device.zeros(f32, [2]), device.zeros(f32, [3])))).message).toContain('do not broadcast');
+    const more = of as unknown as (name: string) => (...args: unknown[]) => unknown;
+    expect(await message(() => more('add')(x, 1, { out: x }))).toBe('options: expected nothing, since add(…) takes no options, got { out: Tensor<f32, [2, 3]> on cpu:0 }.');
+    expect(await message(() => more('exp')(x, { axis: 0 }))).toContain('exp(…) takes no options');
+    expect(await message(() => more('where')(x, x, x, true))).toContain('where(…) takes no options');
+    for (const op of [x, x].map(library.exp as never)) expect((await (op as unknown as DeviceOp<AnyTensor>).use((tensor) => tensor.read()))[0]).toBe(1);
     x.close();
     expect((await failure(() => of('neg')(x))).code).toBe('ERR_CUDA_DISPOSED');
   });

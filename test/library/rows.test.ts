@@ -107,6 +107,7 @@ onDevice('Rows', (host) => {
     expect(await message(() => of('softmax')(x.slice(0, 0)))).toContain('at least one axis');
     using whole = await device.zeros(i32, [3]);
     expect(await message(() => of('softmax')(whole))).toContain('Convert it with convert(f32).');
+    expect(await message(() => of('softmax')(x, { axis: 0 } as never))).toBe('options: expected nothing, since softmax(…) takes no options, got { axis: 0 }. It is along the last axis: for another one give it x.transpose(axis, -1).');
     expect(await message(() => of('layerNorm')(x, { weight: whole }))).toContain('options.weight: expected a Tensor of f32 and [3], the last axis of x');
     expect(await message(() => of('rmsNorm')(x, { bias: x }))).toContain("no option 'bias'");
     expect(await message(() => of('layerNorm')(x, { eps: -1 }))).toContain('options.eps');

@@ -243,6 +243,13 @@ onDevice('Errors', (host) => {
     stream.close();
   });
 
+  test('use, withContext and their kin name themselves where they are used wrong', async () => {
+    const closed: unknown = value(5);
+    expect(await failure(() => (closed as DeviceOp<DeviceBuffer<'i32'>>).use(() => value(1)))).toMatchObject({ argument: 'use(callback)', message: expect.stringContaining('For another value write andThen(…).') as string });
+    expect(await failure(() => work.make(1).use((() => 5) as never))).toMatchObject({ argument: 'use(callback)' });
+    expect(await failure(() => value(1).withContext((() => 5) as never))).toMatchObject({ argument: 'withContext(callback)' });
+  });
+
   test('ensure runs whether it failed or not, and changes nothing', async () => {
     using buffer = host.device.alloc(i32, LENGTH);
     await work.fill(buffer, 0);
@@ -251,6 +258,9 @@ onDevice('Errors', (host) => {
     expect(await work.read(buffer)).toBe(2);
     const last = await failure(() => empty(() => { throw new Error('first'); }).ensure(() => empty(() => { throw new Error('last'); })));
     expect([last.message, (last.cause as Error).message]).toEqual(['last', 'first']);
+    const mine = new TypeError('mine');
+    expect(await failure(() => work.failing().ensure(() => { throw mine; }))).toBe(mine);
+    expect(mine.cause).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
   test('the same with a thread that blocks', async () => {

@@ -173,6 +173,18 @@ describe('arrays of the kernel', () => {
 
 describe('uses', () => {
   it('are literals and lists of them', () => expect(bodyOf('y[0] = gpu.W[1] * x[0] + gpu.W.length; y_u64[0] = gpu.BIG;', { W: [1, 0.5], BIG: 2n ** 63n })).toBe(lines('y[0] = fma.f32(0.5:f32, x[0], 2:f32)', `y_u64[0] = ${2n ** 63n}:u64`)));
+  it('are chosen by an index that the kernel computes, as literals', () => {
+    expect(bodyOf('y[0] = gpu.W[gpu.lane] * x[0]; y_i32[0] = gpu.W[gpu.lane];', { W: [1, 2, 4] })).toBe(lines(
+      'y[0] = mul.f32((lt.i32(lane, 1) ? 1:f32 : (lt.i32(lane, 2) ? 2:f32 : 4:f32)), x[0])', 'y_i32[0] = (lt.i32(lane, 1) ? 1 : (lt.i32(lane, 2) ? 2 : 4))'));
+    expect(bodyOf('y[0] = gpu.W[y_i32[0]];', { W: [1, 0.5] })).toBe(lines('index: i32 = y_i32[0]', 'y[0] = (lt.i32(index, 1) ? 1:f32 : 0.5:f32)'));
+    expect(bodyOf('if (gpu.W[gpu.lane]) y[0] = 1;', { W: [true, false] })).toBe(lines('if (lt.i32(lane, 1) ? true : false)', '  y[0] = 1:f32'));
+    expect(errorOf('(a, gpu) => { gpu.W[gpu.lane]; }', { W: Array.from({ length: 65 }, () => 1) }).what).toBe('The list gpu.W has 65 items, and with an index that the kernel computes it may have 1 to 64: gpu.lane');
+    expect(errorOf('({ x }, gpu) => { gpu.W[x[0]]; }', { W: [1, 2] }).what).toBe('An index is f32, and has to be an integer: x[0]');
+  });
+  it('are no functions of Number, which have other names', () => {
+    expect(errorOf('({ y }) => { y[0] = Number.isNaN(y[0]) ? 1 : 0; }').fix).toBe('Write x !== x.');
+    expect(errorOf('({ y }) => { y[0] = Number.EPSILON; }').fix).toBe('Give it through uses: { EPSILON: Number.EPSILON } and write gpu.EPSILON.');
+  });
   it('are what a device function itself has', () => {
     expect(bodyOf('y[0] = gpu.f(s_f64);', { f: { text: '(v, gpu) => v * gpu.K + gpu.g(v, 1)', uses: { K: 3, g: { text: '(a, b) => a - b', uses: {} } } }, K: 7 })).toBe('y[0] = f32(fma.f64(s_f64, 3:f64, sub.f64(s_f64, 1:f64)))');
     expect(errorOf('(a, gpu) => { gpu.f(); }', { f: { text: '(gpu) => gpu.K', uses: {} }, K: 7 }).what).toBe('gpu has no K, and the device function gpu.f does not use one');

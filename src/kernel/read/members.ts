@@ -4,12 +4,13 @@ import { consoleFunctions } from './console.js';
 import { asNumber, freeNames, read, readNumber } from './expressions.js';
 import { gpuName, gpuNamesIn } from './gpu-names.js';
 import { mathConstants, mathFunction } from './math-table.js';
+import { compare, constant } from './nodes.js';
 import { literal } from './operators.js';
 import type { Pass } from './pass.js';
-import { indexInto, load } from './places.js';
+import { indexInto, indexOf, load } from './places.js';
 import { fieldsOf, structField } from './slots.js';
-import { constantOf, describe, typed, type NumberValue, type Value } from './values.js';
-import { readAs } from './types.js';
+import { concrete, constantOf, describe, typed, type NumberValue, type Value } from './values.js';
+import { join, readAs } from './types.js';
 
 /** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
 export function propertyName(node: MemberExpression): string | undefined {
@@ -24,7 +25,7 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const name = propertyName(node);
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
     return pass.fail(node, `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is around it, imports too`,
-      `Give it through uses: { ${name} } and write gpu.${name}.`);
+      object.name === 'Number' ? instead(name) : `Give it through uses: { ${name} } and write gpu.${name}.`);
   }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
   const { property: index } = node;
@@ -32,6 +33,13 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const [base, at] = pass.inOrder([() => read(pass, object), () => readNumber(pass, index)] as const);
   return element(pass, node, base, asNumber(pass, index, at), index);
 }
+
+/** JavaScript's own functions of Number, and what a kernel writes for them. */
+const OF_NUMBER: Readonly<Record<string, string | undefined>> = {
+  isNaN: 'Write x !== x.', isFinite: 'Write Math.abs(x) < Infinity.', isInteger: 'Write Math.trunc(x) === x.', parseInt: 'Write gpu.i32(x).', parseFloat: 'Write gpu.f32(x).',
+};
+
+const instead = (name: string): string => OF_NUMBER[name] ?? `Give it through uses: { ${name}: Number.${name} } and write gpu.${name}.`;
 
 /** A free name: what tools make of an import is a property of one, `module_1.name`, `__vite_ssr_import_0__.name`. */
 function isForeign(pass: Pass, node: Identifier): boolean {
@@ -58,7 +66,7 @@ export function element(pass: Pass, node: AnyNode, base: Value, index: NumberVal
     }
     case 'list': {
       const at = constantOf(index);
-      if (at === undefined) return pass.fail(indexNode, `The index of the list ${base.name} has to be known when the kernel is compiled: ${pass.code(indexNode)}`, 'Pass the list as a tensor to index it with what the kernel computes.');
+      if (at === undefined) return chosenOf(pass, node, base, index, indexNode);
       const item = Number.isInteger(Number(at)) ? base.items[Number(at)] : undefined;
       if (item === undefined) return pass.fail(indexNode, `Index ${String(at)} is beyond the list ${base.name}, which has ${base.items.length} items`, `Use 0 to ${base.items.length - 1}.`);
       return literal(item, pass.span(node));
@@ -67,6 +75,29 @@ export function element(pass: Pass, node: AnyNode, base: Value, index: NumberVal
     case 'namespace': return pass.fail(node, `What is taken of ${describe(base)} has to be named in the source: ${pass.code(node)}`, 'Write its name after a dot.');
     default: return pass.fail(node, `${describe(base)} cannot be indexed: ${pass.code(node)}`, 'Index tensors and arrays.');
   }
+}
+
+/** More are memory's business. */
+const MOST_CHOICES = 64;
+
+/**
+ * The item of a list that a computed index names: a choice by halves, of which one item is left where a loop is unrolled. As
+ * literals they become what they meet. An index before the first item names that one, and one past the last the last.
+ */
+function chosenOf(pass: Pass, node: AnyNode, { name, items }: Extract<Value, { kind: 'list' }>, index: NumberValue, indexNode: AnyNode): NumberValue {
+  if (items.length === 0 || items.length > MOST_CHOICES) {
+    return pass.fail(indexNode, `The list ${name} has ${items.length} items, and with an index that the kernel computes it may have 1 to ${MOST_CHOICES}: ${pass.code(indexNode)}`, 'Pass the list as a tensor.');
+  }
+  const span = pass.span(node);
+  const at = pass.reusable(indexOf(pass, index, indexNode), 'index');
+  const between = (from: number, to: number): NumberValue => {
+    if (to - from === 1) return literal(items[from]!, span);
+    const middle = (from + to) >> 1;
+    const [then, otherwise] = [between(from, middle), between(middle, to)];
+    return { kind: 'number', level: join(then.level, otherwise.level), content: { is: 'choice', test: compare('lt', at, constant(middle, at.type, span), span), then, otherwise, span } };
+  };
+  const chosen = between(0, items.length);
+  return items.some((item) => typeof item === 'boolean') ? typed(concrete(chosen)) : chosen;
 }
 
 /** The length of one axis; with one axis, the number of elements. */

@@ -11,7 +11,7 @@ export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
 export type Access = 'read' | 'write';
 
 /** The value as an index: i32, u32 or i64. */
-function indexOf(pass: Pass, value: NumberValue, node: AnyNode): Expression {
+export function indexOf(pass: Pass, value: NumberValue, node: AnyNode): Expression {
   wholeOperand(pass, node, value, 'An index');
   if (value.level === 'bool') pass.failUnlessTypesChange(node, `An index is a boolean: ${pass.code(node)}`, `Write gpu.i32(${pass.code(node)}).`);
   const known = constantOf(value);

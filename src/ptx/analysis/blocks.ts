@@ -67,7 +67,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
     current ??= open();
     const inst = entry;
     const { mnemonic, modifiers, predicate } = inst;
-    if (mnemonic === 'bra' || mnemonic === 'brx') {
+    if (mnemonic === 'bra' || (mnemonic === 'brx' && !predicate)) {
       pending.push({ block: current, inst });
       close({ kind: 'jump', to: next() });
       continue;
@@ -80,12 +80,12 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       current = open();
     }
     const cut = cutKind(mnemonic, modifiers) ?? (suspends && givesWay(mnemonic, modifiers) ? 'sleep' : undefined);
-    if (!leaves && cut === undefined) {
+    if (!leaves && cut === undefined && mnemonic !== 'brx') {
       current.insts.push(inst);
       continue;
     }
     if (predicate) {
-      // A predicated exit or cut gets a block of its own behind a branch.
+      // A predicated exit, cut or brx gets a block of its own behind a branch.
       const holder = next();
       const test: Inst = { ...inst, args: [], defs: [], uses: [predicate.register], mnemonic: 'bra', modifiers: [], call: undefined };
       close({ kind: 'branch', inst: test, yes: holder, no: holder + 1 });
@@ -94,6 +94,10 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
     const bare: Inst = { ...inst, predicate: undefined };
     assignRoles(bare);
     if (cut !== undefined) close({ kind: 'cut', inst: bare, cut, to: next() });
+    else if (mnemonic === 'brx') {
+      pending.push({ block: current, inst: bare });
+      close({ kind: 'jump', to: next() });
+    }
     // Where nobody debugs a breakpoint ends the kernel as a trap does (seen on an H200).
     else if (mnemonic === 'trap' || mnemonic === 'brkpt') close({ kind: 'trap', inst: bare });
     else close({ kind: mnemonic === 'exit' ? 'exit' : 'return' });

@@ -56,6 +56,10 @@ describe('calls', () => {
       and.b32 %r1, %t, 3; list: .branchtargets a, b, c, a; brx.idx %r1, list; a: add.u32 %r0, %r0, 1000; bra.uni end; b: add.u32 %r0, %r0, 2000; bra end; c: add.u32 %r0, %r0, 3000; end: ${STORE}`, { before, threads: 8 });
     expect([...out.subarray(0, 8)]).toEqual(Array.from({ length: 8 }, (_, t) => (t > 2 ? t * t : 100) + [1000, 2000, 3000, 1000][t & 3]!));
   });
+  it('brx.idx with a predicate: threads without it go on behind', () => {
+    const { out } = run(`and.b32 %r1, %t, 1; setp.gt.u32 %p, %t, 3; list: .branchtargets a, b; @%p brx.idx %r1, list; mov.u32 %r0, 100; bra end; a: mov.u32 %r0, 200; bra end; b: mov.u32 %r0, 300; end: ${STORE}`, { threads: 8 });
+    expect([...out.subarray(0, 8)]).toEqual([100, 100, 100, 100, 200, 300, 200, 300]);
+  });
 });
 
 describe('what the host provides', () => {

@@ -18,6 +18,11 @@ function failure(text: string, run: (text: string) => unknown = compilePtx): Ptx
 
 const kernel = (body: string, params = '.param .u64 p'): string => kernelText('k', params, body);
 
+it('what is no text is told as such', () => {
+  expect(() => compilePtx(null as never)).toThrow(new TypeError('source: expected the text of a PTX module, a string, got null.'));
+  expect(() => kernelSignatures(new Uint8Array(4) as never)).toThrow('Write new TextDecoder().decode(bytes)');
+});
+
 describe('errors point at the place', () => {
   it.each([
     ['add.s32 %r1, %r2', 'syntax', "expected ';' after 'add'"],

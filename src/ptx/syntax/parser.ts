@@ -18,6 +18,10 @@ const FUNCTION_DIRECTIVES = new Set(['maxntid', 'reqntid', 'minnctapersm', 'maxn
   'explicitcluster', 'reqnctapercluster', 'maxclusterrank', 'blocksareclusters', 'abi_preserve', 'abi_preserve_control', 'unified']);
 
 export function parsePtx(text: string, fileName?: string): PtxModule {
+  if (typeof (text as unknown) !== 'string') {
+    const bytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
+    throw new TypeError(`source: expected the text of a PTX module, a string, got ${text === null ? 'null' : bytes ? 'bytes. Write new TextDecoder().decode(bytes)' : typeof text}.`);
+  }
   return new ModuleParser(new SourceText(text, fileName)).parse();
 }
 

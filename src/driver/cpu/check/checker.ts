@@ -337,7 +337,7 @@ export class Checker implements MemoryWatch {
     if (this.context.memory.words[FOREIGN_WORD] !== 0 || this.again(watch.launch, 'uninitialised', line)) return false;
     let at = address;
     while ((this.shadow.at(at) & BYTE.written) !== 0) at++;
-    const memory = this.map.find(watch, at);
+    const memory = this.map.find(this.neighbour(watch, at), at);
     const place = this.place(watch, thread, line, actionOf(flags));
     const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;
     // Perhaps somebody writes them too late: the race says more, and is found when he does.
@@ -349,7 +349,7 @@ export class Checker implements MemoryWatch {
     const other = this.placeOf(earlier);
     if (this.again(watch.launch, 'race', line, other)) return;
     const place = this.place(watch, thread, line, actionOf(flags));
-    const memory = this.map.find(watch, address, bytes);
+    const memory = this.map.find(this.neighbour(watch, address), address, bytes);
     const what = earlier.work !== watch.launch ? 'two streams' : earlier.block === watch.number ? 'two threads of a block' : 'two blocks';
     this.found(watch.launch, this.report('race', `race of ${what} at ${hex(address)}: nothing orders the two accesses`,
       { place, other, address, bytes, memory }), false);

@@ -20,6 +20,18 @@ function run(body: string, shape: Shape, pointers = 0): CheckedDevice {
   return device;
 }
 
+test('shared memory of another block of the cluster has its name', () => {
+  const other = '.shared .align 4 .u32 s[64];\nmov.u32 %r9, s;\nmapa.shared::cluster.u32 %r8, %r9, 1;\n';
+  const inCluster = (access: string): CheckedDevice => {
+    const device = new CheckedDevice().load(kernelOf(1, `${other}${access}`).replace(') {', ') .reqnctapercluster 2, 1, 1 {'));
+    device.launch('k', [[device.words(0)]], { grid: 2, block: 2 });
+    return device;
+  };
+  const memory = { space: 'shared', label: 's', offset: 8, bytes: 256 };
+  expect(inCluster('st.shared::cluster.u32 [%r8+8], %r0;').fails()).toMatchObject([{ kind: 'race', memory }]);
+  expect(inCluster('ld.shared::cluster.u32 %r3, [%r8+8];').fails()).toMatchObject([{ kind: 'uninitialised', memory }]);
+});
+
 describe('threads of a block', () => {
   test('a barrier orders them', () => {
     const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, [%r2];`, { block: 32 });
