@@ -27,8 +27,8 @@ export type TaskName = 'text' | 'digits';
 /** `engine` runs the models; `auto` is the best that is there. */
 export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
 
-/** ONNX Runtime's threads keep their cores busy while they wait for each other: one core is left to the event loop. */
-const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1) } };
+/** The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads do: a core is left to them, and threads that wait take none. */
+const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false } };
 
 export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   async text(device, engine = 'auto') {

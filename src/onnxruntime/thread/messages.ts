@@ -33,6 +33,7 @@ export interface LoadRequest {
   readonly optimisation: number;
   /** 0 for the library's choice. */
   readonly threads: number;
+  readonly spinning: boolean;
   readonly interOpThreads: number;
   /** The first of the list that the library has; a provider that it has and that does not load is an error, unless `lenient`. */
   readonly providers: readonly ProviderName[];

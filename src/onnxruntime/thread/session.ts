@@ -21,6 +21,9 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
     ort.do('SetSessionLogSeverityLevel', options, LOG_FATAL);
     ort.do('SetSessionGraphOptimizationLevel', options, request.optimisation);
     if (request.threads > 0) ort.do('SetIntraOpNumThreads', options, request.threads);
+    if (!request.spinning) {
+      for (const pool of ['intra_op', 'inter_op']) ort.do('AddSessionConfigEntry', options, `session.${pool}.allow_spinning`, '0');
+    }
     if (request.interOpThreads > 0) ort.do('SetInterOpNumThreads', options, request.interOpThreads);
     const { provider, passedOver } = chosenProvider(ort, options, request);
     loading(options);

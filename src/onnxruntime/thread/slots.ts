@@ -70,6 +70,7 @@ export const SLOTS = {
   ReleaseSessionOptions: release(100),
   GetAvailableProviders: slot(125, [P, P]),
   ReleaseAvailableProviders: slot(126, [P, 'int']),
+  AddSessionConfigEntry: slot(130, [P, TEXT, TEXT]),
   SessionOptionsAppendExecutionProviderCuda: slot(204, [P, P]),
   CreateCUDAProviderOptions: slot(205, [P]),
   UpdateCUDAProviderOptions: slot(206, [P, 'const char**', 'const char**', 'size_t']),

@@ -1,0 +1,44 @@
+/** Whether ONNX Runtime's threads wait for one another awake. */
+import { setTimeout } from 'node:timers/promises';
+
+import { f32 } from 'async-cuda/core';
+import { loadEngine } from 'async-cuda/onnxruntime';
+import { zeros } from 'async-cuda/tensor';
+import { expect, test } from 'vitest';
+
+import { openTestDevice } from '../core/test-device.js';
+import { longModel } from './onnx-model.js';
+
+const RUNS = 40;
+/** Longer than the threads look for work before they sleep after all. */
+const PAUSE_MS = 10;
+
+/** Milliseconds of all processors that short runs with pauses between them take. */
+async function busy(spinning: boolean | undefined): Promise<number> {
+  await using device = await openTestDevice();
+  await using engine = await loadEngine(device, longModel(64, 2), { providers: ['cpu'], threads: 8, ...(spinning === undefined ? {} : { spinning }) });
+  using x = await zeros(device, f32, [64, 64]);
+  const run = async (): Promise<void> => {
+    const { y } = await engine.run({ x });
+    y!.close();
+    await setTimeout(PAUSE_MS);
+  };
+  for (let i = 0; i < 5; i++) await run();
+  const before = process.cpuUsage();
+  for (let i = 0; i < RUNS; i++) await run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+test('threads that are told to sleep leave the processors alone between two runs', async () => {
+  const asleep = await busy(false);
+  const awake = await busy(undefined);
+  expect(asleep).toBeLessThan(0.7 * awake);
+});
+
+test('only true and false say so', async () => {
+  await using device = await openTestDevice();
+  await expect(async () => loadEngine(device, longModel(64, 2), { spinning: 'no' as never })).rejects.toMatchObject({
+    code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'options.spinning', message: expect.stringMatching(/true or false/) as string,
+  });
+});
