@@ -77,7 +77,7 @@ export function queueHostWork(stream: Stream, name: string, uses: readonly HostU
       const unmade = runtime.whyUnmade(stream.slot, name);
       if (unmade !== undefined) throw unmade;
       // What comes behind the failure of an operation is not carried out, and fails with it.
-      const failed = operation === undefined ? undefined : runtime.failureOf(operation.root, true);
+      const failed = operation === undefined ? undefined : runtime.unclaimedFailureOf(operation.root);
       const why = failed ?? whyUndefined(stream, name, uses);
       if (why !== undefined) throw why;
       // Not behind the work: its copies would be refused.

@@ -43,6 +43,12 @@ export class Operation extends HeldOperation {
     this.runtime.failureOf(this.root);
   }
 
+  /** Somebody has been told of the error. Where it is the operation's failure that needs no more telling. */
+  heard(error: unknown): void {
+    const { runtime, root } = this;
+    if (runtime.unclaimedFailureOf(root) === error) runtime.failureOf(root, true);
+  }
+
   /** Its end on a stream that it queued on, as far as it goes by now, and its failure. */
   pending(stream: Stream): Pending {
     return new Pending(stream, this.root, stream.mark);

@@ -206,9 +206,11 @@ export class WorkLine {
   }
 
   /** Why it cannot begin. */
-  private whyNot({ work: { name, uses } }: Entry): CudaError | undefined {
+  private whyNot({ work: { name, uses }, root }: Entry): CudaError | undefined {
     const { stream } = this;
-    return stream.runtime.whyUnmade(stream.slot, name) ?? whyUndefined(stream, name, uses);
+    const { runtime } = stream;
+    // What comes behind the failure of an operation is not carried out, and fails with it.
+    return runtime.whyUnmade(stream.slot, name) ?? runtime.unclaimedFailureOf(root) ?? whyUndefined(stream, name, uses);
   }
 
   /** What it writes all of is good again where an earlier failure left it undefined. Returns whether that has to be waited for. */

@@ -266,9 +266,14 @@ export class Run implements OpContext {
 
   /** Resolves when whatever this run has queued so far is over; rejects with its failure. */
   over(claim: (pending: Pending) => Promise<void> = (pending) => pending.then()): Promise<void> {
-    const { others, pending } = this;
+    const { operation, others, pending } = this;
     const over = pending === undefined ? DONE : claim(pending);
-    return others === undefined ? over : Promise.all([over, ...others]).then(ignore);
+    if (others === undefined) return over;
+    return Promise.all([over, ...others]).then(ignore, (error: unknown) => {
+      // The stream can have come to the end before what it did not wait for has failed.
+      operation?.heard(error);
+      throw error;
+    });
   }
 
   /** Waits on this thread until whatever was queued is over. */

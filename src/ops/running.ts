@@ -12,8 +12,8 @@ export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;
   private readonly outcome: Submitted<T>;
   private promise: Promise<T> | undefined;
-  /** Whether somebody awaits it. */
-  private claimed = false;
+  /** Who await it, but for those that have given up. */
+  private claims = 0;
 
   /** @internal */
   constructor(run: Run, outcome: Submitted<T>) {
@@ -25,7 +25,7 @@ export class Running<T> implements PromiseLike<T> {
 
   private tellUnclaimed(error: unknown): void {
     setImmediate(() => setImmediate(() => {
-      if (!this.claimed) this.run.device.unclaimed(error);
+      if (this.claims === 0) this.run.device.unclaimed(error);
     }));
   }
 
@@ -56,12 +56,12 @@ export class Running<T> implements PromiseLike<T> {
     return this.wait().finally(onFinally);
   }
 
-  /** As awaiting, with options. Where the signal aborts, the wait ends and the work goes on. */
+  /** As awaiting, with options. Where the signal aborts, the wait ends and the work goes on; its failure is the device's where nobody else awaits this. */
   wait(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
-    this.claimed = true;
+    this.claims++;
     if (signal === undefined) return this.end();
-    return abortable(this.run, this.outcome, options);
+    return abortable(this.run, this.outcome, options, () => { this.claims--; });
   }
 
   /** The value at the end of a run that blocks. @internal */
@@ -76,11 +76,12 @@ export class Running<T> implements PromiseLike<T> {
   }
 }
 
-function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions): Promise<T> {
+function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions, abandon: () => void): Promise<T> {
   if (!(outcome instanceof Later)) return run.ended(outcome, (pending: Pending) => pending.wait(options));
   const signal = options.signal!;
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => {
+      abandon();
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as a user gave it
       reject(signal.reason);
     };

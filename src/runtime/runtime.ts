@@ -505,6 +505,8 @@ export class Runtime {
 
   /** As {@link failureOf}, where nobody learns of it. */
   unclaimedFailureOf(root: number): CudaError | undefined {
+    // Failures are numbered before they are posted: some ask often, where nothing ever fails.
+    if (Atomics.load(this.shared.control, WORD.failures) === 0) return undefined;
     this.completion.catchUp();
     const failed = this.failures.get(root);
     return failed === undefined ? undefined : this.errorOf(failed);
@@ -561,7 +563,10 @@ export class Runtime {
   /** Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. */
   private tellUnclaimed(failed: Failed): void {
     setImmediate(() => setImmediate(() => {
-      if (!failed.claimed) this.events.error(this.errorOf(failed));
+      if (failed.claimed) return;
+      // Once: a wait that was given up at once asks for this a second time.
+      failed.claimed = true;
+      this.events.error(this.errorOf(failed));
     }));
   }
 

@@ -1,11 +1,15 @@
 /** Work of the host in stream order, by way of page-locked memory, as libraries on the processor's cores do it. */
+import { setImmediate } from 'node:timers/promises';
+
 import { i32, u8 } from 'async-cuda/core';
 import type { DeviceBuffer } from 'async-cuda/core';
+import { value } from 'async-cuda/ops';
 import { expect, test } from 'vitest';
 
 import { copyFromStaging, copyToStaging, queueHostWork } from '../../src/core/host-work.js';
 import type { HostUse } from '../../src/core/host-work.js';
 import { Operation } from '../../src/core/operation.js';
+import type { Run } from '../../src/ops/run.js';
 import { failure, onDevice } from './test-device.js';
 
 onDevice('work of the host', (host) => {
@@ -166,6 +170,62 @@ onDevice('work of the host', (host) => {
     expect(second).toBe(first);
     expect(begun).toBe(false);
     expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+  });
+
+  test('behind a failure of its operation that nobody awaits: the device tells of that', async () => {
+    const { device, stream } = host;
+    using bad = device.alloc(i32, BYTES / 4);
+    using x = device.alloc(i32, BYTES / 4);
+    using y = device.alloc(i32, BYTES / 4);
+    let late: Promise<unknown> = Promise.resolve();
+    const queue = async (): Promise<Operation> => {
+      await spoil(bad);
+      const operation = new Operation(stream);
+      operation.take();
+      bad.copyTo(stream, x);
+      late = failure(() => queueHostWork(stream, 'comes too late', [{ buffer: y, access: 'out' }], () => Promise.resolve()));
+      operation.letGo();
+      return operation;
+    };
+    const told = async (): Promise<string[]> => {
+      await stream.sync();
+      for (let turn = 0; turn < 10; turn++) await setImmediate();
+      return host.errors.splice(0).map(({ code }) => code);
+    };
+    await queue();
+    expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
+    // The same where somebody awaited it, but not to the end.
+    const operation = await queue();
+    let goOn = (): void => undefined;
+    const gate = new Promise<void>((resolve) => { goOn = resolve; });
+    const held = stream.call(() => gate);
+    const controller = new AbortController();
+    const wait = failure(() => operation.pending(stream).wait({ signal: controller.signal }));
+    await late;
+    controller.abort(new Error('enough'));
+    expect(await wait).toMatchObject({ message: 'enough' });
+    goOn();
+    await held;
+    expect(await told()).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
+  });
+
+  test('whose last copy fails: whoever awaits the operation is told, and the device is not', async () => {
+    const { device, stream } = host;
+    await using staging = await device.pinned(u8, BYTES);
+    using bad = device.alloc(i32, BYTES / 4);
+    for (let round = 0; round < 5; round++) {
+      await spoil(bad);
+      const op = value(1).withContext((context) => {
+        (context as Run).dependOn(queueHostWork(context.stream, 'writes', [], (turn) => {
+          turn.copyOut(staging, 0, bad);
+          return Promise.resolve();
+        }));
+        return value(2);
+      });
+      expect(await failure(() => op.runOn(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      for (let turn = 0; turn < 10; turn++) await setImmediate();
+      expect(host.errors).toEqual([]);
+    }
   });
 
   test('events that an operation makes for others are made though it has failed', async () => {

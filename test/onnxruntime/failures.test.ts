@@ -135,6 +135,24 @@ onPaths('a run that fails', (on) => {
     expect(await first(y)).toBe(6);
   });
 
+  test.each([0, 1, 2])('runs behind it in the operation are not begun, having been run %i times before', async (times) => {
+    const engine = await load(GATHER);
+    using x = await tensor(on.device, f32, [5, 6, 7, 8]);
+    using bad = await tensor(on.device, i64, [9n]);
+    using good = await tensor(on.device, i64, [1n]);
+    using y = await zeros(on.device, f32, [1]);
+    using z = await zeros(on.device, f32, [1]);
+    const wrong = engine.run({ x, i: bad }, { outputs: { y } });
+    const behind = engine.run({ x, i: good }, { outputs: { y: z } });
+    for (let run = 0; run < times; run++) await behind;
+    for (let round = 0; round < 2; round++) {
+      expect(await failure(() => wrong.andThen(() => behind))).toMatchObject(OUT_OF_RANGE);
+      expect(await failure(() => z.read())).toMatchObject(UNDEFINED);
+    }
+    await behind;
+    expect(await first(z)).toBe(6);
+  });
+
   test.each([['given', GATHER], ['made by the library', GATHER_SOME]] as const)('and that nobody awaits, its output %s: the device tells of it, once', async (how, model) => {
     const engine = await load(model);
     using x = await tensor(on.device, f32, [5, 6, 7, 8]);

@@ -5,6 +5,7 @@ import { LeastLoaded, NextIdle, OpGraph, RoundRobin, SingleStream, all, empty, e
 import type { DeviceOp } from 'async-cuda/ops';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
+import { queueHostWork } from '../../src/core/host-work.js';
 import { FAULTING } from '../core/kernels/faulting.js';
 import { failure, onCpu, onDevice, openTestDevice, range, stillPending, turns } from '../core/test-device.js';
 import { LENGTH, RecordedWork } from './recorded-work.js';
@@ -441,6 +442,28 @@ onDevice('Completion and lifetime', (host) => {
     for (const other of others) other.close();
     expect((await failure(() => value(1).run({ signal: AbortSignal.abort(new Error('before')) }))).message).toBe('before');
     expect(work.taken()).not.toContain('before');
+  });
+
+  test('24: a wait for a value that is given up leaves the failure to the device, unless somebody else waits', async () => {
+    const { device } = host;
+    using bad = device.alloc(i32, LENGTH);
+    await failure(() => queueHostWork(host.stream, 'spoils', [{ buffer: bad, access: 'out' }], () => Promise.reject(new Error('spoilt'))));
+    for (const alone of [true, false]) {
+      const { gate, held } = await work.hold();
+      using target = device.alloc(i32, LENGTH);
+      const controller = new AbortController();
+      const running = held.andThen(() => enqueue(device, ({ stream }) => { target.copyFrom(stream, bad); })).andThen(() => work.read(target)).runOn(device.stream);
+      const waited = running.wait({ signal: controller.signal });
+      const other = alone ? undefined : failure(() => running);
+      controller.abort(new Error('enough'));
+      expect((await failure(() => waited)).message).toBe('enough');
+      await gate.open();
+      await device.stream.sync();
+      await turns(10);
+      expect((await other)?.code).toBe(alone ? undefined : 'ERR_CUDA_UNDEFINED_CONTENTS');
+      expect(host.errors.splice(0).map(({ code }) => code)).toEqual(alone ? ['ERR_CUDA_UNDEFINED_CONTENTS'] : []);
+    }
+    work.taken();
   });
 
   test('25: 200 awaits with pauses in between lose no wake-up', async () => {
