@@ -6,9 +6,7 @@
  *     npx tsx bench/kernels/layer-norm-forms.ts [rows=8192] [text in names]
  */
 import { Device } from '../../src/index.js';
-import { emitKernel } from '../../src/kernel/emit/emit.js';
-import { readKernel } from '../../src/kernel/read/read-kernel.js';
-import { COLUMNS, ROWS, Tensors, compiledTiles, edited, raceForms, signatureOf } from './row-forms.js';
+import { COLUMNS, ROWS, Tensors, compiledThreads, compiledTiles, raceForms } from './row-forms.js';
 import type { Choices, Compiled, Parameters } from './row-forms.js';
 
 const parameters: Parameters = { y: 'result', x: 'rows', w: 'row', b: 'row', eps: 1e-5 };
@@ -74,7 +72,7 @@ interface OwnChoices extends Choices {
 }
 
 /** By threads, as `kernel(…)` has it. */
-function compiledThreads(choices: OwnChoices): Compiled {
+function own(choices: OwnChoices): Compiled {
   const { columns = 8, joint = false, turns, ahead = false } = choices;
   const threads = COLUMNS / columns;
   const warps = threads / 32;
@@ -126,9 +124,7 @@ function compiledThreads(choices: OwnChoices): Compiled {
       gpu.block.sync();
     }`}
   }`;
-  const signature = { ...signatureOf(parameters), rows: { kind: 'scalar', storage: 'i32' } } as const;
-  const { ptx, abi } = emitKernel(readKernel({ name: 'layer_norm', signature, uses: {}, indexType: 'i32', text }), { capability: '9.0', block: [threads, 1, 1], alignment: { 0: 16, 1: 16, 2: 16, 3: 16 } });
-  return { ptx: edited(ptx, choices), grid: turns === undefined ? ROWS : Math.min(turns, ROWS), threads, takes: abi.map(({ param }) => param) };
+  return compiledThreads('layer_norm', parameters, text, threads, choices, turns);
 }
 
 await using device = await Device.open();
@@ -164,7 +160,7 @@ const all: readonly (readonly [name: string, make: () => Compiled, place?: numbe
     ['rows in turns, columns 16, 4 blocks each', { turns: 4 * MULTIPROCESSORS, columns: 16, blocks: 4 }],
     ['rows in turns, the next ahead, 2 blocks each', { turns: 2 * MULTIPROCESSORS, ahead: true, blocks: 2 }], ['rows in turns, the next ahead, columns 4, 2 blocks each', { turns: 2 * MULTIPROCESSORS, ahead: true, columns: 4, blocks: 2 }],
     ['rows in turns, the next ahead, mean and spread together, 2 blocks each', { turns: 2 * MULTIPROCESSORS, ahead: true, joint: true, blocks: 2 }],
-  ] as readonly (readonly [string, OwnChoices])[]).map(([name, choices]) => [name, () => compiledThreads(choices)] as const),
+  ] as readonly (readonly [string, OwnChoices])[]).map(([name, choices]) => [name, () => own(choices)] as const),
 ];
 await raceForms(device, 'layer norm', 8 * ROWS * COLUMNS, 'layer_norm', all.map(([name, make, place = 0]) => [name, async (of) => tensors.variant(of, 'layer_norm', make(), place, expected, 1)]));
 tensors.close();

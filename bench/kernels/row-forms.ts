@@ -83,6 +83,14 @@ export function compiledTiles(name: string, parameters: Parameters, text: string
   return { ptx: edited(ptx, choices), grid: ROWS / rows, threads: across, takes: abi.map(({ param }) => param) };
 }
 
+/** The kernel of this text, which is of threads, as of `kernel(…)`; it may take `rows` and `units`, fours in a row, too. A block has a row unless `grid` says otherwise. */
+export function compiledThreads(name: string, parameters: Parameters, text: string, threads: number, choices: Choices, grid = ROWS): Compiled {
+  const signature: Record<string, SignatureEntry> = { ...signatureOf(parameters), rows: { kind: 'scalar', storage: 'i32' }, units: { kind: 'scalar', storage: 'i32' } };
+  const alignment = Object.fromEntries(Object.keys(parameters).map((_, at) => [at, 16]));
+  const { ptx, abi } = emitKernel(readKernel({ name, signature, uses: {}, indexType: 'i32', text }), { capability: '9.0', block: [threads, 1, 1], alignment });
+  return { ptx: edited(ptx, choices), grid: Math.min(grid, ROWS), threads, takes: abi.map(({ param }) => param) };
+}
+
 type Core = Device['core'];
 
 /** Where tensors lie: of all rows by places, so that some have other memory; of one row the same for all. */

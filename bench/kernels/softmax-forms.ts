@@ -1,12 +1,12 @@
 /**
  * What the compiler of tile kernels decides, one thing at a time, in the softmax of rows of 4096 floats: threads of a row, how warps join
- * their results, divisions by one reciprocal, powers bounded on one side, caches, blocks of a multiprocessor, where the memory lies. In turns
- * with Triton's kernel.
+ * their results, divisions by one reciprocal, powers bounded on one side, caches, blocks of a multiprocessor, where the memory lies. And of
+ * kernels of threads: how many turns of a loop that computes powers are put in a row. In turns with Triton's kernel.
  *
  *     npx tsx bench/kernels/softmax-forms.ts [rows=8192] [text in names]
  */
 import { Device } from '../../src/index.js';
-import { COLUMNS, ROWS, Tensors, compiledTiles, raceForms } from './row-forms.js';
+import { COLUMNS, ROWS, Tensors, compiledThreads, compiledTiles, raceForms } from './row-forms.js';
 import type { Choices, Compiled, Parameters } from './row-forms.js';
 
 interface SoftmaxChoices extends Choices {
@@ -23,6 +23,23 @@ function compiled(choices: SoftmaxChoices): Compiled {
   const most = unseen ? 'tile.max(v, 1) + zero' : 'tile.max(v, 1)';
   const exp = fast ? 'tile.fast.exp' : 'Math.exp';
   return compiledTiles('softmax', parameters, `({ y, x, zero }, tile) => { const v = x.load(); const m = ${most}; const e = ${exp}(v - m); ${fast ? 'const s = 1 / tile.sum(e, 1); y.store(e * s)' : 'y.store(e / tile.sum(e, 1))'}; }`, choices);
+}
+
+/** As `typescript.ts` has it, with so many turns of its loops in a row where powers are computed; without a number as many as the compiler takes. */
+function ofThreads(turns?: number, threads = 256): Compiled {
+  const hint = turns === undefined ? '' : `gpu.unroll(${turns}); `;
+  const loop = `for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x)`;
+  return compiledThreads('softmax', parameters, `({ y, x, units }, gpu) => {
+    const columns = units * 4;
+    const row = gpu.blockIdx.x * columns;
+    let max = -Infinity;
+    ${loop} max = Math.max(max, x[row + i]);
+    max = gpu.block.max(max);
+    let sum = 0;
+    ${hint}${loop} sum += Math.exp(x[row + i] - max);
+    const scale = 1 / gpu.block.sum(sum);
+    ${hint}${loop} y[row + i] = Math.exp(x[row + i] - max) * scale;
+  }`, threads, {});
 }
 
 await using device = await Device.open();
@@ -48,7 +65,11 @@ const all: readonly (readonly [name: string, choices: SoftmaxChoices, place?: nu
   ['columns 16, loads no L1, stores .cs', { columns: 16, load: 'ld.global.nc.L1::no_allocate.v4', store: 'st.global.cs.v4' }],
   ['powers and quotients approximate', { fast: true }], ['powers and quotients approximate, columns 16', { fast: true, columns: 16 }],
 ];
-await raceForms(device, 'softmax', 8 * ROWS * COLUMNS, 'softmax', all.map(([name, choices, place = 0]) => [
-  name, async (of) => tensors.variant(of, 'softmax', compiled(choices), place, expected),
-]));
+const threaded: readonly (readonly [name: string, turns?: number | undefined, threads?: number])[] = [
+  ['by threads'], ['by threads, twos', 2], ['by threads, fours', 4], ['by threads, eights', 8], ['by threads, 512 of them', undefined, 512], ['by threads, 512 of them, fours', 4, 512],
+];
+await raceForms(device, 'softmax', 8 * ROWS * COLUMNS, 'softmax', [
+  ...all.map(([name, choices, place = 0]) => [name, async (of: string) => tensors.variant(of, 'softmax', compiled(choices), place, expected)] as const),
+  ...threaded.map(([name, turns, threads]) => [name, async (of: string) => tensors.variant(of, 'softmax', ofThreads(turns, threads), 0, expected)] as const),
+]);
 tensors.close();
