@@ -5,6 +5,7 @@ import { tidyControlFlow } from './control-flow.js';
 import { dropDead } from './dead.js';
 import { divideByConstants } from './divisions.js';
 import { hoistInvariants } from './invariants.js';
+import { readBehindQuotients } from './late-loads.js';
 import { shareReciprocals } from './quotients.js';
 import { selectBranches } from './selections.js';
 import { shareValues } from './values.js';
@@ -25,7 +26,10 @@ export function optimise(f: SsaFunction, alignment: Alignment, reciprocals: bool
   tidyControlFlow(f, false);
   dropDead(f);
   joinAccesses(f, alignment);
-  if (reciprocals) shareReciprocals(f);
+  if (reciprocals) {
+    shareReciprocals(f);
+    readBehindQuotients(f);
+  }
 }
 
 /** What has to be done in any case. */

@@ -35,6 +35,18 @@ export function rangeOf(start: Value, depth = 6): Range {
       if (a[0] >= 0 || b[0] >= 0) return [0, Math.min(a[0] >= 0 ? a[1] : Infinity, b[0] >= 0 ? b[1] : Infinity)];
       return anySigned;
     }
+    case 'or':
+    case 'xor': {
+      const [a, b] = [of(0), of(1)];
+      // No bit above the highest of either.
+      return a[0] >= 0 && b[0] >= 0 ? [0, 2 ** (32 - Math.clz32(Math.max(a[1], b[1]))) - 1] : anySigned;
+    }
+    case 'shl': {
+      const by = resolve(value.args[1]!).constant;
+      if (typeof by !== 'number' || by < 0 || by > 31) return anySigned;
+      const a = of(0);
+      return fits(a[0] * 2 ** by, a[1] * 2 ** by);
+    }
     case 'shr': {
       const by = resolve(value.args[1]!).constant;
       if (typeof by !== 'number') return anySigned;

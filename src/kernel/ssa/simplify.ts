@@ -172,7 +172,12 @@ const rules: Readonly<Record<string, Rule>> = {
     if (type === 'b64' && a.op === 'extend' && constant < 31) return make('wide', 'b64', [resolve(a.args[0]!), f.constant('b32', 2 ** constant)], '', a.as);
     return undefined;
   },
-  shr: (_, a, b) => (isZero(b) || isZero(a) ? a : undefined),
+  shr({ type }, a, b, _, f) {
+    if (isZero(b) || isZero(a)) return a;
+    const { constant } = b;
+    const [low, high] = rangeOf(a);
+    return type === 'b32' && typeof constant === 'number' && constant < 32 && low >= 0 && high < 2 ** constant ? f.constant('b32', 0) : undefined;
+  },
   min({ type, as }, a, b) {
     if (a === b) return a;
     // Of floats NaN wins, and is what stays.

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
+import { emitKernel } from '../emit/emit.js';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
@@ -141,6 +142,18 @@ test.each([
   ['for (const k of tile.over("k")) c.store(tile.dot(a.load(k)))', 'dot takes two tiles, and what their product is added to', 'tile.dot(a.load(k))'],
 ])('with axes: %s', (statement, message, code) => {
   refuses({ ...product, text: `({ c, a, b }, tile) => { ${statement}; }` }, ofProduct, message, code);
+});
+
+test('a mean of whole tiles is of a constant length, and of one that is a power of two takes no division', () => {
+  const mean: KernelSource = { ...softmax, text: '({ y, x }, tile) => { const v = x.load(); y.store(v - tile.mean(v, 1)); }' };
+  const divisions = (tile: readonly [number, number], extents: readonly [number, number]): number => {
+    const form = broadcast(tile, extents, { y: 'dense', x: 'dense' });
+    const { ptx } = emitKernel(readKernel(tileSource(mean, form)), { capability: '9.0', block: [form.across, form.down, 1] });
+    return ptx.match(/div\.rn\.f32/g)?.length ?? 0;
+  };
+  expect(divisions([1, 4096], [8, 4096])).toBe(0);
+  expect(divisions([1, 3072], [8, 3072])).toBe(1);
+  expect(divisions([1, 4096], [8, 4000])).toBe(1);
 });
 
 test('operands that do not fit in shared memory', () => {

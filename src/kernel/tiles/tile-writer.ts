@@ -180,8 +180,10 @@ export abstract class TileWriter {
     return this.axis(axis).exactColumns ? '' : `firstGroup${axis}$ + ${group} * ${this.form.across} <= lastGroup${axis}$`;
   }
 
-  /** Elements of this tile along an axis. */
+  /** Elements of this tile along an axis: a constant where no tile goes beyond the end, of the same type, and a mean takes no division then by a power of two. */
   lengthOf(axis: number, as: 'rows' | 'columns'): string {
+    const { tile, exactRows, exactColumns } = this.axis(axis);
+    if (as === 'rows' ? exactRows : exactColumns) return `gpu$.${this.definition.indexType}(${tile})`;
     if (as === 'rows') return `(lastRow${axis}$ + 1 - top${axis}$)`;
     const width = this.widthOf(axis);
     return `(lastGroup${axis}$ + 1 - left${axis}$)${width === 1 ? '' : ` * ${width}`}`;
