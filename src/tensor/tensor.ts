@@ -504,18 +504,25 @@ function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>): Subm
   return new Later(buffer.read(run.stream).then(), true);
 }
 
-/** Writes from the host. Where it is recorded, from a copy on the device that the graph has. */
-export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, source: WriteSource<D>): void {
+/** Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over` is called once `source` is not looked at any more. */
+export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, source: WriteSource<D>, over: () => void = () => undefined): void {
+  /** What copies piece by piece: the stream's later work waits for it on its own. */
+  const inPieces = (copying: Promise<void>): void => {
+    run.dependOn(copying);
+    copying.then(over, over);
+  };
   if (source instanceof PinnedBuffer) buffer.write(run.stream, source);
-  else if (run.mode === 'block') buffer.writeBlocking(run.stream, source);
-  else if (run.mode === 'queue') {
-    // A large one is copied piece by piece; the stream's later work waits for it on its own.
+  else if (run.mode === 'block') {
+    buffer.writeBlocking(run.stream, source);
+    over();
+  } else if (run.mode === 'queue') {
     const pending = buffer.write(run.stream, source);
-    if (pending.gives) run.dependOn(pending.then());
+    if (pending.gives) inPieces(pending.then());
+    else over();
   } else {
     const copy = run.allocBeside(buffer.dtype, buffer.length);
     const stream = run.beside();
-    run.dependOn(stream.besideCapture(() => copy.write(stream, source).then()));
+    inPieces(stream.besideCapture(() => copy.write(stream, source).then()));
     buffer.copyFrom(run.stream, copy);
   }
 }

@@ -2,12 +2,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { CudaFormatError } from 'async-cuda/core';
 import { crop, decodeImage, encodeImage, resize } from 'async-cuda/npp';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
 
@@ -47,6 +48,22 @@ onDevice('Pictures', (host) => {
   test('a JPEG is what sharp decodes, where it is asked for', async () => {
     const jpeg = await picture().jpeg().toBuffer();
     expect((await decoded(jpeg, { engine: 'sharp' })).values).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+  });
+
+  // Node 22 and later.
+  test.runIf('transfer' in ArrayBuffer.prototype)('what sharp has decoded is freed as soon as it is on its way to the device', async () => {
+    const png = await picture().resize(700, 500).png().toBuffer();
+    const given = vi.spyOn(ArrayBuffer.prototype as unknown as { transfer(bytes: number): ArrayBuffer }, 'transfer');
+    try {
+      const { values } = await decoded(png, { engine: 'sharp' });
+      expect(values).toEqual([...await sharp(png).raw().toBuffer()]);
+      await setImmediate();
+      const freed = given.mock.contexts.map((buffer) => (buffer as unknown as ArrayBuffer & { detached: boolean }).detached);
+      expect(given.mock.calls.map(([bytes]) => bytes)).toContain(0);
+      expect(freed.every(Boolean)).toBe(true);
+    } finally {
+      given.mockRestore();
+    }
   });
 
   test('a decoded picture is part of a chain', async () => {

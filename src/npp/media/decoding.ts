@@ -232,7 +232,7 @@ async function decodeInTurn(turn: HostTurn, source: CheckedSource, decoding: Dec
   if (height !== shape[0] || width !== shape[1]) throw new CudaFormatError('image', `${source.name}: ${width} × ${height} pixels were decoded, and its header says ${shape[1]} × ${shape[0]}`);
   const staging = await buffer.device.pinned(u8, data.length);
   try {
-    await turn.keep(staging);
+    turn.keep(staging);
     const view = staging.view();
     const slice = SLICE - SLICE % 3;
     for (let at = 0; at < data.length; at += slice) {
@@ -286,6 +286,19 @@ export function checkAwaited(run: Run, name: string): void {
 
 function upload(run: Run, { data, width, height, channels }: HostPicture): Image {
   const tensor = new Tensor<'u8', number[]>(run.alloc(u8, data.length), contiguous([height, width, channels]), true);
-  writeDense(run, tensor.buffer, data as never);
+  writeDense(run, tensor.buffer, data as never, () => { giveBack(data); });
   return tensor;
+}
+
+/**
+ * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector they are pressure from outside: it
+ * would collect everything for them time and again, and then free many at once, each time for milliseconds of this thread.
+ */
+function giveBack({ buffer, byteLength }: Uint8Array): void {
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== byteLength) return;
+  try {
+    (buffer as { transfer?: (bytes: number) => unknown }).transfer?.(0);
+  } catch {
+    // It cannot be taken from whoever made it.
+  }
 }
