@@ -504,7 +504,7 @@ function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>): Subm
   return new Later(buffer.read(run.stream).then(), true);
 }
 
-/** Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over` is called once `source` is not looked at any more. */
+/** Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over` is called once an array is not looked at any more. */
 export function writeDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, source: WriteSource<D>, over: () => void = () => undefined): void {
   /** What copies piece by piece: the stream's later work waits for it on its own. */
   const inPieces = (copying: Promise<void>): void => {

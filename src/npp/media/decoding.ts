@@ -291,8 +291,8 @@ function upload(run: Run, { data, width, height, channels }: HostPicture): Image
 }
 
 /**
- * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector they are pressure from outside: it
- * would collect everything for them time and again, and then free many at once, each time for milliseconds of this thread.
+ * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector they are pressure from outside, for
+ * which it collects everything: 40 times, and 0.4 s, for 100 pictures of 11 MB.
  */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== byteLength) return;
