@@ -124,9 +124,16 @@ onDevice('A source in flight', (host) => {
       await written;
     }
     let goOn!: () => void;
-    void host.stream.call(() => new Promise<void>((resolve) => (goOn = resolve)));
+    const called = new Promise<void>((resolve) => {
+      void host.stream.call(() => {
+        resolve();
+        return new Promise<void>((end) => (goOn = end));
+      });
+    });
     using buffer = host.device.alloc(u8, 1);
     const filled = buffer.fill(host.stream, 1);
+    // However busy the machine is: the stream may not have come to the call for a while.
+    await called;
     expect(await stillPending(filled)).toBe(true);
     goOn();
     await filled;
