@@ -25,7 +25,7 @@ export interface OnnxRuntimeOptions {
   /**
    * Whether those threads wait for one another awake: session.intra_op.allow_spinning. Default true, which is quickest where nothing else
    * runs. With `false` they sleep, and leave their cores to the event loop and to others: of a server on 16 cores whose model is small,
-   * 1.5 × the answers a second, at half the time to them.
+   * 1.3 to 1.5 × the answers a second, and the slowest of them in half to three quarters of the time.
    */
   readonly spinning?: boolean;
   /** Threads for parts of a model that do not depend on one another. Default: the library's, which runs them one after the other. */

@@ -21,6 +21,10 @@ const GATHER_SOME = onnxModel({
   nodes: [{ op: 'Gather', inputs: ['x', 'i'], outputs: ['y'] }, { op: 'NonZero', inputs: ['y'], outputs: ['n'] }],
 });
 const FILL = onnxModel({ inputs: [['shape', 'i64', [1]]], outputs: [['y', 'f32', ['']]], nodes: [{ op: 'ConstantOfShape', inputs: ['shape'], outputs: ['y'] }] });
+const COUNT = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['y', 'i64', [1]]], nodes: [{ op: 'Shape', inputs: ['x'], outputs: ['y'] }] });
+const UNDEFINED = { code: 'ERR_CUDA_UNDEFINED_CONTENTS' };
+const OUT_OF_RANGE = { code: 'ERR_CUDA_LIBRARY', message: expect.stringMatching(/out of data bounds/) as string };
+
 /** Linux may be told to promise whatever it is asked for; it ends processes that take more than there is. */
 function promisesAll(): boolean {
   try {
@@ -29,9 +33,6 @@ function promisesAll(): boolean {
     return false;
   }
 }
-const COUNT = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['y', 'i64', [1]]], nodes: [{ op: 'Shape', inputs: ['x'], outputs: ['y'] }] });
-const UNDEFINED = { code: 'ERR_CUDA_UNDEFINED_CONTENTS' };
-const OUT_OF_RANGE = { code: 'ERR_CUDA_LIBRARY', message: expect.stringMatching(/out of data bounds/) as string };
 
 onPaths('a run that fails', (on) => {
   const opened: OnnxEngine[] = [];
