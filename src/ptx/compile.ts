@@ -269,7 +269,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       linker.addText(BLOCK_LOOP, links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
-    const inLanes = lanesOf(options, groups => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups,
+    const inLanes = lanesOf(options, (groups, oneRow) => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups, oneRow,
       own => surroundings(shared, dynamicStart, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');
@@ -345,16 +345,18 @@ function watchable(kernel: CompiledKernel, shared: ReadonlyMap<SharedVariable, n
   };
 }
 
-/** Compiles a kernel in lanes once for each number of groups that block shapes ask for. */
-function lanesOf(options: CompileOptions, compile: (groups: number) => LaneCode | string): CompiledKernel['inLanes'] {
+/** Compiles a kernel in lanes once for each number of groups that block shapes ask for, and apart for blocks of one row. */
+function lanesOf(options: CompileOptions, compile: (groups: number, oneRow: boolean) => LaneCode | string): CompiledKernel['inLanes'] {
   const known = new Map<number, LaneCode | string>();
   return block => {
     if (options.simd === false || options.check === true || options.ordered === true) return 'it was compiled without';
     if (options.canonicalNaN) return 'vector forms give the machine\'s NaNs';
     const groups = groupsFor(block);
     if (!groups) return 'the block\'s rows do not divide by four';
-    let code = known.get(groups);
-    if (code === undefined) known.set(groups, code = compile(groups));
+    const oneRow = block[1] * block[2] === 1;
+    const kind = oneRow ? groups : -groups;
+    let code = known.get(kind);
+    if (code === undefined) known.set(kind, code = compile(groups, oneRow));
     return code;
   };
 }

@@ -53,6 +53,8 @@ export interface CpuOptions {
   multiprocessors?: number;
   /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
   writeText?: (path: string, text: string) => void;
+  /** Asks the system for large pages of device memory that is about to be used for large allocations. Default: nobody asks. @internal */
+  askForLargePages?: (memory: Uint8Array) => void;
   /** Watches kernels and the host's work, and fails what is wrong. */
   check?: boolean | CheckOptions;
   /** Explores the orders in which streams and blocks may run: the same seed, the same order. */
@@ -78,6 +80,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     // One thread follows what kernels do, and the order that a seed decides is one thread's.
     crew: check === undefined && options.schedule === undefined ? options.crew : undefined,
     writeText: options.writeText ?? writeTextOfNode,
+    askForLargePages: options.askForLargePages,
     threadsBeforeLanes: check !== undefined || options.schedule !== undefined ? Infinity : { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
     check,
     report: options.report ?? (() => undefined),

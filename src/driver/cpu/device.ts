@@ -50,7 +50,7 @@ export class CpuDevice {
     if (this.context === undefined) {
       let memory: DeviceMemory;
       try {
-        memory = new DeviceMemory(this.base, this.memoryBytes);
+        memory = new DeviceMemory(this.base, this.memoryBytes, this.machine.services.askForLargePages);
       } catch (cause) {
         this.retained--;
         return fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY,

@@ -41,6 +41,8 @@ export interface MachineServices {
   /** Threads that run blocks; without them the device's own does it alone. */
   crew: CrewOptions | undefined;
   writeText: (path: string, text: string) => void;
+  /** Asks the system for large pages of device memory. */
+  askForLargePages: ((memory: Uint8Array) => void) | undefined;
   /** Threads that a kernel is launched with before it is compiled for vector lanes. */
   threadsBeforeLanes: number;
   /** What to look for, on a device that is checked, and who is told. */

@@ -240,3 +240,28 @@ test('pointer attributes', () => {
   cu.cuMemFree(plain);
   expect(resultOf(() => get(A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, plain))).toBe('CUDA_ERROR_INVALID_VALUE');
 });
+
+test('large allocations ask for large pages once for what they may lie in, small ones never', () => {
+  const asked: Uint8Array[] = [];
+  const { cu } = openFake({ askForLargePages: (memory) => { asked.push(memory); } });
+  cu.cuMemAlloc(100_000);
+  expect(asked).toHaveLength(0);
+  const size = 8 * 2 ** 20;
+  const address = cu.cuMemAlloc(size);
+  expect(asked).toHaveLength(1);
+  const [{ byteOffset, byteLength }] = asked as [Uint8Array];
+  expect(byteOffset % 65536).toBe(0);
+  // All but the part that shares its page with what lies before.
+  expect(byteOffset).toBeLessThan(address + 2 * 2 ** 20);
+  expect(byteOffset + byteLength).toBeGreaterThanOrEqual(address + size);
+  cu.cuMemFree(address);
+  cu.cuMemAlloc(size);
+  expect(asked).toHaveLength(1);
+});
+
+test('large allocations of one size do not begin at the same place of a bank', () => {
+  const { cu } = openFake();
+  const size = 8 * 2 ** 20;
+  const [a, b, c] = [cu.cuMemAlloc(size), cu.cuMemAlloc(size), cu.cuMemAlloc(size)];
+  expect(new Set([a, b, c].map((address) => address % 2 ** 17)).size).toBe(3);
+});

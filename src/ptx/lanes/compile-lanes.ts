@@ -68,8 +68,8 @@ function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, mos
   return groups;
 }
 
-/** The kernel in lanes for blocks whose rows divide into so many groups, or why not. */
-export function compileLanes(name: string, kernel: LaneKernel, most: number, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
+/** The kernel in lanes for blocks whose rows divide into so many groups, or why not. `oneRow`: they have one. */
+export function compileLanes(name: string, kernel: LaneKernel, most: number, oneRow: boolean, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
   const { blocks, shape, liveness, lowered, layout } = kernel;
   const widest = planLanes(blocks, shape, liveness, lowered.registers, 4 * most);
   if (typeof widest === 'string') return widest;
@@ -77,13 +77,14 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
   const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
   const linker = new Linker(runtimeLibrary(false), [], {});
-  const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel);
+  const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel, oneRow);
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const scheduled = layout.stateful && !emitter.alone;
   const params = scheduled ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
-  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
+  // Without state it goes from block to block by itself.
+  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] }, layout.stateful ? undefined : name);
   linker.define(body, locals, code);
   if (scheduled) {
     const warps = shape.order.some(index => {
@@ -91,7 +92,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, sur
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
     linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers, cluster: layout.cluster, check: false, ordered: false }), { body }, name);
-  } else {
+  } else if (layout.stateful) {
     linker.addText(BLOCK_LOOP, { body }, name);
   }
   const sideBySide = emitter.strides ? `${name} side by side` : undefined;

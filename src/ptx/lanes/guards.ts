@@ -16,6 +16,8 @@ export interface Guard {
   operation: string;
 }
 
+const LARGEST_STRIDE = 2 ** 24;
+
 const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
@@ -46,7 +48,8 @@ export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   const [a, b] = [e.stride(left), e.stride(right)];
   const stepping = b === 0 ? left : a === 0 ? right : undefined;
   const stride = b === 0 ? a : b;
-  if (!stepping || !stride || stepping.kind === 'not') return undefined;
+  // A unit's values pass the end of their range once at most.
+  if (!stepping || !stride || Math.abs(stride) > LARGEST_STRIDE || stepping.kind === 'not') return undefined;
   return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
 }
 
@@ -54,7 +57,7 @@ const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt
 
 /**
  * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is nearest to the bound tells.
- * Costs less than `pushAlike`, and says nothing where it does not run the code.
+ * Costs less than `testAlike`, and says nothing where it does not run the code.
  */
 export function whenAll(e: LaneEmitter, { inst, stepping, stride, signed, operation }: Guard, negated: boolean, body: () => void): void {
   const { code } = e;
@@ -80,29 +83,42 @@ export function whenAll(e: LaneEmitter, { inst, stepping, stride, signed, operat
 }
 
 /**
- * Pushes the truth of: all threads of the unit compare alike. Leaves the first one's comparison in a local. Stepping
- * values that pass the end of their range within the unit do not count.
+ * Whether all threads of the unit compare alike, as two tests of which either says that they do not: `differs` takes what is
+ * on the stack. Leaves the first one's comparison in a local. Stepping values that pass the end of their range within the
+ * unit do not count as alike.
  */
-export function pushAlike(e: LaneEmitter, guard: Guard, outcome: number): void {
+export function testAlike(e: LaneEmitter, { inst, stepping, stride, signed, operation }: Guard, outcome: number, differs: () => void): void {
   const { code } = e;
-  const { inst, stepping, stride, signed, operation } = guard;
-  const suffix = signed ? '_s' : '_u';
   const type = scalarType(signed ? 's32' : 'u32');
+  const [, left, right] = inst.args;
+  const isLeft = stepping === left;
+  const bound = isLeft ? right! : left!;
   e.inst = inst;
   const first = e.temp('i32');
-  const last = e.temp('i32');
   e.push(stepping, type);
-  code.tee(first).i32(stride * (e.width - 1)).op('i32.add').set(last);
-  const compare = (local: number): void => {
-    for (const arg of [inst.args[1]!, inst.args[2]!]) {
-      if (arg === stepping) code.get(local);
-      else e.push(arg, type);
-    }
-    code.op(`i32.${operation}${suffix}`);
-  };
-  compare(first);
-  code.tee(outcome);
-  compare(last);
-  code.op('i32.eq');
-  code.get(first).get(last).op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`).op('i32.and');
+  code.set(first);
+  // The bound lies between the first and the last value, modulo 2^32.
+  const steps = Math.abs(stride) * (e.width - 1);
+  if (stride > 0) {
+    e.push(bound, type);
+    code.get(first);
+  } else {
+    code.get(first);
+    e.push(bound, type);
+  }
+  code.op('i32.sub');
+  // A value that equals the bound is with the greater ones, or with the less.
+  const withGreater = (operation === 'lt' || operation === 'ge') === isLeft;
+  if (withGreater === stride > 0) code.i32(1).op('i32.sub');
+  code.i32(steps).op('i32.lt_u');
+  differs();
+  const [least, greatest] = signed ? [-(2 ** 31), 2 ** 31 - 1] : [0, -1];
+  code.get(first);
+  if (stride > 0) code.i32((greatest - steps) | 0).op(signed ? 'i32.gt_s' : 'i32.gt_u');
+  else code.i32((least + steps) | 0).op(signed ? 'i32.lt_s' : 'i32.lt_u');
+  differs();
+  if (isLeft) code.get(first);
+  e.push(bound, type);
+  if (!isLeft) code.get(first);
+  code.op(`i32.${operation}${signed ? '_s' : '_u'}`).set(outcome);
 }

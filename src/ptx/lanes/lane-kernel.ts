@@ -10,7 +10,7 @@ import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
 import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
-import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
+import type { Arg, Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { CTX, STATUS, THREAD_SLICE } from '../context.js';
@@ -34,7 +34,7 @@ import { checksFirst } from './checks-first.js';
 import type { ChecksFirst } from './checks-first.js';
 import { findRanges } from './ranges.js';
 import type { Ranges } from './ranges.js';
-import { findGuard, pushAlike, whenAll } from './guards.js';
+import { findGuard, testAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
 import { handsOver, placeAfter, planHandovers } from './handovers.js';
@@ -81,6 +81,29 @@ const SMALLEST_STRIDING = 4;
 /** Instructions of a loop that is worth a second copy. */
 const LONGEST_TWICE = 500;
 
+/** Whether an operand is, or has in it, a special register. */
+function isRead(arg: Arg, name: string): boolean {
+  switch (arg.kind) {
+    case 'special': return arg.name === name;
+    case 'vector': return arg.elements.some(element => isRead(element, name));
+    case 'pair': return isRead(arg.first, name) || isRead(arg.second, name);
+    case 'not': return isRead(arg.operand, name);
+    default: return false;
+  }
+}
+
+/** Before anything else is loaded, a store has the instruction's result, or what is computed from it: that writes it down. */
+function isStoredNext(insts: readonly Inst[], index: number): boolean {
+  const known = new Set(insts[index]!.defs);
+  for (const inst of insts.slice(index + 1)) {
+    if (inst.mnemonic === 'ld') return false;
+    if (!inst.uses.some(register => known.has(register))) continue;
+    if (inst.mnemonic === 'st') return true;
+    if (isPure(inst)) for (const register of inst.defs) known.add(register);
+  }
+  return false;
+}
+
 export class LaneKernelEmitter extends LaneEmitter {
   readonly ctx = 0;
   private readonly from: number;
@@ -106,12 +129,16 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly following = new Map<number, number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
-  private readonly turnLabel = {};
+  private turnLabel = {};
+  /** Blocks are one row: a thread's number is its index. */
+  private readonly oneRow: boolean;
   /** Past what a turn of a block that runs by itself leaves behind. */
   private readonly endedLabel = {};
   private readonly unitLabel = {};
-  /** Where in the code the loop over units begins. */
-  private unitStart = 0;
+  /** Where in the code the loops over units begin. */
+  private readonly unitStarts: number[] = [];
+  /** Of a kernel that keeps no state: blocks that the call still runs after this one. */
+  private further = -1;
   private entryNumber = -1;
   /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
   private readonly handovers: ReadonlyMap<number, Handover>;
@@ -156,7 +183,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       && shape.order.every(index => { const { ending } = blocks[index]!; return ending.kind !== 'cut' || ending.cut !== 'sleep'; })));
   }
 
-  constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel) {
+  constructor(around: Surroundings, groups: number, plan: LanePlan, rules: Rules, laneRules: LaneRules, kernel: LaneKernel, oneRow: boolean) {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
@@ -172,6 +199,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     if (!scheduled) this.whole = this.newLocal('i32');
     this.thread = this.newLocal('i32');
     this.base = this.newLocal('i32');
+    this.oneRow = oneRow;
+    if (oneRow) this.tids[0] = this.base;
     this.active = this.masks();
     if (layout.stateful) {
       for (const header of shape.loopHeaders) this.addEntry(header);
@@ -302,6 +331,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   pushThreadIndex(axis: 0 | 1 | 2): void {
+    if (this.oneRow && axis > 0) {
+      this.code.i32(0);
+      return;
+    }
     if (this.tids[axis] < 0) this.tids[axis] = this.newLocal('i32');
     this.code.get(this.tids[axis]);
     if (axis === 0 && this.lane >= 0) this.code.get(this.lane).op('i32.add');
@@ -842,7 +875,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         const comparison = agreeing ? this.agreed?.comparison(inst) : undefined;
         if (comparison) this.emitAgreement(block, comparison);
         else this.emitInst(inst);
-        if (this.unchecked) this.anchor(inst);
+        if (this.unchecked) this.anchor(insts, index);
         if (agreeing) this.checkBefore(block, inst, first);
         for (const register of [...inst.uses, ...inst.defs]) {
           if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
@@ -896,7 +929,8 @@ export class LaneKernelEmitter extends LaneEmitter {
    * Engines put off arithmetic until something with an effect needs it, and loads come in order: a long run would load
    * everything first, into registers that it does not have. Writing a result down now and then keeps the two in step.
    */
-  private anchor(inst: Inst): void {
+  private anchor(insts: readonly Inst[], index: number): void {
+    const inst = insts[index]!;
     const [register] = inst.defs;
     if (inst.mnemonic === 'ld') {
       this.loadsAhead += register && this.isVarying(register) ? this.groups : 1;
@@ -904,6 +938,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     if (!register || !isPure(inst) || !this.isVarying(register) || this.loadsAhead < LOADS_AHEAD) return;
     this.loadsAhead = 0;
+    if (isStoredNext(insts, index)) return;
     const { code } = this;
     const locals = this.laneLocal(register);
     const room = this.temp('i32');
@@ -982,9 +1017,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { ending } = block;
     // Of a comparison that stands last the branch is all that is left of the block.
     const side = comparison.inst === block.insts.at(-1) && ending.kind === 'branch' && ending.inst.predicate!.register === target && this.isBlockLocal(target) ? this.sideOf(block) : undefined;
-    pushAlike(this, comparison, outcome);
-    code.op('i32.eqz');
-    this.when(() => {
+    this.eitherAlike(comparison, outcome, () => undefined, () => {
       if (!side) {
         this.handOver(block, block.insts.indexOf(comparison.inst));
         return;
@@ -998,6 +1031,20 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     this.endInstruction();
     code.get(outcome).set(this.registerLocal(target!));
+  }
+
+  /** Code for a unit whose threads compare alike, and for one whose threads do not. */
+  private eitherAlike(guard: Guard, outcome: number, alike: () => void, otherwise: () => void): void {
+    const [done, differs] = [{}, {}];
+    this.openLabel('block', done);
+    this.openLabel('block', differs);
+    testAlike(this, guard, outcome, () => { this.branchTo(differs, 'br_if'); });
+    this.endInstruction();
+    this.conditionally(alike);
+    this.branchTo(done);
+    this.closeLabel();
+    this.conditionally(otherwise);
+    this.closeLabel();
   }
 
   /** A branch in code for a whole unit: where the threads do not agree, the general code takes it. */
@@ -1070,26 +1117,23 @@ export class LaneKernelEmitter extends LaneEmitter {
       });
     }
     const outcome = this.newLocal('i32');
-    pushAlike(this, guard, outcome);
-    this.endInstruction();
     const send = (to: number): void => {
       this.send(block.index, to);
       if (unparted && to !== block.index) this.branchTo(unparted.end);
     };
-    code.op('if').byte(0x40);
-    this.nest(() => {
+    this.eitherAlike(guard, outcome, () => {
       code.get(outcome);
       if (negated) code.op('i32.eqz');
       code.op('if').byte(0x40);
       this.nest(() => { send(ending.yes); });
       code.op('else');
       this.nest(() => { send(ending.no); });
-      code.op('end').op('else');
+      code.op('end');
+    }, () => {
       this.emitInst(guard.inst);
       this.inst = ending.inst;
       this.part(block.index, register, negated, ending.yes, ending.no);
     });
-    code.op('end');
   }
 
   /** The run without checks if it can be, else with them. Registers alive around it have their locals before. */
@@ -1340,69 +1384,146 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.emitPasses(this.passes);
       return this.finished();
     }
-    const { stateful } = layout;
-    if (stateful || this.handovers.size) this.entryNumber = this.newLocal('i32');
-    if (stateful) {
-      this.slice = this.newLocal('i32');
-      this.fuel = this.newLocal('i32');
-      this.states = this.masks();
-      if (!this.plan.together) this.todo = this.masks();
+    if (!layout.stateful) {
+      this.emitStateless();
+      return this.finished();
     }
+    this.entryNumber = this.newLocal('i32');
+    this.slice = this.newLocal('i32');
+    this.fuel = this.newLocal('i32');
+    this.states = this.masks();
+    if (!this.plan.together) this.todo = this.masks();
     const done = {};
     this.openLabel('block', done);
     this.openLabel('loop', this.unitLabel);
-    this.unitStart = code.length;
+    this.unitStarts.push(code.length);
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(done, 'br_if');
     code.get(this.base).set(this.thread);
-    const existing = stateful ? this.masks() : this.active;
+    const existing = this.masks();
     this.findExisting(existing);
     const turns = {};
     const { together } = this.plan;
-    if (stateful) {
-      const unitDone = {};
-      this.openLabel('block', unitDone);
-      const at = this.newLocal('i32');
-      this.pushStatesAddress();
-      code.set(at);
-      const ready = together ? this.active : this.todo;
-      this.states.forEach((local, group) => {
-        code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(ready[group]!);
+    const unitDone = {};
+    this.openLabel('block', unitDone);
+    const at = this.newLocal('i32');
+    this.pushStatesAddress();
+    code.set(at);
+    const ready = together ? this.active : this.todo;
+    this.states.forEach((local, group) => {
+      code.get(at).memory('v128.load', 16 * group).tee(local).v128([0, 0, 0, 0]).op('i32x4.ge_s').get(existing[group]!).op('v128.and').set(ready[group]!);
+    });
+    if (together) {
+      this.findEntry(at, unitDone);
+    } else {
+      this.openLabel('loop', turns);
+      this.findEntry(at, unitDone);
+      this.active.forEach((local, group) => {
+        code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
       });
-      if (together) {
-        this.findEntry(at, unitDone);
-      } else {
-        this.openLabel('loop', turns);
-        this.findEntry(at, unitDone);
-        this.active.forEach((local, group) => {
-          code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
-        });
-      }
-      code.i32(THREAD_SLICE).set(this.slice);
     }
+    code.i32(THREAD_SLICE).set(this.slice);
     this.openLabel('block', this.turnLabel);
-    if (!stateful && this.handovers.size) code.i32(0).set(this.entryNumber);
     this.emitTurn(() => {
-      if (!stateful) return;
       this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     });
     this.closeLabel();
-    if (stateful) {
-      code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
-      if (!together) {
-        this.branchTo(turns);
-        this.closeLabel();
-      }
+    code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
+    if (!together) {
+      this.branchTo(turns);
       this.closeLabel();
     }
+    this.closeLabel();
     this.emitNextUnit();
     this.branchTo(this.unitLabel);
     this.closeLabel();
     this.closeLabel();
-    if (stateful) this.storeFuel();
+    this.storeFuel();
     code.i32(STATUS.done).op('end');
     return this.finished();
+  }
+
+  /**
+   * A kernel without state: all units of a block, then the next block. Units for which the code for a whole unit suffices go
+   * round a loop of their own, in which the general code, and what engines keep in registers for its sake, has no part.
+   */
+  private emitStateless(): void {
+    const { code, kernel: { blocks, shape } } = this;
+    this.further = this.newLocal('i32');
+    // Both loops count all indices, whichever code reads them.
+    const insts = shape.order.flatMap(index => instructionsOf(blocks[index]!));
+    for (const axis of this.oneRow ? [] : [0, 1, 2] as const) if (insts.some(inst => inst.args.some(arg => isRead(arg, `tid.${'xyz'[axis]!}`)))) this.tids[axis] = this.newLocal('i32');
+    const done = {};
+    const generalTurn = this.turnLabel;
+    const next = (): void => {
+      code.get(this.base).i32(this.width).op('i32.add').set(this.base);
+      this.emitNextPlace();
+    };
+    this.openLabel('block', done);
+    this.openLabel('loop', this.unitLabel);
+    this.unitStarts.push(code.length);
+    if (this.startsWhole()) {
+      this.entryNumber = this.newLocal('i32');
+      const [apart, whole] = [{}, {}];
+      this.openLabel('block', generalTurn);
+      this.openLabel('block', this.generalLabel);
+      this.openLabel('block', apart);
+      this.openLabel('loop', whole);
+      this.unitStarts.push(code.length);
+      code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
+      this.branchTo(apart, 'br_if');
+      code.get(this.base).set(this.thread);
+      code.i32(0).set(this.entryNumber);
+      this.forgetRegisters();
+      this.clearRegisters();
+      this.turnLabel = {};
+      this.openLabel('block', this.turnLabel);
+      this.emitWhole();
+      this.closeLabel();
+      this.turnLabel = generalTurn;
+      next();
+      this.branchTo(whole);
+      this.closeLabel();
+      this.closeLabel();
+      this.endBlock(done);
+      code.get(this.base).set(this.thread);
+      code.i32(0).set(this.entryNumber);
+      this.forgetRegisters();
+      this.clearRegisters();
+      this.findMissing(this.active);
+      this.closeLabel();
+    } else {
+      this.endBlock(done);
+      code.get(this.base).set(this.thread);
+      this.findExisting(this.active);
+      this.openLabel('block', generalTurn);
+      this.forgetRegisters();
+      this.clearRegisters();
+    }
+    this.emitRegion(shape.root);
+    this.closeLabel();
+    next();
+    this.branchTo(this.unitLabel);
+    this.closeLabel();
+    this.closeLabel();
+    code.i32(STATUS.done).op('end');
+  }
+
+  /** Where no unit of the block is left: on to the next one, or to where the call is done. */
+  private endBlock(done: object): void {
+    const { code } = this;
+    code.get(this.base).get(this.to).op('i32.ge_u');
+    this.when(() => {
+      code.get(this.further).op('i32.eqz');
+      this.branchTo(done, 'br_if');
+      const block = this.contextWord(CTX.ctaid);
+      code.get(this.ctx).get(block).i32(1).op('i32.add').tee(block).memory('i32.store', CTX.ctaid);
+      code.get(this.further).i32(1).op('i32.sub').set(this.further);
+      code.i32(0).set(this.base);
+      for (const local of this.tids) if (local >= 0) code.i32(0).set(local);
+      this.branchTo(this.unitLabel);
+    });
   }
 
   private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
@@ -1417,13 +1538,18 @@ export class LaneKernelEmitter extends LaneEmitter {
    */
   private withForgotten(code: Uint8Array): Uint8Array {
     const params = this.paramCount;
-    const [carried] = carriedLocals(code, params + this.localTypes.length, [this.unitStart]) ?? [[]];
-    const forgotten = carried!.filter(local => local >= params && this.localTypes[local - params] === 'v128');
-    if (forgotten.length > MOST_FORGOTTEN) return code;
+    const { unitStarts } = this;
+    const carried = carriedLocals(code, params + this.localTypes.length, unitStarts) ?? [];
     const all = new Code();
-    all.append(code.subarray(0, this.unitStart));
-    for (const local of forgotten) all.v128([0, 0, 0, 0]).set(local);
-    return all.append(code.subarray(this.unitStart)).finish();
+    let from = 0;
+    unitStarts.forEach((start, loop) => {
+      all.append(code.subarray(from, start));
+      from = start;
+      const forgotten = (carried[loop] ?? []).filter(local => local >= params && this.localTypes[local - params] === 'v128');
+      if (forgotten.length > MOST_FORGOTTEN) return;
+      for (const local of forgotten) all.v128([0, 0, 0, 0]).set(local);
+    });
+    return all.append(code.subarray(from)).finish();
   }
 
   /** Which threads there are: the last unit of a block may lack some. */
@@ -1472,7 +1598,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('loop', pass);
     this.openLabel('block', passed);
     this.openLabel('loop', this.unitLabel);
-    this.unitStart = code.length;
+    this.unitStarts.push(code.length);
     code.get(this.base).get(this.to).op('i32.ge_u');
     this.branchTo(passed, 'br_if');
     code.get(this.base).set(this.thread);
@@ -1532,17 +1658,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     code.op('i32.eqz');
     this.branchTo(this.startsWhole() ? apart : this.generalLabel, 'br_if');
-    const { lanes, threads } = this.effort;
-    this.generalActive = this.active;
-    this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
-    this.everyone = true;
-    const straight = this.startsWhole() ? this.straightOrder() : undefined;
-    if (straight) this.emitStraight(straight);
-    else this.emitRegion(root);
-    this.everyone = false;
-    this.active = this.generalActive;
-    this.branchTo(this.turnLabel);
-    Object.assign(this.effort, { lanes, threads });
+    this.emitWhole();
     if (this.startsWhole()) {
       this.closeLabel();
       this.findMissing(this.active);
@@ -1550,6 +1666,21 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     this.closeLabel();
     this.emitRegion(root);
+  }
+
+  /** Code for a whole unit. */
+  private emitWhole(): void {
+    const { lanes, threads } = this.effort;
+    this.generalActive = this.active;
+    this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
+    this.everyone = true;
+    const straight = this.startsWhole() ? this.straightOrder() : undefined;
+    if (straight) this.emitStraight(straight);
+    else this.emitRegion(this.kernel.shape.root);
+    this.everyone = false;
+    this.active = this.generalActive;
+    this.branchTo(this.turnLabel);
+    Object.assign(this.effort, { lanes, threads });
   }
 
   /** Finds where the first thread that is ready goes on; leaves where none is. */
@@ -1610,25 +1741,29 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
   }
 
-  private emitNextUnit(): void {
+  /** The next unit's place in its block. */
+  private emitNextPlace(): void {
     const { code, tids } = this;
-    code.get(this.base).i32(this.width).op('i32.add').set(this.base);
-    if (tids.some(local => local >= 0)) {
-      const x = tids[0] >= 0 ? tids[0] : (tids[0] = this.newLocal('i32'));
-      code.get(x).i32(this.width).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
+    if (this.oneRow || tids.every(local => local < 0)) return;
+    const x = tids[0] >= 0 ? tids[0] : (tids[0] = this.newLocal('i32'));
+    code.get(x).i32(this.width).op('i32.add').tee(x).get(this.contextWord(CTX.blockDim)).op('i32.ge_u');
+    this.when(() => {
+      code.i32(0).set(x);
+      const [, y, z] = tids;
+      if (y < 0 && z < 0) return;
+      const ty = y >= 0 ? y : (tids[1] = this.newLocal('i32'));
+      code.get(ty).i32(1).op('i32.add').tee(ty).get(this.contextWord(CTX.blockDim + 4)).op('i32.eq');
       this.when(() => {
-        code.i32(0).set(x);
-        const [, y, z] = tids;
-        if (y < 0 && z < 0) return;
-        const ty = y >= 0 ? y : (tids[1] = this.newLocal('i32'));
-        code.get(ty).i32(1).op('i32.add').tee(ty).get(this.contextWord(CTX.blockDim + 4)).op('i32.eq');
-        this.when(() => {
-          code.i32(0).set(ty);
-          if (z >= 0) code.get(z).i32(1).op('i32.add').set(z);
-        });
+        code.i32(0).set(ty);
+        if (z >= 0) code.get(z).i32(1).op('i32.add').set(z);
       });
-    }
-    if (!this.kernel.layout.stateful) return;
+    });
+  }
+
+  private emitNextUnit(): void {
+    const { code } = this;
+    code.get(this.base).i32(this.width).op('i32.add').set(this.base);
+    this.emitNextPlace();
     code.get(this.fuel).i32(0).op('i32.le_s');
     this.when(() => {
       if (this.passes) {
@@ -1652,8 +1787,10 @@ export class LaneKernelEmitter extends LaneEmitter {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
     } else {
       prologue.i32(0).set(this.from).get(this.ctx).memory('i32.load', CTX.threads).set(this.to);
+      prologue.get(this.ctx).memory('i32.load', CTX.further).set(this.further);
     }
     prologue.get(this.from).set(this.base);
+    if (this.oneRow) return prologue.finish();
     const [x, y, z] = this.tids;
     const width = (): void => { prologue.get(this.ctx).memory('i32.load', CTX.blockDim); };
     const height = (): void => { prologue.get(this.ctx).memory('i32.load', CTX.blockDim + 4); };

@@ -24,6 +24,7 @@ export interface DriverServices {
   report?: (report: CheckReport) => void;
   /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
   start?: (start: MemberStart) => Member;
+  askForLargePages?: (memory: Uint8Array) => void;
 }
 
 export function openDriver(config: ProviderConfig, services: DriverServices): Driver {
@@ -32,9 +33,10 @@ export function openDriver(config: ProviderConfig, services: DriverServices): Dr
   return lacksParamInfo(config) ? withoutParamInfo(driver) : driver;
 }
 
-function openEmbedded(config: ProviderConfig, { print, report, start }: DriverServices): Driver {
+function openEmbedded(config: ProviderConfig, { print, report, start, askForLargePages }: DriverServices): Driver {
   return openCpu({
     print,
+    ...(askForLargePages === undefined ? {} : { askForLargePages }),
     ...(report === undefined ? {} : { report }),
     ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
     ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),

@@ -201,8 +201,8 @@ export class LaunchOperation extends Operation {
         this.finishedAtLook = this.finished;
         // Blocks shorter than the look itself are not worth one each.
         if (looked !== 0) {
-          if (now - looked < 0.02) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
-          else if (now - looked > 0.05) func.stride = Math.max(func.stride >> 1, 1);
+          if (now - looked < 0.08) func.stride = Math.min(func.stride * 2, MOST_BLOCKS_PER_CALL);
+          else if (now - looked > 0.2) func.stride = Math.max(func.stride >> 1, 1);
         }
         if (now >= slice.deadline) return STEP.paused;
         // Threads that stand by need not wait for the end of the step.

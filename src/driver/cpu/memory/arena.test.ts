@@ -9,7 +9,7 @@ const SIZE = 2 ** 20;
 /** Sizes of all magnitudes, so that small ranges fill the holes that large ones leave. */
 const size = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 1, max: 60_000 }), fc.integer({ min: 1, max: SIZE }));
 const steps = fc.array(fc.oneof(
-  fc.record({ take: size }),
+  fc.record({ take: size, ahead: fc.constantFrom(0, GRANULE, 36 * 1024) }),
   fc.record({ giveBack: fc.nat() }),
 ), { maxLength: 120 });
 
@@ -19,7 +19,7 @@ test('ranges never overlap, are aligned, and all of the arena is one range again
     const taken: Range[] = [];
     for (const step of program) {
       if ('take' in step) {
-        const range = arena.take(step.take);
+        const range = arena.take(step.take, step.ahead);
         if (range === undefined) {
           expect(arena.largestFree()).toBeLessThan(step.take);
           continue;
@@ -54,6 +54,20 @@ test('a range is found whenever one is large enough', () => {
     const largest = arena.largestFree();
     if (largest > 0) expect(arena.take(largest)).toBeDefined();
   }), { numRuns: 200 });
+});
+
+test('bytes ahead of a range stay free, where that leaves no request unserved', () => {
+  const arena = new Arena(0, SIZE);
+  const range = arena.take(SIZE / 4, 1024)!;
+  expect(range.address).toBe(1024);
+  const above = arena.take(5000);
+  arena.giveBack(range);
+  // Taken again, it lies where it lay, new memory costs more.
+  expect(arena.take(SIZE / 4, 1024)!.address).toBe(1024);
+  expect(above?.address).toBe(1024 + SIZE / 4);
+  expect(arena.take(1000)?.address).toBe(0);
+  const rest = arena.largestFree();
+  expect(arena.take(rest, 1024)?.bytes).toBe(rest);
 });
 
 test('giving a range back twice is an error', () => {

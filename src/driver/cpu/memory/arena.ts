@@ -41,26 +41,34 @@ export class Arena {
     return this.freeTotal;
   }
 
-  /** A range of at least `bytes` bytes, or undefined where none is free. */
-  take(bytes: number): Range | undefined {
+  /** A range of at least `bytes` bytes, or undefined where none is free. Where there is plenty, `ahead` bytes before it stay free. */
+  take(bytes: number, ahead = 0): Range | undefined {
     const needed = Math.max(1, Math.ceil(bytes / GRANULE)) * GRANULE;
     // Lists are numbered in 32 bits, which hold no more than the whole of the memory.
     if (needed > this.freeTotal) return undefined;
-    const found = this.findRoomy(needed / GRANULE) ?? this.findExact(needed);
+    let found = this.findRoomy(needed / GRANULE) ?? this.findExact(needed);
     if (found === undefined) return undefined;
     this.remove(found);
-    if (found.bytes > needed) {
-      const rest: Range = {
-        address: found.address + needed, bytes: found.bytes - needed, free: true,
-        lower: found, upper: found.upper, previousFree: undefined, nextFree: undefined,
-      };
-      if (found.upper !== undefined) found.upper.lower = rest;
-      found.upper = rest;
-      found.bytes = needed;
-      this.insert(rest);
+    if (ahead > 0 && found.bytes >= needed + ahead) {
+      const skipped = found;
+      found = this.split(skipped, ahead);
+      this.insert(skipped);
     }
+    if (found.bytes > needed) this.insert(this.split(found, needed));
     found.free = false;
     return found;
+  }
+
+  /** Cuts a range after so many bytes; the result is what comes behind. Neither is in a list. */
+  private split(range: Range, bytes: number): Range {
+    const rest: Range = {
+      address: range.address + bytes, bytes: range.bytes - bytes, free: true,
+      lower: range, upper: range.upper, previousFree: undefined, nextFree: undefined,
+    };
+    if (range.upper !== undefined) range.upper.lower = rest;
+    range.upper = rest;
+    range.bytes = bytes;
+    return rest;
   }
 
   giveBack(range: Range): void {

@@ -21,6 +21,15 @@ export const WASM_PAGE = 65536;
 export const ADDRESS_END = 2 ** 32;
 const GROWTH = 64 * 2 ** 20;
 
+/**
+ * Arrays that a kernel goes through together are as long as each other, often a power of two, and would begin at the same place
+ * of every cache and bank of memory. Large ones keep this distance from what is before them: saxpy over 64 MiB took 8.9 ms
+ * with arrays one behind the other, 7.6 ms with 32 KiB and more between them.
+ */
+const APART = 36 * 1024;
+const LARGE = 4 * 2 ** 20;
+const LARGE_PAGE = 2 * 2 ** 20;
+
 /** `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc, `texture` to a descriptor. */
 export type AllocationKind = 'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap' | 'array' | 'texture';
 
@@ -57,6 +66,9 @@ export class DeviceMemory implements ByteSpace {
   private readonly starts: GranuleIndex;
   private readonly live = new Map<number, Allocation>();
   private readonly moves: BulkMoves;
+  private readonly askForLargePages: ((memory: Uint8Array) => void) | undefined;
+  /** Where memory begins that nobody has asked large pages for. */
+  private smallPages: number;
   private nextId = 1;
   watch: MemoryWatch | undefined;
   private readonly quarantine = new Quarantine();
@@ -65,8 +77,10 @@ export class DeviceMemory implements ByteSpace {
   /** Bytes that pools count as theirs although they lie in quarantine, less those that they do not count although they do not yet. */
   promised = 0;
 
-  constructor(base: number, capacity: number) {
+  /** `askForLargePages`: for memory that is about to be used for large allocations. */
+  constructor(base: number, capacity: number, askForLargePages?: (memory: Uint8Array) => void) {
     this.base = base;
+    this.askForLargePages = askForLargePages;
     this.capacity = capacity;
     this.memory = new WebAssembly.Memory({
       initial: Math.ceil(base / WASM_PAGE),
@@ -74,6 +88,7 @@ export class DeviceMemory implements ByteSpace {
       shared: true,
     });
     this.arena = new Arena(base, capacity);
+    this.smallPages = Math.ceil(base / LARGE_PAGE) * LARGE_PAGE;
     this.starts = new GranuleIndex(Math.ceil(capacity / GRANULE));
     this.moves = bulkMoves(this.memory);
     this.refreshViews();
@@ -95,9 +110,13 @@ export class DeviceMemory implements ByteSpace {
 
   /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
   reserve(bytes: number): Range | undefined {
-    const range = this.arena.take(bytes) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes) : undefined);
+    const ahead = bytes >= LARGE ? APART : 0;
+    const range = this.arena.take(bytes, ahead) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes, ahead) : undefined);
     if (range === undefined) return undefined;
-    if (this.cover(range.address + range.bytes)) return range;
+    if (this.cover(range.address + range.bytes)) {
+      if (bytes >= LARGE) this.enlargePages();
+      return range;
+    }
     this.arena.giveBack(range);
     return undefined;
   }
@@ -182,6 +201,13 @@ export class DeviceMemory implements ByteSpace {
 
   move(to: number, from: number, bytes: number): void {
     this.moves.copy(to, from, bytes);
+  }
+
+  private enlargePages(): void {
+    const { bytes, smallPages, askForLargePages } = this;
+    if (askForLargePages === undefined || bytes.length <= smallPages) return;
+    askForLargePages(bytes.subarray(smallPages));
+    this.smallPages = bytes.length;
   }
 
   /** Grows the memory so that it reaches `end`; false where the machine has no more to give. */
