@@ -40,23 +40,30 @@ export function registersIn(arg: Arg, out: Register[]): void {
 
 /** Fills in what an instruction reads and writes. */
 export function assignRoles(inst: Inst): void {
-  inst.defs = [];
-  inst.uses = [];
+  const defs: Register[] = [];
+  const uses: Register[] = [];
+  collectRoles(inst, defs, uses);
+  // Arrays that grow are given room for many: a large kernel's instructions are kept, and most have one or two of either.
+  inst.defs = defs.slice();
+  inst.uses = uses.slice();
+}
+
+function collectRoles(inst: Inst, defs: Register[], uses: Register[]): void {
   const writes = writesFirstOperand(inst.mnemonic, inst.modifiers);
-  inst.args.forEach((arg, index) => registersIn(arg, index === 0 && writes ? inst.defs : inst.uses));
+  inst.args.forEach((arg, index) => registersIn(arg, index === 0 && writes ? defs : uses));
   // ld and st of call-parameter scalars read and write a register, not memory.
   if (inst.mnemonic === 'ld' || inst.mnemonic === 'st') {
     const address = inst.args[inst.mnemonic === 'ld' ? 1 : 0];
     if (address?.kind === 'address' && address.symbol?.kind === 'paramRegister') {
-      (inst.mnemonic === 'ld' ? inst.uses : inst.defs).push(address.symbol.register);
+      (inst.mnemonic === 'ld' ? uses : defs).push(address.symbol.register);
     }
   }
   // alloca and stackrestore move the top of their stack, which the lowering has put before the last operand.
-  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore') registersIn(inst.args.at(-2)!, inst.defs);
+  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore') registersIn(inst.args.at(-2)!, defs);
   if (inst.carry) {
-    if (inst.modifiers.includes('cc')) inst.defs.push(inst.carry);
-    if (READS_CARRY.has(inst.mnemonic)) inst.uses.push(inst.carry);
+    if (inst.modifiers.includes('cc')) defs.push(inst.carry);
+    if (READS_CARRY.has(inst.mnemonic)) uses.push(inst.carry);
   }
   // What a predicated instruction leaves alone stays live.
-  if (inst.predicate) inst.uses.push(inst.predicate.register, ...inst.defs);
+  if (inst.predicate) uses.push(inst.predicate.register, ...defs);
 }

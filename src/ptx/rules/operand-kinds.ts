@@ -44,7 +44,8 @@ export function fitsPlace(mnemonic: string, modifiers: readonly string[], arg: A
   if (kind === 'address' || (kind === 'not' && token !== 'T')) return false;
   if (result && kind !== 'register' && kind !== 'vector' && kind !== 'selected') return false;
   if (kind === 'symbol' && arg.offset === 0 && NAMES_REFUSED.has(mnemonic)) return false;
-  const [name] = token.split(/[|.]/) as [string];
+  const end = token.search(/[|.]/);
+  const name = end < 0 ? token : token.slice(0, end);
   if (result && WARP_RESULTS.has(mnemonic) && name === 'T') return fitsResult(arg, modifiers.filter(isScalarType).at(-1)!);
   if (mnemonic === 'cvt' && modifiers.includes('pack')) return true;
   if (name === 'f32') return kind !== 'register' || (arg.register.type.bits === 32 && arg.register.type.kind !== 'predicate');

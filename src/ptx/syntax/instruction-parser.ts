@@ -89,10 +89,12 @@ export function parseInstruction(reader: TokenReader): Instruction {
     predicate = { register: reader.word('a predicate register'), negated };
   }
   const { mnemonic, modifiers } = reader.form('an instruction');
-  const operands: Operand[] = [];
+  const read: Operand[] = [];
   if (!reader.is(';')) {
-    do operands.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
+    do read.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
   }
+  // An array that grows is given room for many, and these are kept.
+  const operands = read.slice();
   const end = reader.previousEnd;
   if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
   const instruction: Instruction = { kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start) };

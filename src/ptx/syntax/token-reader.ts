@@ -10,6 +10,7 @@ const BINARY_PRECEDENCE: Record<string, number> = {
   '<<': 8, '>>': 8, '+': 9, '-': 9, '*': 10, '/': 10, '%': 10,
 };
 const DEEPEST_NESTING = 200;
+const RECENT = 4096;
 
 export type Constant = { kind: 'integer'; value: bigint; at: number } | { kind: 'float'; width: 32 | 64; bits: bigint; at: number };
 
@@ -28,6 +29,7 @@ export class TokenReader {
   private nesting = 0;
   /** Words and forms that were read before: a large module repeats few of them often, and memory is time here. */
   private readonly words = new Map<string, string>();
+  private readonly recent = new Array<string | undefined>(RECENT).fill(undefined);
   private readonly forms = new Map<string, { mnemonic: string; modifiers: string[] }>();
 
   constructor(source: SourceText) {
@@ -92,12 +94,20 @@ export class TokenReader {
 
   word(wanted: string): string {
     if (this.kind !== TOKEN.word) throw this.unexpected(wanted);
-    const { text } = this;
+    const { text: all } = this.source;
+    const { index } = this;
+    const start = this.tokens.starts[index]!;
+    const end = this.tokens.ends[index]!;
     this.index++;
-    const known = this.words.get(text);
-    if (known !== undefined) return known;
-    this.words.set(text, text);
-    return text;
+    // Numbers of registers are at the end. What was last read of the same sum is mostly the word, and is compared where it stands.
+    const sum = (all.charCodeAt(end - 1) + 10 * all.charCodeAt(end - 2) + 100 * all.charCodeAt(end - 3) + 1000 * all.charCodeAt(start + 1) + (end - start)) & (RECENT - 1);
+    const recent = this.recent[sum];
+    if (recent?.length === end - start && all.startsWith(recent, start)) return recent;
+    const text = all.slice(start, end);
+    let known = this.words.get(text);
+    if (known === undefined) this.words.set(text, known = text);
+    this.recent[sum] = known;
+    return known;
   }
 
   /** A mnemonic with its modifiers; the same one is the same object. */
