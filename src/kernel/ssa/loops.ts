@@ -17,7 +17,7 @@ type Loop = Extract<Statement, { kind: 'loop' }>;
 const WHOLE = 700;
 const WHOLE_FOR_ARRAYS = 6000;
 /** Nodes of a body that is put in a row by fours. */
-const BODY = 80;
+const BODY = 160;
 /** Turns in a row, where nothing says how many. NVVM takes four too. */
 const BY = 4;
 /** All that unrolling may add to a kernel, in nodes. */
