@@ -20,6 +20,8 @@ const ROUNDS = 17;
  * OpenMP, 300,000 pauses), and would take the processors that ours are measured on.
  */
 const QUIET_MS = 20;
+/** For so long a kernel is launched before its first round: engines compile once more what runs often, beside it and on its processor. */
+const WARM_MS = 300;
 /** One thread, and all that this machine has. */
 const THREADS = [1, availableParallelism()].filter((count, index, all) => all.indexOf(count) === index);
 
@@ -312,6 +314,7 @@ async function contend(row: Row, samples: number, workers: number): Promise<Cont
   const module = await device.loadModule(text);
   const kernel = module.kernel(row.kernel);
   const values = new Map<string, Typed>();
+  let isWarm = false;
   return {
     async round() {
       if (workers > 1) await setTimeout(QUIET_MS);
@@ -319,13 +322,16 @@ async function contend(row: Row, samples: number, workers: number): Promise<Cont
       const work = row.prepare(memory, device, kernel);
       await device.stream.sync();
       const times: number[] = [];
+      let launches = 0;
+      for (const warm = performance.now() + WARM_MS; !isWarm && performance.now() < warm; launches++) await work.launch();
+      isWarm = true;
       // The first one in C is not counted either.
-      for (let launches = 0; launches <= samples; launches++) {
+      for (let sample = 0; sample <= samples; sample++, launches++) {
         const start = performance.now();
         await work.launch();
-        if (launches > 0) times.push(performance.now() - start);
+        if (sample > 0) times.push(performance.now() - start);
       }
-      await work.prove(samples + 1);
+      await work.prove(launches);
       memory.close();
       return { samples: times };
     },

@@ -225,7 +225,7 @@ onDevice('Elementwise maths', (host) => {
     expect(await message(() => of('where')(x, x))).toContain('condition: expected a Tensor of bool');
     expect((await failure(() => of('add')(device.zeros(f32, [2]), device.zeros(f32, [3])))).message).toContain('do not broadcast');
     const more = of as unknown as (name: string) => (...args: unknown[]) => unknown;
-    expect(await message(() => more('add')(x, 1, { out: x }))).toBe('options: expected nothing, since add(…) takes no options, got { out: Tensor<f32, [2, 3]> on cpu:0 }.');
+    expect(await message(() => more('add')(x, 1, { out: x }))).toBe(`options: expected nothing, since add(…) takes no options, got { out: Tensor<f32, [2, 3]> on ${device.kind}:0 }.`);
     expect(await message(() => more('exp')(x, { axis: 0 }))).toContain('exp(…) takes no options');
     expect(await message(() => more('where')(x, x, x, true))).toContain('where(…) takes no options');
     for (const op of [x, x].map(library.exp as never)) expect((await (op as unknown as DeviceOp<AnyTensor>).use((tensor) => tensor.read()))[0]).toBe(1);
