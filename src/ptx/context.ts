@@ -30,7 +30,7 @@ export const CTX = {
   flags: 92,
   /** Address of a zeroed grid-wide barrier word pair for cooperative launches (%envreg1/2), else 0. */
   workspace: 96,
-  /** Blocks to run in the same call after this one, along x: for code that takes that (`runsOn`). Counts down, as `ctaid` counts up. */
+  /** Blocks to run in the same call after this one, along x: for code that takes that (`runsOn`). `ctaid` counts up; where a call ends early and not by a fault, this has counted down. */
   further: 100,
   /** Blocks of the block's cluster along each axis, less one, 8 bits each from x up; {@link EXPLICIT_CLUSTER}. 0: it is alone. */
   cluster: 104,

@@ -146,6 +146,12 @@ export class Grid {
     return STATUS.done;
   }
 
+  /** The block, along x, and the thread of the fault that `repeat` ended in. */
+  lastFault(): { block: number; thread: number } {
+    const view = this.view();
+    return { block: view.getUint32(this.lastContext + CTX.ctaid, true), thread: view.getUint32(this.lastContext + CTX.faultThread, true) };
+  }
+
   run(name: string, args: readonly Argument[], launch: Launch): Outcome {
     const kernel = this.kernel(name);
     const { call, blockBytes } = this.code(kernel, launch);

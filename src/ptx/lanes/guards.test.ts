@@ -14,7 +14,7 @@ const word = fc.tuple(fc.constantFrom(...ENDS), fc.integer({ min: -130, max: 130
 const comparison = fc.record({
   operation: fc.constantFrom('lt', 'le', 'gt', 'ge', 'lo', 'ls', 'hi', 'hs', 'eq', 'ne'),
   isUnsigned: fc.boolean(),
-  stride: fc.constantFrom(1, 1, 1, 2, 4, 33, -1, -3, 0, 2 ** 26, -(2 ** 27), 2 ** 30, 2 ** 31 - 1),
+  stride: fc.constantFrom(1, 1, 1, 2, 4, 33, -1, -3, 0, 2 ** 25, 2 ** 26 - 1, 1 - 2 ** 26, 2 ** 26, -(2 ** 27), 2 ** 30, 2 ** 31 - 1),
   isLeft: fc.boolean(),
   isLiteral: fc.boolean(),
   start: word,
@@ -70,3 +70,14 @@ it('units take branches as their threads do, wherever the values lie', () => {
     expect(lanes.out, source).toEqual(scalar.out);
   }), { numRuns: 400 });
 }, 120_000);
+
+it('a fault in a later block of a call is that block\'s, and the blocks before it have run', () => {
+  const grid = new Grid(kernelText('k', '.param .u64 out', `
+    .reg .b64 %out, %at; .reg .b32 %t, %n, %c, %g;
+    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %g, %c, %n, %t;
+    mad.wide.u32 %at, %g, 65536, %out; st.global.u32 [%at], %g; ret;`), { simd: true, pages: 66 });
+  const out = 131072;
+  expect(grid.repeat('k', [{ i64: out }], { grid: [4], block: [32] })).toBe(STATUS.fault);
+  expect(grid.lastFault()).toMatchObject({ block: 2, thread: 0 });
+  expect(grid.view().getUint32(out + 63 * 65536, true)).toBe(63);
+});

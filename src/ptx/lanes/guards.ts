@@ -16,8 +16,6 @@ export interface Guard {
   operation: string;
 }
 
-const LARGEST_STRIDE = 2 ** 24;
-
 const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
@@ -48,8 +46,7 @@ export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   const [a, b] = [e.stride(left), e.stride(right)];
   const stepping = b === 0 ? left : a === 0 ? right : undefined;
   const stride = b === 0 ? a : b;
-  // A unit's values pass the end of their range once at most.
-  if (!stepping || !stride || Math.abs(stride) > LARGEST_STRIDE || stepping.kind === 'not') return undefined;
+  if (!stepping || !stride || stepping.kind === 'not') return undefined;
   return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
 }
 
@@ -98,6 +95,7 @@ export function testAlike(e: LaneEmitter, { inst, stepping, stride, signed, oper
   e.push(stepping, type);
   code.set(first);
   // The bound lies between the first and the last value, modulo 2^32.
+  // Strides are less than 2^26, and units 32 threads: values pass an end of their range once at most.
   const steps = Math.abs(stride) * (e.width - 1);
   if (stride > 0) {
     e.push(bound, type);
