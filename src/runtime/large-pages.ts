@@ -1,6 +1,6 @@
 /**
  * Pages of 2 MiB for memory that kernels go through from end to end: with the usual 4 KiB ones a processor spends a tenth
- * to a third of saxpy's time on finding where they lie. Linux gives them to who asks, where it is set to `madvise`, its default.
+ * to a third of saxpy's time on finding where they lie. Linux gives them to who asks, where it is set to `madvise`, as it often is.
  */
 import { koffiPath, loadKoffi } from '../native/koffi.js';
 
@@ -8,12 +8,10 @@ const MADV_HUGEPAGE = 14;
 
 export type AskForLargePages = (memory: Uint8Array) => void;
 
-let ask: AskForLargePages | undefined;
-
-/** A wish: where the system has no such pages, or nobody to ask, all stays as it is. `path` is koffi's. */
-export function askForLargePages(path: string | undefined): AskForLargePages {
-  ask ??= open(path);
-  return ask;
+/** A wish: where the system has no such pages, or nobody to ask, all stays as it is. `path` is koffi's, which is loaded at the first wish. */
+export function largePages(path: string | undefined): AskForLargePages {
+  let ask: AskForLargePages | undefined;
+  return (memory) => { (ask ??= open(path))(memory); };
 }
 
 function open(path: string | undefined): AskForLargePages {

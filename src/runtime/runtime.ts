@@ -35,7 +35,7 @@ import type { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
 import { noLibraries } from './library-calls.js';
 import { RingWriter } from './ring-writer.js';
-import { askForLargePages } from './large-pages.js';
+import { largePages } from './large-pages.js';
 import { nativeOutput } from './native-output.js';
 import { peek } from './shared-words.js';
 import type * as Inline from './thread/inline.js';
@@ -187,7 +187,9 @@ export class Runtime {
       let runtime: Runtime | undefined;
       try {
         const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
-        const bare = openDriver(config, { print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report), askForLargePages: (memory) => { askForLargePages(config.koffiPath)(memory); } });
+        const bare = openDriver(config, {
+          print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report), askForLargePages: largePages(config.koffiPath),
+        });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
         const host: DecoderHost = {

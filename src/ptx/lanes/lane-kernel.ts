@@ -1456,6 +1456,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     for (const axis of this.oneRow ? [] : [0, 1, 2] as const) if (insts.some(inst => inst.args.some(arg => isRead(arg, `tid.${'xyz'[axis]!}`)))) this.tids[axis] = this.newLocal('i32');
     const done = {};
     const generalTurn = this.turnLabel;
+    const begin = (): void => {
+      code.get(this.base).set(this.thread);
+      if (this.entryNumber >= 0) code.i32(0).set(this.entryNumber);
+      this.forgetRegisters();
+      this.clearRegisters();
+    };
     const next = (): void => {
       code.get(this.base).i32(this.width).op('i32.add').set(this.base);
       this.emitNextPlace();
@@ -1473,10 +1479,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.unitStarts.push(code.length);
       code.get(this.base).i32(this.width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
       this.branchTo(apart, 'br_if');
-      code.get(this.base).set(this.thread);
-      code.i32(0).set(this.entryNumber);
-      this.forgetRegisters();
-      this.clearRegisters();
+      begin();
       this.turnLabel = {};
       this.openLabel('block', this.turnLabel);
       this.emitWhole();
@@ -1487,19 +1490,14 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.closeLabel();
       this.closeLabel();
       this.endBlock(done);
-      code.get(this.base).set(this.thread);
-      code.i32(0).set(this.entryNumber);
-      this.forgetRegisters();
-      this.clearRegisters();
+      begin();
       this.findMissing(this.active);
       this.closeLabel();
     } else {
       this.endBlock(done);
-      code.get(this.base).set(this.thread);
+      begin();
       this.findExisting(this.active);
       this.openLabel('block', generalTurn);
-      this.forgetRegisters();
-      this.clearRegisters();
     }
     this.emitRegion(shape.root);
     this.closeLabel();

@@ -10,7 +10,7 @@ import { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import { WORD, viewShared, wakeJs } from '../layout.js';
 import type { CallMessage, FromThread, OpenReply, ThreadStart, ToThread } from '../messages.js';
-import { askForLargePages } from '../large-pages.js';
+import { largePages } from '../large-pages.js';
 import { nativeOutput } from '../native-output.js';
 import { LibraryCaller } from '../../native/library-caller.js';
 import { runProcedure } from '../procedures.js';
@@ -71,7 +71,7 @@ function runtimeThread(): void {
     let tell = post;
     const bare = openDriver(start.config, {
       print: (text) => tell({ kind: 'print', text }), report: (report) => tell({ kind: 'check', report }), start: startMember,
-      askForLargePages: (memory) => { askForLargePages(start.config.koffiPath)(memory); },
+      askForLargePages: largePages(start.config.koffiPath),
     });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);

@@ -9,6 +9,7 @@ import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';
 import type { Driver } from '../../driver/driver.js';
 import { conditionalNodes } from '../conditionals.js';
+import type { AskForLargePages } from '../large-pages.js';
 import type { EnumeratedDevice, OpenReply, ProviderConfig } from '../messages.js';
 import { PINNED_BYTES, SLOTS_BYTES, viewShared } from '../layout.js';
 import type { SharedBuffers } from '../layout.js';
@@ -24,7 +25,7 @@ export interface DriverServices {
   report?: (report: CheckReport) => void;
   /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
   start?: (start: MemberStart) => Member;
-  askForLargePages?: (memory: Uint8Array) => void;
+  askForLargePages?: AskForLargePages;
 }
 
 export function openDriver(config: ProviderConfig, services: DriverServices): Driver {
