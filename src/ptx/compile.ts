@@ -11,6 +11,7 @@ import { checkTarget, targetNumber } from './analysis/targets.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
+import { isLabel } from './analysis/program.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';
 import { callSignature, sameSignature } from './emit/calling.js';
@@ -382,9 +383,14 @@ function indirectCallCode(signature: Signature, taken: readonly PtxFunction[], i
 
 function addressesIn(lowered: LoweredFunction): PtxFunction[] {
   const found: PtxFunction[] = [];
-  for (const entry of lowered.code) {
-    if (!('args' in entry)) continue;
-    for (const arg of entry.args) if (arg.kind === 'symbol' && arg.symbol.kind === 'function') found.push(arg.symbol.target);
+  const { code } = lowered;
+  for (let at = 0; at < code.length; at++) {
+    const entry = code[at]!;
+    if (isLabel(entry)) continue;
+    for (let place = 0; place < entry.args.length; place++) {
+      const arg = entry.args[place]!;
+      if (arg.kind === 'symbol' && arg.symbol.kind === 'function') found.push(arg.symbol.target);
+    }
   }
   return found;
 }
@@ -393,7 +399,8 @@ function addressesIn(lowered: LoweredFunction): PtxFunction[] {
 function calledHostFunctions(all: readonly PtxFunction[], functions: ReadonlyMap<string, PtxFunction>): string[] {
   const called = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
-    for (const statement of statements) {
+    for (let at = 0; at < statements.length; at++) {
+      const statement = statements[at]!;
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
         for (const operand of statement.operands) {

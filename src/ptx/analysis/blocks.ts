@@ -52,7 +52,8 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   // The index the next block will have: where control falls through to.
   const next = (): number => blocks.length;
 
-  for (const entry of fn.code) {
+  for (let at = 0; at < fn.code.length; at++) {
+    const entry = fn.code[at]!;
     if (isLabel(entry)) {
       const label: Label = entry;
       if (current && current !== arrival && current.insts.length === 0) {

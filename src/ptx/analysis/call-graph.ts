@@ -43,20 +43,23 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
   const facts: Facts = { size: 0, waits: false, loops: false, callees: new Set() };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
-    for (const statement of statements) {
+    // By number, as wherever a large kernel's statements are gone through: until an engine has compiled a loop, each step of an iterator is an object.
+    for (let at = 0; at < statements.length; at++) {
+      const statement = statements[at]!;
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'label') seen.add(statement.name);
       else if (statement.kind === 'instruction') {
         facts.size++;
-        if (isCut(statement.mnemonic, statement.modifiers) || arrivesAtCluster(statement)) facts.waits = true;
-        if (givesWay(statement.mnemonic, statement.modifiers)) facts.loops = true;
+        const { mnemonic, modifiers } = statement;
+        if (isCut(mnemonic, modifiers) || arrivesAtCluster(statement)) facts.waits = true;
+        if (mnemonic === 'brx' || givesWay(mnemonic, modifiers)) facts.loops = true;
+        if (mnemonic !== 'bra' && mnemonic !== 'call') continue;
         for (const operand of statement.operands) {
           if (operand.kind !== 'name') continue;
-          if (statement.mnemonic === 'bra' && seen.has(operand.name)) facts.loops = true;
-          const callee = statement.mnemonic === 'call' ? functions.get(operand.name) : undefined;
+          if (mnemonic === 'bra' && seen.has(operand.name)) facts.loops = true;
+          const callee = mnemonic === 'call' ? functions.get(operand.name) : undefined;
           if (callee?.body) facts.callees.add(callee);
         }
-        if (statement.mnemonic === 'brx') facts.loops = true;
       }
     }
   };

@@ -126,7 +126,8 @@ export function checkDeclarations(module: PtxModule): void {
 
   const checkBody = (statements: readonly Statement[]): void => {
     const registers = new Set<string>();
-    for (const statement of statements) {
+    for (let index = 0; index < statements.length; index++) {
+      const statement = statements[index]!;
       if (statement.kind === 'block') checkBody(statement.statements);
       else if (statement.kind === 'variable') {
         checkVariable(statement);

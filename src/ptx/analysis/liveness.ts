@@ -5,7 +5,12 @@ import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
 import type { Inst, Register } from './program.js';
 
+/** A register that is alive at the start of no more blocks than these is listed there; others have a bit in each block. */
+const FEW = 32;
+
 export interface Liveness {
+  /** How many registers there are: their numbers are below that. */
+  readonly registers: number;
   /** Registers alive on entry to a block. */
   liveIn(block: number): readonly Register[];
   /** True for registers that never leave their block. */
@@ -24,104 +29,167 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
   /** The last block that was seen to write a register. */
   const defined = new Int32Array(registers.length).fill(-1);
   const crossing = new Uint8Array(registers.length);
-  for (const block of blocks) {
-    const here = block.index;
-    for (const inst of instructionsOf(block)) {
-      // By number: an iterator for each list of each instruction costs more than what is done here.
-      for (let at = 0; at < inst.uses.length; at++) {
-        const { id } = inst.uses[at]!;
-        if (defined[id] !== here || (home[id] !== -1 && home[id] !== here)) crossing[id] = 1;
-        home[id] = here;
-      }
-      for (let at = 0; at < inst.defs.length; at++) {
-        const { id } = inst.defs[at]!;
-        if (home[id] !== -1 && home[id] !== here) crossing[id] = 1;
-        home[id] = defined[id] = here;
-      }
+  // By number here and below: an iterator for each list of each instruction costs more than what is done.
+  const meet = ({ uses, defs }: Inst, here: number): void => {
+    for (let at = 0; at < uses.length; at++) {
+      const { id } = uses[at]!;
+      if (defined[id] !== here || (home[id] !== -1 && home[id] !== here)) crossing[id] = 1;
+      home[id] = here;
     }
+    for (let at = 0; at < defs.length; at++) {
+      const { id } = defs[at]!;
+      if (home[id] !== -1 && home[id] !== here) crossing[id] = 1;
+      home[id] = defined[id] = here;
+    }
+  };
+  for (const { index, insts, ending } of blocks) {
+    for (let at = 0; at < insts.length; at++) meet(insts[at]!, index);
+    if ('inst' in ending) meet(ending.inst, index);
     // What a cut writes arrives in the block after it.
-    if (block.ending.kind === 'cut') for (const { id } of block.ending.inst.defs) crossing[id] = 1;
+    if (ending.kind === 'cut') for (const { id } of ending.inst.defs) crossing[id] = 1;
   }
   for (const { id } of pinned) crossing[id] = 1;
 
   const index = new Int32Array(registers.length).fill(-1);
   const members: Register[] = [];
   for (const register of registers) if (crossing[register.id]) index[register.id] = members.push(register) - 1;
-  const words = (members.length + 31) >> 5;
+  const reads = new BlockLists(members.length);
+  const writes = new BlockLists(members.length);
+  const mark = ({ uses, defs }: Inst, here: number): void => {
+    for (let at = 0; at < uses.length; at++) {
+      const member = index[uses[at]!.id]!;
+      if (member >= 0 && writes.last(member) !== here) reads.add(member, here);
+    }
+    for (let at = 0; at < defs.length; at++) {
+      const member = index[defs[at]!.id]!;
+      if (member >= 0) writes.add(member, here);
+    }
+  };
+  for (const { index: here, insts, ending } of blocks) {
+    for (let at = 0; at < insts.length; at++) mark(insts[at]!, here);
+    if ('inst' in ending) mark(ending.inst, here);
+  }
+  const predecessors: number[][] = blocks.map(() => []);
+  for (const block of blocks) for (const to of successors(block)) predecessors[to]!.push(block.index);
+
+  // Backwards from where a register is read to where it is written. Most get only to the next block or two.
+  const few: Register[][] = blocks.map(() => []);
+  const many: number[] = [];
+  const alive = new Int32Array(blocks.length).fill(-1);
+  const written = new Int32Array(blocks.length).fill(-1);
+  for (let member = 0; member < members.length; member++) {
+    const reached: number[] = [];
+    const reach = (block: number): void => {
+      if (alive[block] === member) return;
+      alive[block] = member;
+      reached.push(block);
+    };
+    writes.each(member, block => { written[block] = member; });
+    reads.each(member, reach);
+    for (let at = 0; at < reached.length && reached.length <= FEW; at++) {
+      for (const from of predecessors[reached[at]!]!) if (written[from] !== member) reach(from);
+    }
+    if (reached.length > FEW) many.push(member);
+    else for (const block of reached) few[block]!.push(members[member]!);
+  }
+
+  // The others are alive nearly everywhere: a bit for each.
+  const words = (many.length + 31) >> 5;
   // One allocation per kind of set: thousands of small ones cost more than all the rest.
   const sets = (): Uint32Array[] => {
     const all = new Uint32Array(words * blocks.length);
     return blocks.map((_, at) => all.subarray(at * words, (at + 1) * words));
   };
-  const liveIn = sets();
-  const generated = sets();
-  const killed = sets();
-  for (const block of blocks) {
-    const gen = generated[block.index]!;
-    const kill = killed[block.index]!;
-    for (const inst of instructionsOf(block)) {
-      for (let at = 0; at < inst.uses.length; at++) {
-        const bit = index[inst.uses[at]!.id]!;
-        if (bit >= 0 && !(kill[bit >> 5]! & (1 << (bit & 31)))) gen[bit >> 5]! |= 1 << (bit & 31);
+  const liveIn = words ? sets() : [];
+  if (words) {
+    const generated = sets();
+    const killed = sets();
+    many.forEach((member, bit) => {
+      reads.each(member, block => { generated[block]![bit >> 5]! |= 1 << (bit & 31); });
+      writes.each(member, block => { killed[block]![bit >> 5]! |= 1 << (bit & 31); });
+    });
+    const queued = new Uint8Array(blocks.length).fill(1);
+    const queue = blocks.map(block => block.index);
+    const out = new Uint32Array(words);
+    for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+      queued[at] = 0;
+      out.fill(0);
+      for (const to of successors(blocks[at]!)) {
+        const into = liveIn[to]!;
+        for (let w = 0; w < words; w++) out[w]! |= into[w]!;
       }
-      for (let at = 0; at < inst.defs.length; at++) {
-        const bit = index[inst.defs[at]!.id]!;
-        if (bit >= 0) kill[bit >> 5]! |= 1 << (bit & 31);
+      const live = liveIn[at]!;
+      const gen = generated[at]!;
+      const kill = killed[at]!;
+      let changed = false;
+      for (let w = 0; w < words; w++) {
+        const value = (gen[w]! | (out[w]! & ~kill[w]!)) >>> 0;
+        if (value !== live[w]) {
+          live[w] = value;
+          changed = true;
+        }
+      }
+      if (!changed) continue;
+      for (const from of predecessors[at]!) {
+        if (queued[from]) continue;
+        queued[from] = 1;
+        queue.push(from);
       }
     }
   }
-  const predecessors: number[][] = blocks.map(() => []);
-  for (const block of blocks) for (const to of successors(block)) predecessors[to]!.push(block.index);
-  const queued = new Uint8Array(blocks.length).fill(1);
-  const queue = blocks.map(block => block.index);
-  const out = new Uint32Array(words);
-  for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
-    queued[at] = 0;
-    out.fill(0);
-    for (const to of successors(blocks[at]!)) {
-      const into = liveIn[to]!;
-      for (let w = 0; w < words; w++) out[w]! |= into[w]!;
-    }
-    const live = liveIn[at]!;
-    const gen = generated[at]!;
-    const kill = killed[at]!;
-    let changed = false;
-    for (let w = 0; w < words; w++) {
-      const value = (gen[w]! | (out[w]! & ~kill[w]!)) >>> 0;
-      if (value !== live[w]) {
-        live[w] = value;
-        changed = true;
-      }
-    }
-    if (!changed) continue;
-    for (const from of predecessors[at]!) {
-      if (queued[from]) continue;
-      queued[from] = 1;
-      queue.push(from);
-    }
-  }
+
   const wide = new Uint32Array(words);
-  members.forEach((register, bit) => { if (register.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31); });
+  many.forEach((member, bit) => { if (members[member]!.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31); });
   let pressure = 0;
-  for (const bits of liveIn) {
+  for (const { index: block } of blocks) {
     let cells = 0;
-    for (let w = 0; w < words; w++) if (bits[w]) cells += ones(bits[w]!) + ones(bits[w]! & wide[w]!);
+    for (const register of few[block]!) cells += register.type.bits === 64 ? 2 : 1;
+    const bits = liveIn[block];
+    for (let w = 0; w < words; w++) if (bits![w]) cells += ones(bits![w]!) + ones(bits![w]! & wide[w]!);
     pressure = Math.max(pressure, cells);
   }
   const lists = new Map<number, readonly Register[]>();
   const list = (block: number): readonly Register[] => {
     let found = lists.get(block);
     if (!found) {
-      const made: Register[] = [];
-      liveIn[block]!.forEach((bits, w) => {
-        for (let rest = bits; rest; rest &= rest - 1) made.push(members[(w << 5) + 31 - Math.clz32(rest & -rest)]!);
+      const made = [...few[block]!];
+      liveIn[block]?.forEach((bits, w) => {
+        for (let rest = bits; rest; rest &= rest - 1) made.push(members[many[(w << 5) + 31 - Math.clz32(rest & -rest)]!]!);
       });
-      found = made;
+      found = made.sort((a, b) => a.id - b.id);
       lists.set(block, found);
     }
     return found;
   };
-  return { liveIn: list, isLocal: register => !crossing[register.id], pressure };
+  return { registers: registers.length, liveIn: list, isLocal: register => !crossing[register.id], pressure };
+}
+
+/** Numbers of blocks for each of many registers, given in the order of the blocks. */
+class BlockLists {
+  private readonly heads: Int32Array;
+  /** Of each entry the block, and the entry before it of the same register. */
+  private readonly blocks: number[] = [];
+  private readonly before: number[] = [];
+
+  constructor(registers: number) {
+    this.heads = new Int32Array(registers).fill(-1);
+  }
+
+  /** The block that was given last. */
+  last(register: number): number {
+    const head = this.heads[register]!;
+    return head < 0 ? -1 : this.blocks[head]!;
+  }
+
+  add(register: number, block: number): void {
+    if (this.last(register) === block) return;
+    this.before.push(this.heads[register]!);
+    this.heads[register] = this.blocks.push(block) - 1;
+  }
+
+  each(register: number, take: (block: number) => void): void {
+    for (let at = this.heads[register]!; at >= 0; at = this.before[at]!) take(this.blocks[at]!);
+  }
 }
 
 function ones(value: number): number {

@@ -8,7 +8,7 @@ import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
-import { assignRoles, usesCarry, writesFirstOperand } from './operand-roles.js';
+import { assignRoles, NO_REGISTERS, usesCarry, writesFirstOperand } from './operand-roles.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
@@ -22,6 +22,7 @@ const DEEPEST_INLINING = 200;
 /** What an inlined call costs by itself, in instructions. */
 const INLINING = 8;
 const NOWHERE: readonly Label[] = [];
+const NO_ARGS: readonly Arg[] = [];
 /** The modifiers of instructions on halves of 128-bit registers. */
 const B64 = ['b64'];
 const S64 = ['s64'];
@@ -145,7 +146,8 @@ class Lowering {
 
   private body(statements: readonly Statement[], scope: Scope, returnTo: Label | undefined): void {
     // Labels are visible before they stand, and only within their function: collect them per scope first.
-    for (const statement of statements) {
+    for (let index = 0; index < statements.length; index++) {
+      const statement = statements[index]!;
       if (statement.kind === 'label') {
         if (scope.labels.has(statement.name)) {
           throw this.context.module.source.error('semantic', `label '${statement.name}' is defined twice`, statement.at);
@@ -154,7 +156,8 @@ class Lowering {
       } else if (statement.kind === 'targets') scope.targets.set(statement.name, statement.labels);
       else if (statement.kind === 'prototype') scope.prototypes.set(statement.name, statement.prototype);
     }
-    for (const statement of statements) {
+    for (let index = 0; index < statements.length; index++) {
+      const statement = statements[index]!;
       switch (statement.kind) {
         case 'label': this.out.code.push(scope.labels.get(statement.name)!); break;
         case 'block': this.body(statement.statements, this.newScope(scope), returnTo); break;
@@ -253,7 +256,7 @@ class Lowering {
       this.call(source, scope, predicate);
       return;
     }
-    const inst: Inst = { mnemonic, modifiers, args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+    const inst: Inst = { mnemonic, modifiers, args: NO_ARGS, predicate, source, defs: NO_REGISTERS, uses: NO_REGISTERS, targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list, more] = source.operands;
       const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
@@ -261,7 +264,7 @@ class Lowering {
       inst.args = [this.operand(index, scope, source)];
       inst.targets = names.map(name => this.label(scope, name, source.start));
     } else {
-      inst.args = source.operands.map(operand => this.operand(operand, scope, source));
+      inst.args = this.operands(source, scope);
       const wrong = operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers)) ?? valueComplaint(mnemonic, modifiers, inst.args);
       if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
@@ -270,14 +273,14 @@ class Lowering {
       if (this.narrowed(inst)) return;
     }
     if (mnemonic === 'mov' && this.movedByHalves(inst)) return;
-    if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args.push(...this.allocaStack(source));
+    if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args = [...inst.args, ...this.allocaStack(source)];
     if (usesCarry(mnemonic, modifiers)) inst.carry = this.carry ??= this.newRegister('(carry)', scalarType('b32'));
     assignRoles(inst);
     this.push(inst);
   }
 
   private pushPlain(mnemonic: string, modifiers: readonly string[], args: Arg[], { predicate, source }: Inst): void {
-    const inst: Inst = { mnemonic, modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+    const inst: Inst = { mnemonic, modifiers, args, predicate, source, defs: NO_REGISTERS, uses: NO_REGISTERS, targets: NOWHERE, call: undefined };
     assignRoles(inst);
     this.push(inst);
   }
@@ -360,11 +363,18 @@ class Lowering {
     return [{ kind: 'register', register: top, at: source.start }, { kind: 'symbol', symbol, offset: 0, at: source.start }];
   }
 
+  private operands(source: Instruction, scope: Scope): Arg[] {
+    const { operands } = source;
+    // An array that grows would be given room for more.
+    const args = new Array<Arg>(operands.length);
+    for (let index = 0; index < args.length; index++) args[index] = this.operand(operands[index]!, scope, source);
+    return args;
+  }
+
   private operand(operand: Operand, scope: Scope, source: Instruction): Arg {
     const { at } = operand;
     switch (operand.kind) {
-      case 'integer': return { kind: 'integer', value: operand.value, at };
-      case 'float': return { kind: 'float', width: operand.width, bits: operand.bits, at };
+      case 'integer': case 'float': return operand;
       case 'vector': return { kind: 'vector', elements: operand.elements.map(part => this.operand(part, scope, source)), at };
       case 'list': throw this.fail(source, 'unexpected list', at);
       case 'pair':
@@ -489,20 +499,21 @@ class Lowering {
         throw context.module.source.error('unsupported', `function '${callee.name}' has no definition`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
-    const inst: Inst = {
-      mnemonic: 'call', modifiers: source.modifiers, args: [], predicate, source, defs: [], uses: [], targets: [],
-      call: { callee: target, args: argValues, results: resultValues },
-    };
+    const defs: Register[] = [];
+    const uses: Register[] = [];
     for (const value of argValues) {
-      if (value.kind === 'register' || value.kind === 'pointer') inst.uses.push(value.register);
+      if (value.kind === 'register' || value.kind === 'pointer') uses.push(value.register);
     }
     for (const value of resultValues) {
-      if (value.kind === 'register') inst.defs.push(value.register);
-      else if (value.kind === 'pointer') inst.uses.push(value.register);
+      if (value.kind === 'register') defs.push(value.register);
+      else if (value.kind === 'pointer') uses.push(value.register);
     }
-    if (pointer) inst.uses.push(pointer);
-    if (predicate) inst.uses.push(predicate.register, ...inst.defs);
-    this.push(inst);
+    if (pointer) uses.push(pointer);
+    if (predicate) uses.push(predicate.register, ...defs);
+    this.push({
+      mnemonic: 'call', modifiers: source.modifiers, args: [], predicate, source, defs, uses, targets: NOWHERE,
+      call: { callee: target, args: argValues, results: resultValues },
+    });
   }
 
   /** Aggregates are passed as the memory that they are in and have the parameter's size, scalars are not and have its type. */

@@ -68,13 +68,13 @@ export type CallValue = { kind: 'register'; register: Register } | { kind: 'fram
 export interface Inst {
   mnemonic: string;
   modifiers: readonly string[];
-  args: Arg[];
+  args: readonly Arg[];
   predicate: { register: Register; negated: boolean } | undefined;
   source: Instruction;
   /** The carry flag, in instructions that set or read it. */
   carry?: Register;
-  defs: Register[];
-  uses: Register[];
+  defs: readonly Register[];
+  uses: readonly Register[];
   /** Where a branch goes; several for brx.idx. */
   targets: readonly Label[];
   call: CallSite | undefined;

@@ -2,7 +2,6 @@
 // depends on nothing but constants of the launch and of the thread.
 
 import type { Block } from './blocks.js';
-import { instructionsOf } from './liveness.js';
 import type { Inst, Register } from './program.js';
 
 const LONGEST_CHAIN = 3;
@@ -27,13 +26,17 @@ function isSource(inst: Inst): boolean {
 export function rematerialisable(blocks: readonly Block[], registers: readonly Register[]): Map<number, Inst> {
   const definitions = new Uint8Array(registers.length);
   const candidates = new Map<number, Inst>();
-  for (const block of blocks) {
-    for (const inst of instructionsOf(block)) {
-      for (const { id } of inst.defs) {
-        if (definitions[id]! < 2) definitions[id]!++;
-        if (isSource(inst)) candidates.set(id, inst);
-      }
+  const note = (inst: Inst): void => {
+    const { defs } = inst;
+    for (let at = 0; at < defs.length; at++) {
+      const { id } = defs[at]!;
+      if (definitions[id]! < 2) definitions[id]!++;
+      if (isSource(inst)) candidates.set(id, inst);
     }
+  };
+  for (const { insts, ending } of blocks) {
+    for (let at = 0; at < insts.length; at++) note(insts[at]!);
+    if ('inst' in ending) note(ending.inst);
   }
   const depths = new Map<number, number>();
   const depth = (id: number): number => {

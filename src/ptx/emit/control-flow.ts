@@ -29,6 +29,8 @@ export abstract class ControlFlowEmitter extends Emitter {
   private readonly labelled = new Set<number>();
   private readonly blockLabels = new Map<number, object>();
   private readonly loopLabels = new Map<Region, object>();
+  /** By register: the last instruction of the block at hand that names it. */
+  private readonly lastUse: Int32Array;
   /** True when some loop has a dispatch, so that the entry number must be cleared once it has been used. */
   private clearsEntry = false;
 
@@ -38,6 +40,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     this.shape = shape;
     this.liveness = liveness;
     this.rules = rules;
+    this.lastUse = new Int32Array(liveness.registers);
   }
 
   protected isBlockLocal(register: Register): boolean {
@@ -140,20 +143,22 @@ export abstract class ControlFlowEmitter extends Emitter {
   }
 
   private emitBlock(block: Block): void {
-    const lastUse = new Map<number, number>();
-    block.insts.forEach((inst, index) => {
-      for (const register of inst.uses) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
-      for (const register of inst.defs) if (this.isBlockLocal(register)) lastUse.set(register.id, index);
-    });
-    const ending = block.ending;
-    if ('inst' in ending) {
-      for (const register of ending.inst.uses) lastUse.delete(register.id);
+    const { insts, ending } = block;
+    const { lastUse } = this;
+    // By number: an iterator for each list of each instruction costs more than what is done here.
+    for (let index = 0; index < insts.length; index++) {
+      const { uses, defs } = insts[index]!;
+      for (let at = 0; at < uses.length; at++) lastUse[uses[at]!.id] = index;
+      for (let at = 0; at < defs.length; at++) lastUse[defs[at]!.id] = index;
     }
-    block.insts.forEach((inst, index) => {
+    if ('inst' in ending) for (const register of ending.inst.uses) lastUse[register.id] = insts.length;
+    for (let index = 0; index < insts.length; index++) {
+      const inst = insts[index]!;
       this.emitInst(inst);
-      for (const register of inst.uses) if (lastUse.get(register.id) === index) this.releaseRegister(register);
-      for (const register of inst.defs) if (lastUse.get(register.id) === index) this.releaseRegister(register);
-    });
+      const { uses, defs } = inst;
+      for (let at = 0; at < uses.length; at++) if (lastUse[uses[at]!.id] === index) this.releaseRegister(uses[at]!);
+      for (let at = 0; at < defs.length; at++) if (lastUse[defs[at]!.id] === index) this.releaseRegister(defs[at]!);
+    }
     this.emitEnding(block);
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
   }

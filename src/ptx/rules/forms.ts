@@ -164,7 +164,8 @@ export function checkForms(module: PtxModule): void {
   // Instructions that are written alike share their modifiers; a bit for each number of operands that has been seen with them.
   const checked = new Map<readonly string[], number>();
   const visit = (statements: readonly Statement[]): void => {
-    for (const statement of statements) {
+    for (let at = 0; at < statements.length; at++) {
+      const statement = statements[at]!;
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction') {
         const { mnemonic, modifiers, operands, start, end } = statement;

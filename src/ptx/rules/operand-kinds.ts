@@ -22,6 +22,15 @@ const BRACES = new Set(['ldmatrix', 'stmatrix', 'mma']);
 /** Their vectors may be of wider registers than elements; then all have one width. */
 const WIDER_ELEMENTS = new Set(['ld', 'ldu', 'st']);
 
+/** What a token begins with; tokens are few. */
+const names = new Map<string, string>();
+function nameIn(token: string): string {
+  let name = names.get(token);
+  if (name === undefined) names.set(token, name = token.split(/[|.]/, 1)[0]!);
+  return name;
+}
+const INTEGERS = new Set(['b', 's', 'u'].flatMap(kind => [16, 32, 64].map(bits => `${kind}${bits}`)));
+
 /** True where an operand may stand in a place of a row. */
 export function fitsPlace(mnemonic: string, modifiers: readonly string[], arg: Arg, token: string, result: boolean): boolean {
   const { kind } = arg;
@@ -44,12 +53,11 @@ export function fitsPlace(mnemonic: string, modifiers: readonly string[], arg: A
   if (kind === 'address' || (kind === 'not' && token !== 'T')) return false;
   if (result && kind !== 'register' && kind !== 'vector' && kind !== 'selected') return false;
   if (kind === 'symbol' && arg.offset === 0 && NAMES_REFUSED.has(mnemonic)) return false;
-  const end = token.search(/[|.]/);
-  const name = end < 0 ? token : token.slice(0, end);
+  const name = nameIn(token);
   if (result && WARP_RESULTS.has(mnemonic) && name === 'T') return fitsResult(arg, modifiers.filter(isScalarType).at(-1)!);
   if (mnemonic === 'cvt' && modifiers.includes('pack')) return true;
   if (name === 'f32') return kind !== 'register' || (arg.register.type.bits === 32 && arg.register.type.kind !== 'predicate');
-  if (!/^[bsu](?:16|32|64)$/.test(name)) return true;
+  if (!INTEGERS.has(name)) return true;
   // Video instructions take no variables, others have 32 bits of an address.
   if (kind === 'symbol') return arg.offset !== 0 && (mnemonic === 'isspacep' || (name.endsWith('32') && !mnemonic.startsWith('v')));
   return fitsInteger(arg, name);

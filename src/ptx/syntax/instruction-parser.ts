@@ -16,7 +16,10 @@ function plusOffset(reader: TokenReader): number {
 
 /** What stands behind a bracket: a name and what is added to it, or a number alone. */
 function baseAndOffset(reader: TokenReader, wanted: string): { base: string | undefined; offset: bigint } {
-  if (reader.kindAt(0) === TOKEN.word) return { base: reader.word(wanted), offset: BigInt(plusOffset(reader)) };
+  if (reader.kindAt(0) === TOKEN.word) {
+    const base = reader.word(wanted);
+    return { base, offset: reader.isEndOfOperand(0) ? 0n : BigInt(plusOffset(reader)) };
+  }
   const constant = reader.constant();
   if (constant.kind !== 'integer') throw reader.error(`expected ${wanted}`, constant.at);
   return { base: undefined, offset: constant.value };
@@ -52,8 +55,27 @@ function sequence(reader: TokenReader, close: string, lists: boolean): Operand[]
 }
 
 function operand(reader: TokenReader, lists: boolean): Operand {
+  const { at } = reader;
+  switch (reader.kindAt(0)) {
+    case TOKEN.word: if (!reader.is('WARP_SZ')) return named(reader, at); break;
+    case TOKEN.punctuation: return punctuated(reader, lists, at);
+  }
+  return reader.constant();
+}
+
+function named(reader: TokenReader, at: number): Operand {
+  const name = reader.word('an operand');
+  if (reader.isEndOfOperand(0)) return { kind: 'name', name, offset: 0, at };
+  if (reader.is('[')) return arrayElement(reader, name, at);
+  const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
+  const offset = plusOffset(reader);
+  const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
+  if (!reader.accept('|')) return first;
+  return { kind: 'pair', first, second: reader.nested(() => operand(reader, false)), at };
+}
+
+function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
   return reader.nested(() => {
-    const { at } = reader;
     if (reader.is('[')) return address(reader);
     if (reader.accept('{')) {
       const vector: Operand = { kind: 'vector', elements: sequence(reader, '}', false), at };
@@ -64,21 +86,25 @@ function operand(reader: TokenReader, lists: boolean): Operand {
       reader.advance();
       return { kind: 'not', operand: operand(reader, false), at };
     }
-    if (reader.is('-') && reader.kindAt(1) === TOKEN.word && reader.textAt(1) !== 'WARP_SZ') {
+    if (reader.is('-') && reader.kindAt(1) === TOKEN.word && !reader.is('WARP_SZ', 1)) {
       reader.advance();
       return { kind: 'negated', operand: operand(reader, false), at };
     }
-    if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) {
-      const name = reader.word('an operand');
-      if (reader.is('[')) return arrayElement(reader, name, at);
-      const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
-      const offset = plusOffset(reader);
-      const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
-      if (!reader.accept('|')) return first;
-      return { kind: 'pair', first, second: operand(reader, false), at };
-    }
     return reader.constant();
   });
+}
+
+/** Operands up to the semicolon. An array that grows is given room for many, and these are kept: few have more than three. */
+function operandList(reader: TokenReader, lists: boolean): Operand[] {
+  const first = operand(reader, lists);
+  if (!reader.accept(',')) return [first];
+  const second = operand(reader, lists);
+  if (!reader.accept(',')) return [first, second];
+  const third = operand(reader, lists);
+  if (!reader.accept(',')) return [first, second, third];
+  const all = [first, second, third];
+  do all.push(operand(reader, lists)); while (reader.accept(','));
+  return all;
 }
 
 export function parseInstruction(reader: TokenReader): Instruction {
@@ -89,12 +115,7 @@ export function parseInstruction(reader: TokenReader): Instruction {
     predicate = { register: reader.word('a predicate register'), negated };
   }
   const { mnemonic, modifiers } = reader.form('an instruction');
-  const read: Operand[] = [];
-  if (!reader.is(';')) {
-    do read.push(operand(reader, mnemonic === 'call')); while (reader.accept(','));
-  }
-  // An array that grows is given room for many, and these are kept.
-  const operands = read.slice();
+  const operands = reader.is(';') ? [] : operandList(reader, mnemonic === 'call');
   const end = reader.previousEnd;
   if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
   const instruction: Instruction = { kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start) };

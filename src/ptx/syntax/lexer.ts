@@ -23,6 +23,8 @@ const SPACE = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+
 // Character classes; characters beyond ASCII are in none.
 const START = 1;
 const DIGIT = 2;
+/** What a word goes on with. */
+const WORD = 32;
 const BLANK = 4;
 const PUNCTUATION = 8;
 /** Punctuation that may have a second character. */
@@ -32,6 +34,7 @@ for (let code = 0; code < 128; code++) {
   const char = String.fromCharCode(code);
   if (/[A-Za-z_$%]/.test(char)) classes[code]! |= START;
   if (/\d/.test(char)) classes[code]! |= DIGIT;
+  if (/[\w$]/.test(char)) classes[code]! |= WORD;
   if (/\s/.test(char)) classes[code]! |= BLANK;
   if (/[\]\[(){},;:<>+\-*/%=!&|^~?@]/.test(char)) classes[code]! |= PUNCTUATION;
   if (/[<>=!&|]/.test(char)) classes[code]! |= DOUBLE;
@@ -47,15 +50,21 @@ const classAt = (text: string, at: number): number => classes[text.charCodeAt(at
 
 /** The end of the run of letters, digits, `_` and `$` that begins at `at`. */
 function wordEnd(text: string, at: number): number {
-  for (; ; at++) {
-    const code = text.charCodeAt(at);
-    if (!(classes[code]! & (START | DIGIT)) || code === PERCENT) return at;
-  }
+  while (classes[text.charCodeAt(at)]! & WORD) at++;
+  return at;
 }
 
 function match(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
+}
+
+/** A few digits are most numbers. */
+function numberEnd(text: string, at: number): number {
+  let end = at + 1;
+  while (classes[text.charCodeAt(end)]! & DIGIT) end++;
+  const next = text.charCodeAt(end);
+  return classes[next]! & WORD || next === DOT ? match(NUMBER, text, at) : end;
 }
 
 function dottedEnd(text: string, at: number): number {
@@ -86,8 +95,8 @@ export function tokenize(source: SourceText): Tokens {
   let count = 0;
   let at = 0;
   for (;;) {
-    while (classAt(text, at) & BLANK) at++;
     let first = text.charCodeAt(at);
+    while (classes[first]! & BLANK) first = text.charCodeAt(++at);
     if (first === SLASH || first === AT || first === HASH || first > 127) {
       at = match(SPACE, text, at);
       first = text.charCodeAt(at);
@@ -106,7 +115,7 @@ export function tokenize(source: SourceText): Tokens {
     }
     if (at >= text.length) break;
     if (first === SLASH && text.startsWith('/*', at)) throw source.error('syntax', 'comment is not closed', at);
-    const kind = classAt(text, at);
+    const kind = classes[first] ?? 0;
     let end = at;
     if (kind & START) {
       kinds[count] = TOKEN.word;
@@ -121,7 +130,7 @@ export function tokenize(source: SourceText): Tokens {
       end = punctuationEnd(text, at);
     } else if (kind & DIGIT) {
       kinds[count] = TOKEN.number;
-      end = match(NUMBER, text, at);
+      end = numberEnd(text, at);
     } else if (first === QUOTE) {
       kinds[count] = TOKEN.string;
       end = match(STRING, text, at);

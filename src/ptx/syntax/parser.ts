@@ -310,7 +310,7 @@ class ModuleParser {
       this.directive(out);
       return;
     }
-    if (reader.kindAt(0) === TOKEN.word && reader.kindAt(1) === TOKEN.punctuation && reader.textAt(1) === ':') {
+    if (reader.kindAt(0) === TOKEN.word && reader.is(':', 1)) {
       const { at } = reader;
       const name = reader.word('a label');
       reader.expect(':');

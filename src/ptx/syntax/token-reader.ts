@@ -11,6 +11,9 @@ const BINARY_PRECEDENCE: Record<string, number> = {
 };
 const DEEPEST_NESTING = 200;
 const RECENT = 4096;
+const COMMA = 44;
+const SEMICOLON = 59;
+const BRACKET = 93;
 
 export type Constant = { kind: 'integer'; value: bigint; at: number } | { kind: 'float'; width: 32 | 64; bits: bigint; at: number };
 
@@ -19,6 +22,14 @@ const float64Bits = (value: number): bigint => new BigUint64Array(new Float64Arr
 /** The number that a literal names. */
 export const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): number =>
   width === 64 ? new Float64Array(new BigUint64Array([bits]).buffer)[0]! : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
+
+/**
+ * The same text as engines keep that of literals, with which it is then compared by its address: what comes after compares
+ * mnemonics and modifiers with many.
+ */
+function interned(text: string): string {
+  return Object.keys({ [text]: 0 })[0]!;
+}
 
 export class TokenReader {
   /** Whether an operand was an element of an array; see array-elements.ts. */
@@ -76,10 +87,19 @@ export class TokenReader {
     return this.error(`expected ${wanted}, found ${found}`);
   }
 
-  is(text: string): boolean {
-    const start = this.tokens.starts[this.index]!;
-    return this.tokens.ends[this.index]! - start === text.length && this.kind !== TOKEN.end
-      && this.source.text.startsWith(text, start);
+  /** Whether the token at the cursor, or one so many further on, is that text. */
+  is(text: string, ahead = 0): boolean {
+    const start = this.tokens.starts[this.index + ahead]!;
+    if (this.tokens.ends[this.index + ahead]! - start !== text.length) return false;
+    return text.length === 1 ? this.source.text.charCodeAt(start) === text.charCodeAt(0) : this.source.text.startsWith(text, start);
+  }
+
+  /** Whether what is at the cursor, or so many tokens further on, ends an operand, as it mostly does behind a name or a number. */
+  isEndOfOperand(ahead: number): boolean {
+    const index = this.index + ahead;
+    if (this.tokens.kinds[index] !== TOKEN.punctuation) return false;
+    const code = this.source.text.charCodeAt(this.tokens.starts[index]!);
+    return code === COMMA || code === SEMICOLON || code === BRACKET;
   }
 
   accept(text: string): boolean {
@@ -120,8 +140,8 @@ export class TokenReader {
     let form = this.forms.get(text);
     if (!form) {
       const modifiers: string[] = [];
-      for (let at = first + 1; at < this.index; at++) modifiers.push(this.source.text.slice(starts[at]! + 1, ends[at]));
-      form = { mnemonic: this.source.text.slice(starts[first], ends[first]), modifiers };
+      for (let at = first + 1; at < this.index; at++) modifiers.push(interned(this.source.text.slice(starts[at]! + 1, ends[at])));
+      form = { mnemonic: interned(this.source.text.slice(starts[first], ends[first])), modifiers };
       this.forms.set(text, form);
     }
     return form;
@@ -168,6 +188,7 @@ export class TokenReader {
   }
 
   constant(precedence = 0): Constant {
+    if (this.kind === TOKEN.number && this.isEndOfOperand(1)) return this.number();
     return this.nested(() => {
       let left = this.unary();
       for (;;) {
@@ -215,13 +236,22 @@ export class TokenReader {
       return value;
     }
     if (this.accept('WARP_SZ')) return { kind: 'integer', value: 32n, at };
-    const { text } = this;
+    return this.number();
+  }
+
+  private number(): Constant {
+    const { at, text } = this;
     // The lexer takes `.5` for a dotted word.
     if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text)) throw this.unexpected('a number');
     this.advance();
-    if (/^0[fF]/.test(text)) return { kind: 'float', width: 32, bits: BigInt(`0x${text.slice(2)}`), at };
-    if (/^0[dD]/.test(text)) return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
-    if (/^0[xX]/.test(text) || /^0[bB]/.test(text)) return { kind: 'integer', value: BigInt(text.replace(/U$/, '')), at };
+    if (text.length === 1) return { kind: 'integer', value: BigInt(text), at };
+    if (text.startsWith('0')) {
+      switch (text[1]) {
+        case 'f': case 'F': return { kind: 'float', width: 32, bits: BigInt(Number.parseInt(text.slice(2), 16)), at };
+        case 'd': case 'D': return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
+        case 'x': case 'X': case 'b': case 'B': return { kind: 'integer', value: BigInt(text.replace(/U$/, '')), at };
+      }
+    }
     if (/[.eE]/.test(text)) return { kind: 'float', width: 64, bits: float64Bits(Number(text)), at };
     const digits = text.replace(/U$/, '');
     if (/^0[0-7]+$/.test(digits)) return { kind: 'integer', value: BigInt(`0o${digits.slice(1)}`), at };
