@@ -156,6 +156,7 @@ export interface ModuleMessage {
   readonly wasm: WebAssembly.Module;
   readonly dataBase: number;
   readonly hostImports: readonly string[];
+  readonly inLanes: boolean;
   /** Exported functions, in the order of the numbers that jobs name kernels by. */
   readonly kernels: readonly string[];
 }

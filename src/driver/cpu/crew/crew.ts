@@ -214,7 +214,7 @@ export class Crew {
       known = this.nextModule++;
       this.modules.set(module, known);
       this.send({
-        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.hostImports,
+        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.hostImports, inLanes: module.inLanes,
         kernels: module.exportNames,
       });
     }

@@ -2,6 +2,7 @@
  * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open jobs and sleeps when
  * there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
  */
+import { alignedRun } from '../kernels/aligned-run.js';
 import { bulkMoves } from '../memory/bulk-moves.js';
 import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
@@ -35,7 +36,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   function hear(): void {
     for (let message = receive(); message !== undefined; message = receive()) {
       if ('forget' in message) modules.delete(message.forget);
-      else modules.set(message.module, instantiate(start, words, message));
+      else modules.set(message.module, instantiate(start, words, message, (address) => site.blocksOf(address), now));
     }
   }
 
@@ -118,7 +119,9 @@ function ringIn(words: Int32Array): void {
   Atomics.notify(words, WORD.online);
 }
 
-function instantiate(start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>): RunBlock[] {
+function instantiate(
+  start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>, blocks: (address: number) => number, now: () => number,
+): RunBlock[] {
   const letterbox = new Letterbox(words, start.member);
   const { exports } = new WebAssembly.Instance(message.wasm, {
     env: {
@@ -127,5 +130,6 @@ function instantiate(start: MemberStart, words: Int32Array, message: Exclude<Mem
       ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
     },
   });
-  return message.kernels.map((name) => exports[name] as RunBlock);
+  const runs = message.kernels.map((name) => exports[name] as RunBlock);
+  return message.inLanes ? runs.map((run) => alignedRun(run, blocks, now)) : runs;
 }

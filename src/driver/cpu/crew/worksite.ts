@@ -71,7 +71,7 @@ export class Worksite {
     this.look();
     for (;;) {
       const address = words[entryAt(entry) + ENTRY.address]!;
-      const blocks = this.viewOf(address)[(address + CTX.further) >>> 2]! + 1;
+      const blocks = this.blocksOf(address);
       let status: number;
       try {
         status = run(address, FUEL);
@@ -123,6 +123,11 @@ export class Worksite {
   /** What runs the clusters of a job, from what runs their blocks. */
   clusterRun(run: RunBlock): RunBlock {
     return runClusters(run, (address) => this.viewOf(address));
+  }
+
+  /** How many blocks the slot's next call is to run. */
+  blocksOf(address: number): number {
+    return this.viewOf(address)[(address + CTX.further) >>> 2]! + 1;
   }
 
   /** Whether a thread that comes would find a block to run. */

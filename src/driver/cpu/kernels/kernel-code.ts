@@ -2,9 +2,11 @@
  * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one, compiled with its module;
  * one that is launched with many threads gets code that runs several at once in vector lanes, for the shape of its blocks.
  */
+import { CTX } from '../../../ptx/index.js';
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
 import type { RunBlock } from '../crew/worksite.js';
+import { alignedRun } from './aligned-run.js';
 
 /** A WebAssembly module with what other threads need to make instances of it, too. */
 export interface CodeModule {
@@ -13,6 +15,8 @@ export interface CodeModule {
   readonly dataAddress: number;
   readonly hostImports: readonly string[];
   readonly exportNames: readonly string[];
+  /** Works on several threads at once. */
+  readonly inLanes: boolean;
 }
 
 export interface KernelCode {
@@ -75,11 +79,14 @@ export class KernelCodes {
       env: { memory: this.context.memory.memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0) },
     });
     const { exportName, sideBySide } = lanes;
+    const { memory, machine } = this.context;
+    const aligned = (name: string): RunBlock =>
+      alignedRun(exports[name] as RunBlock, (address) => memory.words[(address + CTX.further) >>> 2]! + 1, machine.services.now);
     return {
-      module: { wasm, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]] },
+      module: { wasm, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
       index: 0,
-      run: exports[exportName] as RunBlock,
-      ...sideBySide === undefined ? {} : { sideBySide: { run: exports[sideBySide] as RunBlock, index: 1 } },
+      run: aligned(exportName),
+      ...sideBySide === undefined ? {} : { sideBySide: { run: aligned(sideBySide), index: 1 } },
       runsOn: lanes.runsOn,
       blockBytes: (threads) => lanes.blockBytes(threads),
     };

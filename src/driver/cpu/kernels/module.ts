@@ -78,6 +78,7 @@ export class CpuModule implements CodeModule {
   readonly context: CpuContext;
   readonly compiled: CompiledModule;
   readonly wasm: WebAssembly.Module;
+  readonly inLanes = false;
   readonly constBytes: number;
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
