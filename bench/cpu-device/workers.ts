@@ -7,6 +7,8 @@ import { core } from '../library.js';
 import type { Device } from '../library.js';
 
 const SAMPLES = 5;
+/** For so long a kernel is launched before its first round: until then engines compile, on the processors that are measured. */
+const WARM_MS = 1000;
 const { f32, i32, input, output } = core;
 
 interface Work {
@@ -60,6 +62,7 @@ async function sgemm(device: Device): Promise<Work> {
 async function contender(prepare: Prepare, workers: number): Promise<Contender> {
   const device = await core.Device.open('cpu', { workers });
   const work = await prepare(device);
+  for (const end = performance.now() + WARM_MS; performance.now() < end;) await work.run();
   return {
     async round() {
       const times: number[] = [];
