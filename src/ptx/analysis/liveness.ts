@@ -24,6 +24,12 @@ export function instructionsOf(block: Block): readonly Inst[] {
   return 'inst' in block.ending ? [...block.insts, block.ending.inst] : block.insts;
 }
 
+/** The same, one after the other, without a copy of the list and without iterators, which make an object for each step. */
+export function eachInstruction({ insts, ending }: Block, visit: (inst: Inst) => void): void {
+  for (let at = 0; at < insts.length; at++) visit(insts[at]!);
+  if ('inst' in ending) visit(ending.inst);
+}
+
 export function computeLiveness(blocks: readonly Block[], registers: readonly Register[], pinned: readonly Register[] = []): Liveness {
   const home = new Int32Array(registers.length).fill(-1);
   /** The last block that was seen to write a register. */
@@ -42,9 +48,9 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
       home[id] = defined[id] = here;
     }
   };
-  for (const { index, insts, ending } of blocks) {
-    for (let at = 0; at < insts.length; at++) meet(insts[at]!, index);
-    if ('inst' in ending) meet(ending.inst, index);
+  for (const block of blocks) {
+    const { index: here, ending } = block;
+    eachInstruction(block, inst => { meet(inst, here); });
     // What a cut writes arrives in the block after it.
     if (ending.kind === 'cut') for (const { id } of ending.inst.defs) crossing[id] = 1;
   }
@@ -65,10 +71,7 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
       if (member >= 0) writes.add(member, here);
     }
   };
-  for (const { index: here, insts, ending } of blocks) {
-    for (let at = 0; at < insts.length; at++) mark(insts[at]!, here);
-    if ('inst' in ending) mark(ending.inst, here);
-  }
+  for (const block of blocks) eachInstruction(block, inst => { mark(inst, block.index); });
   const predecessors: number[][] = blocks.map(() => []);
   for (const block of blocks) for (const to of successors(block)) predecessors[to]!.push(block.index);
 
@@ -93,7 +96,7 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
     else for (const block of reached) few[block]!.push(members[member]!);
   }
 
-  // The others are alive nearly everywhere: a bit for each.
+  // The others have a bit in each block.
   const words = (many.length + 31) >> 5;
   // One allocation per kind of set: thousands of small ones cost more than all the rest.
   const sets = (): Uint32Array[] => {

@@ -2,6 +2,7 @@
 // depends on nothing but constants of the launch and of the thread.
 
 import type { Block } from './blocks.js';
+import { eachInstruction } from './liveness.js';
 import type { Inst, Register } from './program.js';
 
 const LONGEST_CHAIN = 3;
@@ -34,10 +35,7 @@ export function rematerialisable(blocks: readonly Block[], registers: readonly R
       if (isSource(inst)) candidates.set(id, inst);
     }
   };
-  for (const { insts, ending } of blocks) {
-    for (let at = 0; at < insts.length; at++) note(insts[at]!);
-    if ('inst' in ending) note(ending.inst);
-  }
+  for (const block of blocks) eachInstruction(block, note);
   const depths = new Map<number, number>();
   const depth = (id: number): number => {
     const known = depths.get(id);

@@ -104,7 +104,7 @@ export class Worksite {
         }
       } else if (status === STATUS.yielded) {
         // Of several blocks some may have ended.
-        Atomics.add(words, at + JOB.finished, blocks - 1 - this.viewOf(address)[(address + CTX.further) >>> 2]!);
+        Atomics.add(words, at + JOB.finished, blocks - this.blocksOf(address));
         this.look();
         entry = this.afterYield(at, entry);
         if (stay.leave(job)) {
@@ -127,7 +127,7 @@ export class Worksite {
 
   /** How many blocks the slot's next call is to run. */
   blocksOf(address: number): number {
-    return this.viewOf(address)[(address + CTX.further) >>> 2]! + 1;
+    return blocksToRun(this.viewOf(address), address);
   }
 
   /** Whether a thread that comes would find a block to run. */
@@ -332,6 +332,9 @@ export class Worksite {
     if (Atomics.exchange(words, at + JOB.lock, 0) === 2) Atomics.notify(words, at + JOB.lock, 1);
   }
 }
+
+/** How many blocks a slot's next call is to run: after a call that yielded, those that have not ended. */
+export const blocksToRun = (view: Int32Array, address: number): number => view[(address + CTX.further) >>> 2]! + 1;
 
 /** %clock and %globaltimer in nanoseconds, as of the beginning of a block's turn. They never go back within a block. */
 export function stampClock(view: Int32Array, address: number, milliseconds: number): void {

@@ -3,9 +3,9 @@
  *
  * V8 keeps vectors that find no register on the stack, at multiples of 16 bytes from the frame, and of the frame only that it
  * is a multiple of 8 is certain (on x64). Where it is 8 off, each fourth of them lies in two lines of the cache and one of a
- * page in two pages: mandelbrot took 51 to 87 ms then instead of 39, an RMS norm 3 instead of 1. The frame lies as those of
- * the callers happen to, and moves when the engine compiles one of them anew. No code can ask where its own is. So there
- * are two ways in, whose frames differ by 8 bytes, and now and then the clock is asked which is the better one.
+ * page in two pages: mandelbrot took 51 to 87 ms then instead of 39. The frame lies as those of the callers happen to, and
+ * moves when the engine compiles one of them anew. No code can ask where its own is. So there are two ways in, whose frames
+ * differ by 8 bytes, and now and then the clock is asked which is the better one.
  */
 import { STATUS } from '../../../ptx/index.js';
 import type { RunBlock } from '../crew/worksite.js';

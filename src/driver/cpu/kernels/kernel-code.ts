@@ -2,9 +2,9 @@
  * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one, compiled with its module;
  * one that is launched with many threads gets code that runs several at once in vector lanes, for the shape of its blocks.
  */
-import { CTX } from '../../../ptx/index.js';
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
+import { blocksToRun } from '../crew/worksite.js';
 import type { RunBlock } from '../crew/worksite.js';
 import { alignedRun } from './aligned-run.js';
 
@@ -81,7 +81,7 @@ export class KernelCodes {
     const { exportName, sideBySide } = lanes;
     const { memory, machine } = this.context;
     const aligned = (name: string): RunBlock =>
-      alignedRun(exports[name] as RunBlock, (address) => memory.words[(address + CTX.further) >>> 2]! + 1, machine.services.now);
+      alignedRun(exports[name] as RunBlock, (address) => blocksToRun(memory.words, address), machine.services.now);
     return {
       module: { wasm, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
       index: 0,

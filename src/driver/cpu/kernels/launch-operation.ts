@@ -13,7 +13,7 @@
 import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid, opensAtOnce } from '../crew/shared-grid.js';
-import { FUEL, YIELDS_BEFORE_COMPANY, stampClock } from '../crew/worksite.js';
+import { FUEL, YIELDS_BEFORE_COMPANY, blocksToRun, stampClock } from '../crew/worksite.js';
 import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
@@ -150,7 +150,7 @@ export class LaunchOperation extends Operation {
     let untilLook = func.stride;
     for (let looked = 0; ;) {
       const slot = this.current!;
-      const blocks = context.memory.words[(slot.address + CTX.further) >>> 2]! + 1;
+      const blocks = blocksToRun(context.memory.words, slot.address);
       let status: number;
       try {
         status = run(slot.address, this.fuel());
@@ -185,7 +185,7 @@ export class LaunchOperation extends Operation {
         return STEP.fault;
       } else {
         // Of several blocks some may have ended.
-        this.finished += blocks - 1 - context.memory.words[(slot.address + CTX.further) >>> 2]!;
+        this.finished += blocks - blocksToRun(context.memory.words, slot.address);
         this.yieldBlock(slot);
         this.blocksThisStep = 0;
         return STEP.more;
