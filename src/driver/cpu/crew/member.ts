@@ -36,7 +36,7 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
   function hear(): void {
     for (let message = receive(); message !== undefined; message = receive()) {
       if ('forget' in message) modules.delete(message.forget);
-      else modules.set(message.module, instantiate(start, words, message, (address) => site.blocksOf(address), now));
+      else modules.set(message.module, instantiate(start, words, message, now));
     }
   }
 
@@ -120,7 +120,7 @@ function ringIn(words: Int32Array): void {
 }
 
 function instantiate(
-  start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>, blocks: (address: number) => number, now: () => number,
+  start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>, now: () => number,
 ): RunBlock[] {
   const letterbox = new Letterbox(words, start.member);
   const { exports } = new WebAssembly.Instance(message.wasm, {
@@ -131,5 +131,5 @@ function instantiate(
     },
   });
   const runs = message.kernels.map((name) => exports[name] as RunBlock);
-  return message.inLanes ? runs.map((run) => alignedRun(run, blocks, now)) : runs;
+  return message.inLanes ? runs.map((run) => alignedRun(run, now)) : runs;
 }

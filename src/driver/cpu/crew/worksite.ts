@@ -126,7 +126,7 @@ export class Worksite {
   }
 
   /** How many blocks the slot's next call is to run. */
-  blocksOf(address: number): number {
+  private blocksOf(address: number): number {
     return blocksToRun(this.viewOf(address), address);
   }
 

@@ -1,73 +1,76 @@
-/** Which of a kernel's two ways in is taken, by a clock of our own; and that both ways are the kernel's function. */
+/** Which of a kernel's two ways in is taken, by a clock of our own; and that both ways are the kernel's function beside the probe. */
 import { describe, expect, test } from 'vitest';
 
-import { STATUS } from '../../../ptx/index.js';
 import { alignedRun } from './aligned-run.js';
+import type { Way } from './aligned-run.js';
 
-/** A kernel whose blocks take so many milliseconds by either way, and some more by that part, as those of pictures do. */
-function kernelOf(cost: { plain: number; shifted: number }, { spread = 0.3, status = STATUS.done as number } = {}) {
+/** A kernel whose calls take a millisecond or so, and ways by which the probe takes so many microseconds. */
+function kernelOf(probe: { plain: number; shifted: number }, { call = 1 } = {}) {
   let time = 0;
-  const taken = { plain: 0, shifted: 0, directly: 0 };
-  const way = (name: 'plain' | 'shifted') => (ctx: number): number => {
-    taken[name]++;
-    time += cost[name] * ctx * (1 + (taken.plain + taken.shifted) % 7 / 6 * spread);
-    return status;
+  const taken = { plain: 0, shifted: 0, directly: 0, probes: 0 };
+  /** Blocks differ, as those of pictures do. */
+  const work = (): void => {
+    time += call * (1 + (taken.plain + taken.shifted + taken.directly) % 7 / 2);
   };
-  const run = alignedRun(() => {
+  const way = (name: 'plain' | 'shifted'): Way => (address, fuel, rounds, zero) => {
+    expect(zero).toBe(0);
+    if (rounds > 0) {
+      taken.probes++;
+      time += probe[name] / 1000;
+      return 7;
+    }
+    taken[name]++;
+    work();
+    return address + fuel;
+  };
+  const run = alignedRun((address, fuel) => {
     taken.directly++;
-    return STATUS.done;
-  }, (address) => address, () => time, () => [way('plain'), way('shifted')]);
+    work();
+    return address + fuel;
+  }, () => time, () => [way('plain'), way('shifted')]);
   return {
-    taken, cost,
-    /** Calls of one to four blocks; how many went which way. */
+    probe,
+    /** Which way so many calls went, how many times the probe ran between them, and in how many milliseconds. */
     calls(count: number) {
-      Object.assign(taken, { plain: 0, shifted: 0, directly: 0 });
-      const statuses = new Set<number>();
-      for (let i = 0; i < count; i++) statuses.add(run(1 + i % 4, 65536));
-      return { ...taken, statuses: [...statuses] };
+      Object.assign(taken, { plain: 0, shifted: 0, directly: 0, probes: 0 });
+      const start = time;
+      for (let i = 0; i < count; i++) expect(run(i, 3)).toBe(i + 3);
+      return { ...taken, ms: time - start };
     },
   };
 }
 
 describe('the way into a kernel', () => {
   test('few calls go straight to the function', () => {
-    expect(kernelOf({ plain: 1, shifted: 1 }).calls(64)).toEqual({ plain: 0, shifted: 0, directly: 64, statuses: [STATUS.done] });
+    expect(kernelOf({ plain: 1, shifted: 1 }).calls(32)).toMatchObject({ plain: 0, shifted: 0, directly: 32, probes: 0 });
   });
 
-  test.each([['plain', { plain: 0.1, shifted: 0.13 }], ['shifted', { plain: 0.2, shifted: 0.1 }]] as const)('the faster way is %s', (faster, cost) => {
-    const kernel = kernelOf(cost);
-    kernel.calls(80);
-    const { plain, shifted, directly } = kernel.calls(5000);
-    expect(directly).toBe(0);
-    expect((faster === 'plain' ? plain : shifted) / 5000).toBeGreaterThan(0.98);
+  test.each([['plain', { plain: 0.8, shifted: 1 }], ['shifted', { plain: 1, shifted: 0.8 }]] as const)('the faster way is %s', (faster, probe) => {
+    const kernel = kernelOf(probe);
+    expect(kernel.calls(1032)).toMatchObject({ plain: 0, shifted: 0, [faster]: 1000, directly: 32 });
   });
 
   test('what was the faster way is left when the other becomes it, as frames move', () => {
-    const kernel = kernelOf({ plain: 0.1, shifted: 0.13 });
-    kernel.calls(5000);
-    Object.assign(kernel.cost, { plain: 0.13, shifted: 0.1 });
-    kernel.calls(600);
-    expect(kernel.calls(5000).shifted / 5000).toBeGreaterThan(0.98);
+    const kernel = kernelOf({ plain: 0.8, shifted: 1 });
+    kernel.calls(100);
+    Object.assign(kernel.probe, { plain: 1, shifted: 0.8 });
+    kernel.calls(12);
+    expect(kernel.calls(1000)).toMatchObject({ shifted: 1000 });
   });
 
-  test('ways that are alike are compared seldom', () => {
-    const kernel = kernelOf({ plain: 0.1, shifted: 0.1 }, { spread: 0 });
-    kernel.calls(80);
-    expect(kernel.calls(8000)).toMatchObject({ plain: 8000, shifted: 0 });
-    expect(kernel.calls(800).shifted).toBe(8);
+  test('of ways that are alike the one taken is kept', () => {
+    const kernel = kernelOf({ plain: 1, shifted: 0.8 });
+    kernel.calls(100);
+    Object.assign(kernel.probe, { plain: 0.97, shifted: 1 });
+    expect(kernel.calls(1000)).toMatchObject({ shifted: 1000 });
   });
 
-  test('short calls are compared by time, not by number', () => {
-    const kernel = kernelOf({ plain: 0.001, shifted: 0.002 });
-    kernel.calls(80);
-    expect(kernel.calls(8000).shifted).toBe(0);
-  });
-
-  test('calls that end no block tell nothing', () => {
-    const kernel = kernelOf({ plain: 0.2, shifted: 0.1 }, { status: STATUS.yielded });
-    expect(kernel.calls(4000)).toMatchObject({ directly: 64, statuses: [STATUS.done, STATUS.yielded] });
-    expect(kernel.calls(500)).toMatchObject({ plain: 500 - kernel.taken.shifted });
-    expect(kernel.taken.shifted).toBeLessThan(20);
+  test.each([0.0005, 0.02, 5])('the probe runs by time, not by number, for calls of %d ms and more', (call) => {
+    const kernel = kernelOf({ plain: 1, shifted: 0.8 }, { call });
+    kernel.calls(100);
+    const { probes, ms } = kernel.calls(10_000);
+    expect(probes / 8).toBeGreaterThan(0);
+    expect(probes / 8).toBeLessThanOrEqual(Math.min(1 + ms / 10, 10_000 / 4 + 1));
   });
 
   test('a way takes the arguments, gives the status and lets what stops the kernel through', () => {
@@ -80,7 +83,7 @@ describe('the way into a kernel', () => {
     );
     const { run } = new WebAssembly.Instance(new WebAssembly.Module(wasm)).exports as { run: (ctx: number, fuel: number) => number };
     let time = 0;
-    const aligned = alignedRun(run, () => 1, () => time++);
+    const aligned = alignedRun(run, () => time += 20);
     for (let i = 0; i < 3000; i++) {
       expect(aligned(i * 16, -i)).toBe(i * 15);
       expect(() => aligned(13, 0)).toThrow(WebAssembly.RuntimeError);

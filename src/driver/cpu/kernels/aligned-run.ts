@@ -5,95 +5,138 @@
  * is a multiple of 8 is certain (on x64). Where it is 8 off, each fourth of them lies in two lines of the cache and one of a
  * page in two pages: mandelbrot took 51 to 87 ms then instead of 39. The frame lies as those of the callers happen to, and
  * moves when the engine compiles one of them anew. No code can ask where its own is. So there are two ways in, whose frames
- * differ by 8 bytes, and now and then the clock is asked which is the better one.
+ * differ by 8 bytes, and now and then a function of known work, most of it on vectors on the stack, is run by both and timed.
+ * (The kernel itself tells less: its blocks differ, and two of them are no measure of two ways.)
  */
-import { STATUS } from '../../../ptx/index.js';
 import type { RunBlock } from '../crew/worksite.js';
 
 /** Calls before the ways in are compared first: a kernel that runs less often has nothing from it. */
-const FIRST = 64;
-/** Pairs of calls that a comparison takes, one of each way, and how many of them must have run blocks to their end. */
-const PAIRS = 8;
-const ENOUGH = PAIRS / 2;
-/** What a way must be better by, to be taken instead: less is the clock's or another program's doing. */
-const BETTER = 0.97;
-/** Calls between two comparisons, and milliseconds: at least both. Where a comparison found no difference, so many times as much. */
-const LEAST_CALLS = 512;
-const LEAST_MS = 50;
-const ALIKE = 16;
+const FIRST = 32;
+/** Milliseconds between two comparisons, which take 10 µs, and calls between two looks at the clock. */
+const APART_MS = 10;
+const CALLS = 4;
+/** Calls of each way in a comparison, of which the least counts, and rounds of the loop in each: 1 µs. */
+const PROBES = 4;
+const ROUNDS = 100;
+/** What a way must be better by, to be taken instead. Where frames differ, it is 0.8 or less (measured). */
+const BETTER = 0.93;
+/** Vectors of the probe: x64 has 16 registers for them, and the others go to the stack. */
+const VECTORS = 24;
+
+/** `address` and `fuel` go to the kernel, or `rounds` to the probe where that is not 0; `zero` is 0. */
+export type Way = (address: number, fuel: number, rounds: number, zero: 0) => number;
+
+const I32 = 0x7f;
+const I64 = 0x7e;
+const V128 = 0x7b;
+const HEAD = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+
+function leb(value: number): number[] {
+  return value < 0x80 ? [value] : [value & 0x7f | 0x80, ...leb(value >>> 7)];
+}
+
+const sized = (bytes: readonly number[]): number[] => [...leb(bytes.length), ...bytes];
+const section = (id: number, items: readonly (readonly number[])[]): number[] => [id, ...sized([...leb(items.length), ...items.flat()])];
+const named = (name: string): number[] => sized([...new TextEncoder().encode(name)]);
+const get = (local: number): number[] => [0x20, local];
+const set = (local: number): number[] => [0x21, local];
 
 // (module (import "" "run" (func $run (param i32 i32) (result i32)))
-//   (func (export "plain") (param i32 i32 i32) (result i32) (call $run (local.get 0) (local.get 1)))
-//   (func (export "shifted") (param i32 i32 i32) (result i32) (local i64)
-//     (local.set 3 (i64.extend_i32_s (local.get 2)))
-//     (i32.or (call $run (local.get 0) (local.get 1)) (i32.wrap_i64 (local.get 3)))))
-// The third argument is 0, which no compiler knows: what becomes of it must be kept during the call.
-const CODE = Uint8Array.of(
-  0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00,
-  0x01, 0x0e, 0x02, 0x60, 0x02, 0x7f, 0x7f, 0x01, 0x7f, 0x60, 0x03, 0x7f, 0x7f, 0x7f, 0x01, 0x7f,
-  0x02, 0x08, 0x01, 0x00, 0x03, 0x72, 0x75, 0x6e, 0x00, 0x00,
-  0x03, 0x03, 0x02, 0x01, 0x01,
-  0x07, 0x13, 0x02, 0x05, 0x70, 0x6c, 0x61, 0x69, 0x6e, 0x00, 0x01, 0x07, 0x73, 0x68, 0x69, 0x66, 0x74, 0x65, 0x64, 0x00, 0x02,
-  0x0a, 0x1e, 0x02,
-  0x08, 0x00, 0x20, 0x00, 0x20, 0x01, 0x10, 0x00, 0x0b,
-  0x13, 0x01, 0x01, 0x7e, 0x20, 0x02, 0xac, 0x21, 0x03, 0x20, 0x00, 0x20, 0x01, 0x10, 0x00, 0x20, 0x03, 0xa7, 0x72, 0x0b,
-);
+//   (import "" "probe" (func $probe (param i32) (result i32)))
+//   (func (export "plain") (param i32 i32 i32 i32) (result i32)
+//     (if (result i32) (local.get 2) (then (call $probe (local.get 2))) (else (call $run (local.get 0) (local.get 1)))))
+//   (func (export "shifted") (param i32 i32 i32 i32) (result i32) (local i64)
+//     (local.set 4 (i64.extend_i32_s (local.get 3)))
+//     (i32.or (if … as above) (i32.wrap_i64 (local.get 4)))))
+// The last argument is 0, which no compiler knows: what becomes of it must be kept during the call.
+function waysCode(): Uint8Array<ArrayBuffer> {
+  const enter = [...get(2), 0x04, I32, ...get(2), 0x10, 1, 0x05, ...get(0), ...get(1), 0x10, 0, 0x0b];
+  return Uint8Array.from([
+    ...HEAD,
+    ...section(1, [[0x60, 2, I32, I32, 1, I32], [0x60, 1, I32, 1, I32], [0x60, 4, I32, I32, I32, I32, 1, I32]]),
+    ...section(2, [[0, ...named('run'), 0, 0], [0, ...named('probe'), 0, 1]]),
+    ...section(3, [[2], [2]]),
+    ...section(7, [[...named('plain'), 0, 2], [...named('shifted'), 0, 3]]),
+    ...section(10, [
+      sized([0, ...enter, 0x0b]),
+      sized([1, 1, I64, ...get(3), 0xac, ...set(4), ...enter, ...get(4), 0xa7, 0x72, 0x0b]),
+    ]),
+  ]);
+}
 
-type Way = (ctx: number, fuel: number, zero: 0) => number;
+// (func (export "probe") (param $rounds i32) (result i32) (local $v0 … v128)
+//   each $v = i32x4.splat($rounds)
+//   (loop each $v = i32x4.add($v, the fifth after it); (br_if 0 (local.tee $rounds (i32.sub (local.get $rounds) (i32.const 1)))))
+//   one lane of what all of them make together)
+// A module of its own: what lies in the ways' could be put into them, and make their frames what they are not.
+function probeCode(): Uint8Array<ArrayBuffer> {
+  const vectors = Array.from({ length: VECTORS }, (_, i) => 1 + i);
+  return Uint8Array.from([
+    ...HEAD,
+    ...section(1, [[0x60, 1, I32, 1, I32]]),
+    ...section(3, [[0]]),
+    ...section(7, [[...named('probe'), 0, 0]]),
+    ...section(10, [sized([
+      1, VECTORS, V128,
+      ...vectors.flatMap((vector) => [...get(0), 0xfd, 0x11, ...set(vector)]),
+      0x03, 0x40,
+      ...vectors.flatMap((vector, i) => [...get(vector), ...get(vectors[(i + 5) % VECTORS]!), 0xfd, 0xae, 0x01, ...set(vector)]),
+      ...get(0), 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b,
+      ...vectors.flatMap((vector, i) => i === 0 ? get(vector) : [...get(vector), 0xfd, 0x51]),
+      0xfd, 0x1b, 0, 0x0b,
+    ])]),
+  ]);
+}
 
-let compiled: WebAssembly.Module | undefined;
+let compiled: { ways: WebAssembly.Module; probe: WebAssembly.ExportValue } | undefined;
 
 function waysInto(run: RunBlock): readonly [Way, Way] {
-  compiled ??= new WebAssembly.Module(CODE);
-  const { plain, shifted } = new WebAssembly.Instance(compiled, { '': { run } }).exports as { plain: Way; shifted: Way };
+  compiled ??= {
+    ways: new WebAssembly.Module(waysCode()),
+    probe: new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports['probe']!,
+  };
+  const { plain, shifted } = new WebAssembly.Instance(compiled.ways, { '': { run, probe: compiled.probe } }).exports as { plain: Way; shifted: Way };
   return [plain, shifted];
 }
 
 /**
- * The same as `run`, an exported function of WebAssembly that works on vectors. `blocks` tells how many blocks a call is to run.
+ * The same as `run`, an exported function of WebAssembly that works on vectors.
  * @param ways for tests
  */
-export function alignedRun(run: RunBlock, blocks: (address: number) => number, now: () => number, ways = waysInto): RunBlock {
+export function alignedRun(run: RunBlock, now: () => number, ways = waysInto): RunBlock {
   let both: readonly [Way, Way] | undefined;
-  let chosen: Way = run;
+  let chosen = 0;
   let left = FIRST;
-  let calls = 0;
-  let spent = 0;
-  /** Of the pair at hand, by way: milliseconds of a block, 0 where none came to its end. */
-  const pair = [0, 0];
-  /** What `shifted` took of what `plain` did. */
-  const ratios: number[] = [];
+  let last = -Infinity;
+  const least = [0, 0];
 
   function decide(): void {
-    const middle = ratios.sort((a, b) => a - b)[ratios.length >> 1]!;
-    const [plain, shifted] = both!;
-    const enough = ratios.length >= ENOUGH;
-    if (chosen === run) chosen = plain;
-    if (enough && middle < BETTER) chosen = shifted;
-    else if (enough && middle > 1 / BETTER) chosen = plain;
-    const alike = enough && middle >= BETTER && middle <= 1 / BETTER;
-    left = Math.max(LEAST_CALLS, Math.round(LEAST_MS * calls / spent)) * (alike ? ALIKE : 1);
-    calls = spent = ratios.length = 0;
-  }
-
-  /** Which way a pair begins with changes from pair to pair: what comes second may find more in the caches. */
-  function compare(address: number, fuel: number): number {
-    both ??= ways(run);
-    const way = (calls ^ calls >> 1) & 1;
-    const count = blocks(address);
-    const start = now();
-    const status = both[way]!(address, fuel, 0);
-    const ms = now() - start;
-    spent += ms;
-    pair[way] = status === STATUS.done ? ms / count : 0;
-    if ((++calls & 1) === 0 && pair[0]! > 0 && pair[1]! > 0) ratios.push(pair[1]! / pair[0]!);
-    if (calls === 2 * PAIRS) decide();
-    return status;
+    const [plain, shifted] = least as [number, number];
+    if (shifted < BETTER * plain) chosen = 1;
+    else if (plain < BETTER * shifted) chosen = 0;
   }
 
   return (address, fuel) => {
-    if (left <= 0) return compare(address, fuel);
-    left--;
-    return chosen(address, fuel, 0);
+    let probes = 0;
+    if (--left < 0) {
+      left = CALLS - 1;
+      const time = now();
+      if (time - last >= APART_MS) {
+        last = time;
+        both ??= ways(run);
+        least[0] = least[1] = Infinity;
+        probes = 2 * PROBES;
+      }
+    }
+    if (both === undefined) return run(address, fuel);
+    // One place calls both the probe and the kernel: from another place of this function, the engine may get there by other frames.
+    for (;; probes--) {
+      const way = probes > 0 ? probes & 1 : chosen;
+      const start = probes > 0 ? now() : 0;
+      const status = both[way]!(address, fuel, probes > 0 ? ROUNDS : 0, 0);
+      if (probes === 0) return status;
+      least[way] = Math.min(least[way]!, now() - start);
+      if (probes === 1) decide();
+    }
   };
 }

@@ -4,7 +4,6 @@
  */
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
-import { blocksToRun } from '../crew/worksite.js';
 import type { RunBlock } from '../crew/worksite.js';
 import { alignedRun } from './aligned-run.js';
 
@@ -79,9 +78,7 @@ export class KernelCodes {
       env: { memory: this.context.memory.memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0) },
     });
     const { exportName, sideBySide } = lanes;
-    const { memory, machine } = this.context;
-    const aligned = (name: string): RunBlock =>
-      alignedRun(exports[name] as RunBlock, (address) => blocksToRun(memory.words, address), machine.services.now);
+    const aligned = (name: string): RunBlock => alignedRun(exports[name] as RunBlock, this.context.machine.services.now);
     return {
       module: { wasm, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
       index: 0,
