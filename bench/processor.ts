@@ -20,7 +20,9 @@ export interface SharedProcessor {
 
 /**
  * Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected.
- * `work` is what our calling thread does: the runtime thread is the one that it keeps busy.
+ * `work` is what our calling thread does: the runtime thread is the one that it keeps busy. The main thread then has the other
+ * processors: looking for the end of what the runtime thread does, it would take half of that one's processor where Linux puts it
+ * there (which it does for hundreds of milliseconds on virtual machines, whose idle processors it does not count as such).
  */
 export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
   const ours = caller === 'main' ? process.pid : await busiestThread(work);
@@ -29,12 +31,20 @@ export async function shareProcessor(caller: Caller, peers: readonly number[], w
   const allowed = await Promise.all(threads.map(processorsOf)).catch(() => []);
   const processor = last(allowed[0] ?? '');
   if (processor === undefined) return undefined;
+  const main = caller === 'main' ? undefined : await processorsOf(process.pid);
+  const setMain = async (list: string | undefined): Promise<unknown> => list && run('taskset', ['-p', '-c', list, String(process.pid)]);
   const pin = async (list: (at: number) => string): Promise<boolean> => {
     const done = await Promise.allSettled(threads.map((thread, at) => run('taskset', ['-p', '-c', list(at), String(thread)])));
     return done.every(({ status }) => status === 'fulfilled');
   };
-  const giveBack = async (): Promise<void> => void (await pin((at) => allowed[at]!));
-  if (await pin(() => String(processor))) return { processor, giveBack };
+  const giveBack = async (): Promise<void> => {
+    await setMain(main);
+    await pin((at) => allowed[at]!);
+  };
+  if (await pin(() => String(processor))) {
+    await setMain(main && without(main, processor));
+    return { processor, giveBack };
+  }
   // All of them, or none.
   await giveBack();
   return undefined;
@@ -49,6 +59,15 @@ async function processorsOf(thread: number): Promise<string> {
 /** The last of several: interrupts tend to the first. */
 function last(list: string): number | undefined {
   return /[,-]/.test(list) ? Number(/\d+$/.exec(list)![0]) : undefined;
+}
+
+/** A list of several, without one of them. */
+function without(list: string, processor: number): string {
+  const all = list.split(',').flatMap((range) => {
+    const [from, to = from] = range.split('-').map(Number) as [number, number?];
+    return Array.from({ length: to - from + 1 }, (_, at) => from + at);
+  });
+  return all.filter((each) => each !== processor).join(',');
 }
 
 /** What each thread of this process but the main one has had of processors, in ticks. Empty where there is no /proc. */
