@@ -563,9 +563,21 @@ export class Runtime {
     failed.expected = true;
   }
 
-  /** Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. */
+  /**
+   * Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. What had been queued by
+   * the time it arrived may follow from it and be awaited: that is decoded first, however long what stands before it takes.
+   */
   private tellUnclaimed(failed: Failed): void {
+    const { position } = this.ring;
+    const decoded = (): boolean => this.ring.drained || ((peek(this.shared.control, WORD.tail) - position) | 0) >= 0;
+    if (decoded()) this.tellSoon(failed);
+    // Where the device is lost meanwhile, that is what is told.
+    else this.completion.until(decoded).then(() => { this.tellSoon(failed); }, () => undefined);
+  }
+
+  private tellSoon(failed: Failed): void {
     setImmediate(() => setImmediate(() => {
+      this.completion.catchUp();
       if (failed.claimed) return;
       // Once: a wait that was given up at once asks for this a second time.
       failed.claimed = true;

@@ -1,4 +1,6 @@
 /** What nobody should write and somebody does: an error that says what is wrong, or no harm. */
+import { readFileSync } from 'node:fs';
+
 import { Device, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
 import type { CudaError, Event, Graph, Kernel, ManagedBuffer, MemoryPool, Module, PinnedBuffer, Stream } from 'async-cuda/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ELEMENTWISE } from '../core/kernels/elementwise.js';
 import { allModes, failure, onDevice, openTestDevice, testDevice, turns } from '../core/test-device.js';
 import { runProgram } from './program.js';
+
+/** Takes some ten milliseconds and more to compile. */
+const LARGE = readFileSync(new URL('../../src/ptx/samples/sm_80/k18_math.ptx', import.meta.url), 'utf8');
 
 onDevice('Wrong arguments', (host) => {
   let stream: Stream;
@@ -199,6 +204,26 @@ onDevice('Misuse', (host) => {
     await device.close();
     expect(device.isClosed).toBe(true);
     await Promise.all([first, written]);
+  });
+
+  test('a failure that an awaited one follows from is not told by itself, however long the device takes to come to that one', async () => {
+    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+    const errors: CudaError[] = [];
+    device.on('error', (error) => errors.push(error));
+    const huge = device.alloc(f32, 2 ** 46);
+    const y = device.alloc(f32, 4);
+    // At once behind the allocation, unlike `loadModule`, and nothing behind it is decoded before it has been compiled.
+    const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
+    y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
+    const error = await failure(() => y.read(device.stream));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' } });
+    await loaded;
+    await turns(3);
+    expect(errors).toEqual([]);
+    device.alloc(f32, 2 ** 46).close();
+    await device.stream.sync();
+    await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
+    await device.close();
   });
 
   test('a pool that is closed before its buffers goes with the device', async () => {
