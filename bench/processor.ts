@@ -27,24 +27,17 @@ export interface SharedProcessor {
 export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
   const ours = caller === 'main' ? process.pid : await busiestThread(work);
   if (ours === undefined) return undefined;
-  const threads = [ours, ...peers];
+  const aside = caller === 'main' ? [] : [process.pid];
+  const threads = [ours, ...peers, ...aside];
   const allowed = await Promise.all(threads.map(processorsOf)).catch(() => []);
   const processor = last(allowed[0] ?? '');
   if (processor === undefined) return undefined;
-  const main = caller === 'main' ? undefined : await processorsOf(process.pid);
-  const setMain = async (list: string | undefined): Promise<unknown> => list && run('taskset', ['-p', '-c', list, String(process.pid)]);
   const pin = async (list: (at: number) => string): Promise<boolean> => {
     const done = await Promise.allSettled(threads.map((thread, at) => run('taskset', ['-p', '-c', list(at), String(thread)])));
     return done.every(({ status }) => status === 'fulfilled');
   };
-  const giveBack = async (): Promise<void> => {
-    await setMain(main);
-    await pin((at) => allowed[at]!);
-  };
-  if (await pin(() => String(processor))) {
-    await setMain(main && without(main, processor));
-    return { processor, giveBack };
-  }
+  const giveBack = async (): Promise<void> => void (await pin((at) => allowed[at]!));
+  if (await pin((at) => aside.includes(threads[at]!) ? without(allowed[at]!, processor) : String(processor))) return { processor, giveBack };
   // All of them, or none.
   await giveBack();
   return undefined;

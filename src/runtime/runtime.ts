@@ -569,20 +569,13 @@ export class Runtime {
    */
   private tellUnclaimed(failed: Failed): void {
     const { position } = this.ring;
-    const decoded = (): boolean => this.ring.drained || ((peek(this.shared.control, WORD.tail) - position) | 0) >= 0;
-    if (decoded()) this.tellSoon(failed);
-    // Where the device is lost meanwhile, that is what is told.
-    else this.completion.until(decoded).then(() => { this.tellSoon(failed); }, () => undefined);
-  }
-
-  private tellSoon(failed: Failed): void {
-    setImmediate(() => setImmediate(() => {
+    this.completion.until(() => ((peek(this.shared.control, WORD.tail) - position) | 0) >= 0).then(() => setImmediate(() => setImmediate(() => {
       this.completion.catchUp();
       if (failed.claimed) return;
       // Once: a wait that was given up at once asks for this a second time.
       failed.claimed = true;
       this.events.error(this.errorOf(failed));
-    }));
+    })), ignore); // Where the device is lost meanwhile, that is what is told.
   }
 
   private errorOf(failed: Failed): CudaError {
