@@ -1,19 +1,17 @@
 /**
  * How long the event loop is held up while the GPU has all the work it can take: four streams of launches and of copies
- * from and to typed arrays, small and large, for two seconds. Sampled by the gaps between `setImmediate` callbacks.
+ * from and to typed arrays, small and large. The median of the windows' longest gaps, see `loop-gaps.ts`.
  */
-import { performance } from 'node:perf_hooks';
-import { setImmediate } from 'node:timers';
-
 import type { Benchmark } from '../benchmark.js';
-import { SETTLE_MS, collectGarbage } from '../garbage.js';
+import { SETTLE_MS } from '../garbage.js';
 import { type Device, core } from '../library.js';
+import { type Stop, longestGaps } from '../loop-gaps.js';
+import { median } from '../statistics.js';
 import { expectStamp, stamp } from '../stamp.js';
 import { COUNTING, Tick, loadKernels } from './tick.js';
 
-const MS = 2000;
-/** Turns of the event loop that are kept; more than there ever are. */
-const MAX_TURNS = 1 << 21;
+const WINDOW_MS = 1000;
+const WINDOWS = 5;
 const TICKS = 200;
 const SAXPIES = 4;
 const ELEMENTS = 16 << 20;
@@ -38,7 +36,7 @@ async function openLoad(device: Device, copyBytes: number) {
   await stream.sync();
   return {
     /** Keeps the stream busy until `stop` is set; checks every copy, and at the end that every launch has run. */
-    async run(stop: { now: boolean }): Promise<number> {
+    async run(stop: Stop): Promise<number> {
       tick.reset();
       let turns = 0;
       for (; !stop.now; turns++) {
@@ -68,40 +66,16 @@ export const eventLoopStall: Benchmark = {
   statistic: 'longest',
   bar: '<= 1',
   peers: [],
-  rounds: 2,
+  rounds: 1,
   async start({ device, count }) {
-    const gaps = new Float64Array(MAX_TURNS);
     const loads = await Promise.all(COPY_BYTES.map((bytes) => openLoad(device, bytes)));
     return {
       async round() {
-        // Made and touched beforehand: an array that grows is garbage of megabytes, and its collection a stall.
-        gaps.fill(0);
-        collectGarbage();
-        const stop = { now: false };
-        const work = Promise.all(loads.map((load) => load.run(stop)));
-        let running = true;
-        void work.catch(() => undefined).finally(() => {
-          running = false;
-        });
-        let turns = 0;
-        const begin = performance.now() + SETTLE_MS;
-        const end = begin + count(MS);
-        let last = performance.now();
-        await new Promise<void>((resolve) => {
-          // A callback, not an await: the promises of a million turns would be a good part of the garbage.
-          const turn = (): void => {
-            const now = performance.now();
-            if (now > begin) gaps[turns++ % MAX_TURNS] = now - last;
-            last = now;
-            stop.now ||= now > end;
-            if (running) setImmediate(turn);
-            else resolve();
-          };
-          setImmediate(turn);
-        });
-        const launches = (await work).reduce((sum, each) => sum + each);
-        const samples = [...gaps.subarray(0, Math.min(turns, MAX_TURNS))];
-        return { samples, notes: { 'gaps above 1 ms': samples.filter((gap) => gap > 1).length, turns, launches } };
+        let launches = 0;
+        const gaps = await longestGaps(async (stop) => {
+          launches = (await Promise.all(loads.map((load) => load.run(stop)))).reduce((sum, each) => sum + each);
+        }, { settleMs: SETTLE_MS, windowMs: count(WINDOW_MS), windows: WINDOWS });
+        return { samples: [median(gaps)], notes: { 'of all windows': Math.max(...gaps), launches } };
       },
       async close() {
         await Promise.all(loads.map((load) => load.close()));

@@ -79,6 +79,18 @@ describe('work of 50 microseconds', () => {
     expect(await simulation.endsAtOnce(0.05)).toBe(true);
   });
 
+  test('tells, being looked for, no pace of a program that works for longer between its awaits', async () => {
+    await simulation.endsAtOnce(0.022);
+    await nextTurn();
+    const ends = [await simulation.endsAtOnce(0.022)];
+    for (let i = 0; i < 2; i++) {
+      const seq = simulation.issue(0.2);
+      simulation.pass(0.3);
+      ends.push(simulation.completion.passed(simulation.slot, seq) && simulation.completion.mayEndNow());
+    }
+    expect(ends).toEqual([true, false, false]);
+  });
+
   test('goes round the event loop while something else wants it', async () => {
     let busy = true;
     const other = (): void => {

@@ -267,6 +267,8 @@ export class Completion {
     if (!this.loopIsFree || this.active.length !== 0 || this.conditions.length !== 0) return false;
     if (!this.turnMarked) {
       this.markTurn();
+      // The await that is looked for is the turn's first: how soon it ends says nothing of what the program does between two.
+      this.turnWaits = -1;
       return true;
     }
     return performance.now() - this.turnStart + took < TURN_MS;

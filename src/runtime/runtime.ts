@@ -34,6 +34,7 @@ import type { ProcedureArguments, ProcedureName, ProcedureResult } from './proce
 import type { HeldOperation } from './held-operation.js';
 import { OperationNames } from './operation-names.js';
 import { noLibraries } from './library-calls.js';
+import { NumberSet } from './number-set.js';
 import { RingWriter } from './ring-writer.js';
 import { largePages } from './large-pages.js';
 import { nativeOutput } from './native-output.js';
@@ -117,7 +118,7 @@ export class Runtime {
   private readonly failuresById = new Map<number, CudaError>();
   private readonly failedById = new Map<number, Failed>();
   /** Operations whose end somebody waits for. */
-  private readonly expected = new Set<number>();
+  private readonly expected = new NumberSet();
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
   private replyId = 0;
   private libraryFunctions = 0;

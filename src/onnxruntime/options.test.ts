@@ -1,0 +1,30 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+
+import type { Device } from '../core/index.js';
+import { checkLoadOptions } from './options.js';
+
+const machine = vi.hoisted(() => ({ cores: 1 }));
+vi.mock('node:os', async (original) => ({ ...await original<object>(), availableParallelism: () => machine.cores }));
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('threads of a run, where nobody says how many', () => {
+  const device = { kind: 'cpu' } as Device;
+
+  test.each([[1, 0], [2, 0], [3, 3], [4, 3], [8, 6], [16, 12], [64, 48]])('on %i cores, awake: %i', (cores, threads) => {
+    machine.cores = cores;
+    expect(checkLoadOptions(device, {}).threads).toBe(threads);
+  });
+
+  test('are one per core, as the library has them, where they sleep', () => {
+    machine.cores = 16;
+    expect(checkLoadOptions(device, { spinning: false }).threads).toBe(0);
+  });
+
+  test('are as many as are asked for', () => {
+    machine.cores = 4;
+    expect(checkLoadOptions(device, { threads: 4 }).threads).toBe(4);
+  });
+});
