@@ -17,7 +17,7 @@ export interface Windows {
   readonly windows: number;
 }
 
-/** What work of a window's length asks, to end with the last of them. */
+/** What the work looks at to end with the last window. */
 export interface Stop {
   now: boolean;
 }

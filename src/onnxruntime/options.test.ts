@@ -1,14 +1,10 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 
 import type { Device } from '../core/index.js';
 import { checkLoadOptions } from './options.js';
 
 const machine = vi.hoisted(() => ({ cores: 1 }));
 vi.mock('node:os', async (original) => ({ ...await original<object>(), availableParallelism: () => machine.cores }));
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 describe('threads of a run, where nobody says how many', () => {
   const device = { kind: 'cpu' } as Device;
