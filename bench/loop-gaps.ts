@@ -22,6 +22,29 @@ export interface Stop {
   now: boolean;
 }
 
+/** Tells the end of each gap between turns, and its length, until the work ends. */
+async function watched(work: () => Promise<unknown>, turned: (now: number, gap: number) => void): Promise<void> {
+  let running = true;
+  let last = performance.now();
+  const working = work().finally(() => {
+    running = false;
+  });
+  // A failure is told below, at the end.
+  working.catch(() => undefined);
+  await new Promise<void>((resolve) => {
+    // A callback, not an await: the promises of a million turns would be a good part of the garbage.
+    const turn = (): void => {
+      const now = performance.now();
+      turned(now, now - last);
+      last = now;
+      if (running) setImmediate(turn);
+      else resolve();
+    };
+    setImmediate(turn);
+  });
+  await working;
+}
+
 /** The longest gap of each window, milliseconds. @throws Error where the work ends before the first one does */
 export async function longestGaps(work: (stop: Stop) => Promise<unknown>, { settleMs, windowMs, windows }: Windows): Promise<number[]> {
   collectGarbage();
@@ -29,29 +52,23 @@ export async function longestGaps(work: (stop: Stop) => Promise<unknown>, { sett
   const longest = new Float64Array(windows);
   const stop: Stop = { now: false };
   const begin = performance.now() + settleMs;
-  let running = true;
-  const working = work(stop).finally(() => {
-    running = false;
-  });
-  working.catch(() => undefined);
-  let last = performance.now();
   let window = -1;
-  await new Promise<void>((resolve) => {
-    // A callback, not an await: the promises of a million turns would be a good part of the garbage.
-    const turn = (): void => {
-      const now = performance.now();
-      window = Math.floor((now - begin) / windowMs);
-      // A gap is of the window in which it ends.
-      if (window >= 0 && window < windows) longest[window] = Math.max(longest[window]!, now - last);
-      last = now;
-      stop.now ||= window >= windows;
-      if (running) setImmediate(turn);
-      else resolve();
-    };
-    setImmediate(turn);
+  await watched(() => work(stop), (now, gap) => {
+    window = Math.floor((now - begin) / windowMs);
+    // A gap is of the window in which it ends.
+    if (window >= 0 && window < windows) longest[window] = Math.max(longest[window]!, gap);
+    stop.now ||= window >= windows;
   });
-  await working;
   const whole = Math.min(window, windows);
   if (whole < 1) throw new Error('the work ended before there was a window to look at');
   return [...longest.subarray(0, whole)];
+}
+
+/** The longest gap while the work lasts, from its beginning on, milliseconds. */
+export async function longestGap(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  await watched(work, (_, gap) => {
+    longest = Math.max(longest, gap);
+  });
+  return longest;
 }

@@ -12,6 +12,7 @@ import type { Engine } from 'async-cuda/inference';
 import type { Benchmark, Contender, LocalPeer, Round } from '../benchmark.js';
 import { SETTLE_MS, collectGarbage } from '../garbage.js';
 import { core, inference, root } from '../library.js';
+import { longestGap } from '../loop-gaps.js';
 import { PeerAbsent } from '../peers/program.js';
 
 const { f32 } = core;
@@ -94,27 +95,11 @@ async function timed(runner: Runner, count: number): Promise<Round> {
 async function stalled(open: () => Promise<Runner>, count: number): Promise<Round> {
   collectGarbage();
   await new Promise((resolve) => { setTimeout(resolve, SETTLE_MS / 3); });
-  let longest = 0;
-  let done = false;
-  const work = (async () => {
-    try {
-      const runner = await open();
-      for (let i = 0; i < count; i++) await runner.run(false);
-      await runner.close();
-    } finally {
-      done = true;
-    }
-  })();
-  // A peer that is not there says so before this loop ends.
-  work.catch(() => undefined);
-  let last = performance.now();
-  while (!done) {
-    await setImmediate();
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-  }
-  await work;
+  const longest = await longestGap(async () => {
+    const runner = await open();
+    for (let i = 0; i < count; i++) await runner.run(false);
+    await runner.close();
+  });
   return { samples: [longest] };
 }
 
