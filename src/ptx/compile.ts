@@ -33,7 +33,7 @@ import { compileLanes, groupsFor } from './lanes/compile-lanes.js';
 import type { LaneCode } from './lanes/compile-lanes.js';
 import { runtimeLibrary } from './runtime/library.js';
 import { relaxedFmaIsFused } from './runtime/relaxed-probe.js';
-import { BLOCK_LOOP, schedulerText } from './runtime/scheduler.js';
+import { blockLoopText, schedulerText } from './runtime/scheduler.js';
 import { signatureOf } from './signatures.js';
 import type { KernelSignature } from './signatures.js';
 import type { PtxFunction, Statement } from './syntax/ast.js';
@@ -264,10 +264,10 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
       linker.addText(schedulerText({
         warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
-        cluster: layout.cluster, check: check !== undefined, ordered: options.ordered === true,
+        cluster: layout.cluster, check: check !== undefined, ordered: options.ordered === true, probed: false,
       }), links, fn.name);
     } else {
-      linker.addText(BLOCK_LOOP, links, fn.name);
+      linker.addText(blockLoopText(false), links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
     const inLanes = lanesOf(options, (groups, oneRow) => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups, oneRow,

@@ -7,7 +7,7 @@ import { Linker } from '../emit/linker.js';
 import type { Register } from '../analysis/program.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
-import { BLOCK_LOOP, schedulerText } from '../runtime/scheduler.js';
+import { PROBED_BODY, PROBE_SIGNATURE, blockLoopText, schedulerText } from '../runtime/scheduler.js';
 import { BURST, LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
@@ -21,7 +21,10 @@ const LARGEST_FUNCTION = 2_000_000;
 const MOST_LOCALS = 30_000;
 
 export interface LaneCode {
-  /** Imports env.memory and env.dataBase, as the kernel's own module does. */
+  /**
+   * Imports env.memory and env.dataBase, as the kernel's own module does, and env.probe: (rounds: i32) => i32, which the exported
+   * functions call, with their second argument, where their first is 0.
+   */
   wasm: Uint8Array;
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
   exportName: string;
@@ -76,25 +79,26 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, one
   const groups = worthwhile(kernel, widest, most);
   const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
-  const linker = new Linker(runtimeLibrary(false), [], {});
+  const linker = new Linker(runtimeLibrary(false), [], { probe: PROBE_SIGNATURE });
   const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel, oneRow);
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const scheduled = layout.stateful && !emitter.alone;
   const params = scheduled ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
-  // Without state it goes from block to block by itself.
-  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] }, layout.stateful ? undefined : name);
+  const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
   linker.define(body, locals, code);
+  let text = PROBED_BODY;
   if (scheduled) {
     const warps = shape.order.some(index => {
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
-    linker.addText(schedulerText({ warps, matrices: false, barriers: kernel.barriers, cluster: layout.cluster, check: false, ordered: false }), { body }, name);
+    text = schedulerText({ warps, matrices: false, barriers: kernel.barriers, cluster: layout.cluster, check: false, ordered: false, probed: true });
   } else if (layout.stateful) {
-    linker.addText(BLOCK_LOOP, { body }, name);
+    text = blockLoopText(true);
   }
+  linker.addText(text, { body }, name);
   const sideBySide = emitter.strides ? `${name} side by side` : undefined;
   if (sideBySide !== undefined) linker.addText(sideBySideText(emitter.width, BURST), { body }, sideBySide);
   return { wasm: linker.finish(), exportName: name, sideBySide, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };

@@ -6,6 +6,7 @@
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
 import { CTX, STATUS, TEAM } from '../context.js';
+import { probeWhereZero } from '../runtime/scheduler.js';
 import { isPure } from './spread.js';
 
 const GRID_SIZE = /^nctaid/;
@@ -38,6 +39,7 @@ export function sideBySideText(width: number, burst: number): string {
   return `
 (func $side_by_side (param $head $fuel i32) (result i32)
   (local $first $stride $blocks $all $turn $cost $rank $block $status i32)
+  ${probeWhereZero('$head')}
   (local.set $first (i32.add $head (i32.load offset=${TEAM.first} $head)))
   (local.set $stride (i32.load offset=${CTX.clusterStride} $head))
   (local.set $blocks (i32.load offset=${TEAM.blocks} $head))

@@ -17,11 +17,28 @@ export interface SchedulerNeeds {
   ordered: boolean;
   /** Says when threads may have been released. */
   check: boolean;
+  /** See `probeWhereZero`. */
+  probed: boolean;
 }
 
+/**
+ * How a body's frame lies on the stack depends on the frame of the function that calls it. So whoever wants to know how it lies
+ * has `env.probe` called from just there, by a call of the exported function with 0 in place of a block.
+ */
+export const probeWhereZero = (block: string): string => `(if (i32.eqz ${block}) (then (return (call $probe $fuel))))`;
+export const PROBE_SIGNATURE = { params: ['i32'], results: ['i32'] } as const;
+
+/** The exported function of a body that goes from block to block by itself. */
+export const PROBED_BODY = `
+(func $kernel (param $ctx $fuel i32) (result i32)
+  ${probeWhereZero('$ctx')}
+  (call $body $ctx $fuel))
+`;
+
 /** The exported function of a kernel that keeps none: its body, for one block after the other. */
-export const BLOCK_LOOP = `
+export const blockLoopText = (probed: boolean): string => `
 (func $kernel (param $ctx $fuel i32) (result i32) (local $status i32)
+  ${probed ? probeWhereZero('$ctx') : ''}
   (loop $next
     (local.set $status (call $body $ctx $fuel))
     (if (i32.or $status (i32.eqz (i32.load offset=${CTX.further} $ctx))) (then (return $status)))
@@ -32,7 +49,7 @@ export const BLOCK_LOOP = `
 `;
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, matrices, barriers, cluster, check, ordered }: SchedulerNeeds): string {
+export function schedulerText({ warps, matrices, barriers, cluster, check, ordered, probed }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
   const resolveWarp = `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)`;
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
@@ -65,6 +82,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
   ${ordered ? '(local $position $order $count i32)' : ''}
+  ${probed ? probeWhereZero('$ctx') : ''}
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cursor (i32.load offset=${SCRATCH.cursor} $scratch))

@@ -2,7 +2,7 @@
  * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open jobs and sleeps when
  * there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
  */
-import { alignedRun } from '../kernels/aligned-run.js';
+import { alignedRun, vectorProbe } from '../kernels/aligned-run.js';
 import { bulkMoves } from '../memory/bulk-moves.js';
 import { HELD, WORD, jobAt, JOB } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
@@ -127,6 +127,7 @@ function instantiate(
     env: {
       memory: start.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, message.dataBase),
+      ...message.inLanes ? { probe: vectorProbe() } : {},
       ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
     },
   });

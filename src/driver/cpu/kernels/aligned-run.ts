@@ -6,7 +6,8 @@
  * page in two pages: mandelbrot took 51 to 87 ms then instead of 39. The frame lies as those of the callers happen to, and
  * moves when the engine compiles one of them anew. No code can ask where its own is. So there are two ways in, whose frames
  * differ by 8 bytes, and now and then a function of known work, most of it on vectors on the stack, is run by both and timed.
- * (The kernel itself tells less: its blocks differ, and two of them are no measure of two ways.)
+ * (The kernel itself tells less: its blocks differ, and two of them are no measure of two ways.) The kernel's exported function
+ * calls it, from where it calls the kernel's own: that function has a frame, too, of a size that each engine chooses.
  */
 import type { RunBlock } from '../crew/worksite.js';
 
@@ -23,8 +24,8 @@ const BETTER = 0.93;
 /** Vectors of the probe: x64 has 16 registers for them, and the others go to the stack. */
 const VECTORS = 24;
 
-/** `address` and `fuel` go to the kernel, or `rounds` to the probe where that is not 0; `zero` is 0. */
-export type Way = (address: number, fuel: number, rounds: number, zero: 0) => number;
+/** `address` and `fuel` go to the exported function, which takes `fuel` for the probe's rounds where `address` is 0; `zero` is 0. */
+export type Way = (address: number, fuel: number, zero: 0) => number;
 
 // Encoded here, since members of the crew load this: the compiler's table of instructions would add 3 ms to their threads' start (measured).
 const I32 = 0x7f;
@@ -43,24 +44,23 @@ const get = (local: number): number[] => [0x20, local];
 const set = (local: number): number[] => [0x21, local];
 
 // (module (import "" "run" (func $run (param i32 i32) (result i32)))
-//   (import "" "probe" (func $probe (param i32) (result i32)))
-//   (func (export "plain") (param i32 i32 i32 i32) (result i32)
-//     (if (result i32) (local.get 2) (then (call $probe (local.get 2))) (else (call $run (local.get 0) (local.get 1)))))
-//   (func (export "shifted") (param i32 i32 i32 i32) (result i32) (local i64)
-//     (local.set 4 (i64.extend_i32_s (local.get 3)))
-//     (i32.or (if … as above) (i32.wrap_i64 (local.get 4)))))
+//   (func (export "plain") (param i32 i32 i32) (result i32)
+//     (call $run (local.get 0) (local.get 1)))
+//   (func (export "shifted") (param i32 i32 i32) (result i32) (local i64)
+//     (local.set 3 (i64.extend_i32_s (local.get 2)))
+//     (i32.or (call $run (local.get 0) (local.get 1)) (i32.wrap_i64 (local.get 3)))))
 // The last argument is 0, which no compiler knows: what becomes of it must be kept during the call.
 function waysCode(): Uint8Array<ArrayBuffer> {
-  const enter = [...get(2), 0x04, I32, ...get(2), 0x10, 1, 0x05, ...get(0), ...get(1), 0x10, 0, 0x0b];
+  const enter = [...get(0), ...get(1), 0x10, 0];
   return Uint8Array.from([
     ...HEAD,
-    ...section(1, [[0x60, 2, I32, I32, 1, I32], [0x60, 1, I32, 1, I32], [0x60, 4, I32, I32, I32, I32, 1, I32]]),
-    ...section(2, [[0, ...named('run'), 0, 0], [0, ...named('probe'), 0, 1]]),
-    ...section(3, [[2], [2]]),
-    ...section(7, [[...named('plain'), 0, 2], [...named('shifted'), 0, 3]]),
+    ...section(1, [[0x60, 2, I32, I32, 1, I32], [0x60, 3, I32, I32, I32, 1, I32]]),
+    ...section(2, [[0, ...named('run'), 0, 0]]),
+    ...section(3, [[1], [1]]),
+    ...section(7, [[...named('plain'), 0, 1], [...named('shifted'), 0, 2]]),
     ...section(10, [
       sized([0, ...enter, 0x0b]),
-      sized([1, 1, I64, ...get(3), 0xac, ...set(4), ...enter, ...get(4), 0xa7, 0x72, 0x0b]),
+      sized([1, 1, I64, ...get(2), 0xac, ...set(3), ...enter, ...get(3), 0xa7, 0x72, 0x0b]),
     ]),
   ]);
 }
@@ -69,7 +69,7 @@ function waysCode(): Uint8Array<ArrayBuffer> {
 //   each $v = i32x4.splat($rounds)
 //   (loop each $v = i32x4.add($v, the fifth after it); (br_if 0 (local.tee $rounds (i32.sub (local.get $rounds) (i32.const 1)))))
 //   one lane of what all of them make together)
-// A module of its own: what lies in the ways' could be put into them, and make their frames what they are not.
+// A module of its own: what lies in a kernel's could be put into the function that calls it, and make its frame what it is not.
 function probeCode(): Uint8Array<ArrayBuffer> {
   const vectors = Array.from({ length: VECTORS }, (_, i) => 1 + i);
   return Uint8Array.from([
@@ -89,22 +89,25 @@ function probeCode(): Uint8Array<ArrayBuffer> {
   ]);
 }
 
-let compiled: { ways: WebAssembly.Module; probe: WebAssembly.ExportValue } | undefined;
+let probe: WebAssembly.ExportValue | undefined;
+let ways: WebAssembly.Module | undefined;
+
+/** What modules in lanes import as `env.probe`. */
+export function vectorProbe(): WebAssembly.ExportValue {
+  return probe ??= new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports['probe']!;
+}
 
 function waysInto(run: RunBlock): readonly [Way, Way] {
-  compiled ??= {
-    ways: new WebAssembly.Module(waysCode()),
-    probe: new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports['probe']!,
-  };
-  const { plain, shifted } = new WebAssembly.Instance(compiled.ways, { '': { run, probe: compiled.probe } }).exports as { plain: Way; shifted: Way };
+  ways ??= new WebAssembly.Module(waysCode());
+  const { plain, shifted } = new WebAssembly.Instance(ways, { '': { run } }).exports as { plain: Way; shifted: Way };
   return [plain, shifted];
 }
 
 /**
- * The same as `run`, an exported function of WebAssembly that works on vectors.
- * @param ways for tests
+ * The same as `run`, the exported function of a module in lanes.
+ * @param enter for tests
  */
-export function alignedRun(run: RunBlock, now: () => number, ways = waysInto): RunBlock {
+export function alignedRun(run: RunBlock, now: () => number, enter = waysInto): RunBlock {
   let both: readonly [Way, Way] | undefined;
   let chosen = 0;
   let left = FIRST;
@@ -124,7 +127,7 @@ export function alignedRun(run: RunBlock, now: () => number, ways = waysInto): R
       const time = now();
       if (time - last >= APART_MS) {
         last = time;
-        both ??= ways(run);
+        both ??= enter(run);
         least[0] = least[1] = Infinity;
         probes = 2 * PROBES;
       }
@@ -134,7 +137,7 @@ export function alignedRun(run: RunBlock, now: () => number, ways = waysInto): R
     for (;; probes--) {
       const way = probes > 0 ? probes & 1 : chosen;
       const start = probes > 0 ? now() : 0;
-      const status = both[way]!(address, fuel, probes > 0 ? ROUNDS : 0, 0);
+      const status = both[way]!(probes > 0 ? 0 : address, probes > 0 ? ROUNDS : fuel, 0);
       if (probes === 0) return status;
       least[way] = Math.min(least[way]!, now() - start);
       if (probes === 1) decide();

@@ -5,7 +5,7 @@
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
 import type { RunBlock } from '../crew/worksite.js';
-import { alignedRun } from './aligned-run.js';
+import { alignedRun, vectorProbe } from './aligned-run.js';
 
 /** A WebAssembly module with what other threads need to make instances of it, too. */
 export interface CodeModule {
@@ -75,7 +75,11 @@ export class KernelCodes {
     if (wasm === undefined) compiled.set(lanes, wasm = new WebAssembly.Module(lanes.wasm));
     const { dataAddress } = this.plain.module;
     const { exports } = new WebAssembly.Instance(wasm, {
-      env: { memory: this.context.memory.memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0) },
+      env: {
+        memory: this.context.memory.memory,
+        dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0),
+        probe: vectorProbe(),
+      },
     });
     const { exportName, sideBySide } = lanes;
     const aligned = (name: string): RunBlock => alignedRun(exports[name] as RunBlock, this.context.machine.services.now);
