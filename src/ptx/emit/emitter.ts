@@ -176,6 +176,11 @@ export abstract class Emitter {
     return this.freeLocals.get(type)?.pop() ?? this.newLocal(type);
   }
 
+  /** Locals that instructions take, as long as none has them. */
+  protected free(type: LocalType): readonly number[] {
+    return this.freeLocals.get(type) ?? [];
+  }
+
   protected giveLocal(local: number): void {
     const type = this.localTypes[local - this.paramCount]!;
     const list = this.freeLocals.get(type);

@@ -143,6 +143,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly unitLabel = {};
   /** Where in the code the loops over units begin. */
   private readonly unitStarts: number[] = [];
+  /** Where the general code is come to, at both of which no instruction's locals hold anything. */
+  private readonly generalStarts: number[] = [];
   /** Of a kernel that keeps no state: blocks that the call still runs after this one. */
   private further = -1;
   private entryNumber = -1;
@@ -150,11 +152,14 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly handovers: ReadonlyMap<number, Handover>;
   /** Checks in code for a whole unit that serve other blocks, too, and the places that those have checked so far. */
   private checksAhead: HoistedChecks | undefined;
+  private handed: ReadonlySet<Register> | undefined;
   private readonly hoistedPlaces = new Map<Inst, { local: number; offset: number }>();
   /** The masks of the general code, while code for a whole unit is written. */
   private generalActive: readonly number[] = [];
   /** Past the code for a whole unit. */
   private readonly generalLabel = {};
+  /** Where code for a whole unit hands over to it. */
+  private readonly handedLabel = {};
   /** Vectors that have been loaded since a result was last written down. */
   private loadsAhead = 0;
   private slice = -1;
@@ -1006,13 +1011,14 @@ export class LaneKernelEmitter extends LaneEmitter {
   private handOver(block: Block, place: number): void {
     const { code } = this;
     for (const local of this.generalActive) code.v128([-1, -1, -1, -1]).set(local);
-    const known = new Set([...this.liveness.liveIn(block.index), ...block.insts.slice(0, place).flatMap(inst => inst.defs)]);
+    const known = new Set(this.knownAt(block, place));
+    this.forget([...this.handedRegisters()].filter(register => !known.has(register)));
     for (const register of known) {
       if (!this.agreed?.has(register) || this.isBlockLocal(register)) continue;
       for (const local of this.laneLocal(register)) code.i32(0).get(this.registerLocal(register)).op('i32.sub').op('i32x4.splat').set(local);
     }
     code.i32(this.handovers.get(block.index)!.numbers.get(place)!).set(this.entryNumber);
-    this.branchTo(this.generalLabel);
+    this.branchTo(this.handedLabel);
   }
 
   /** A comparison in code for a whole unit, on which the threads agree or the general code goes on. */
@@ -1465,7 +1471,6 @@ export class LaneKernelEmitter extends LaneEmitter {
     const begin = (): void => {
       code.get(this.base).set(this.thread);
       if (this.entryNumber >= 0) code.i32(0).set(this.entryNumber);
-      this.forgetRegisters();
       this.clearRegisters();
     };
     const next = (): void => {
@@ -1480,6 +1485,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       const [apart, whole] = [{}, {}];
       this.openLabel('block', generalTurn);
       this.openLabel('block', this.generalLabel);
+      this.openLabel('block', this.handedLabel);
       this.openLabel('block', apart);
       this.openLabel('loop', whole);
       this.unitStarts.push(code.length);
@@ -1496,11 +1502,16 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.closeLabel();
       this.closeLabel();
       this.endBlock(done);
+      this.forgetAll();
       begin();
       this.findMissing(this.active);
+      this.branchTo(this.generalLabel);
+      this.closeLabel();
+      this.forgetUnhanded();
       this.closeLabel();
     } else {
       this.endBlock(done);
+      this.forgetRegisters();
       begin();
       this.findExisting(this.active);
       this.openLabel('block', generalTurn);
@@ -1541,19 +1552,21 @@ export class LaneKernelEmitter extends LaneEmitter {
    * along: for them any entry may come after any, and a merge under a mask reads what was there before.
    */
   private withForgotten(code: Uint8Array): Uint8Array {
+    const carried = this.carriedVectors(code, this.unitStarts);
+    const instructions = new Set(this.free('v128'));
+    const ofInstructions = [...new Set(carried.flat())].filter(local => instructions.has(local));
+    if (this.generalStarts.length === 0 || ofInstructions.length === 0) return withCleared(code, this.unitStarts, carried.map(few));
+    // Where that is seldom come to, instead of where each unit begins.
+    const cold = withCleared(code, this.generalStarts, this.generalStarts.map(() => ofInstructions));
+    const bytes = (cold.length - code.length) / this.generalStarts.length;
+    const starts = this.unitStarts.map(start => start + bytes * this.generalStarts.filter(each => each < start).length);
+    return withCleared(cold, starts, this.carriedVectors(cold, starts).map(few));
+  }
+
+  private carriedVectors(code: Uint8Array, loops: readonly number[]): readonly number[][] {
     const params = this.paramCount;
-    const { unitStarts } = this;
-    const carried = carriedLocals(code, params + this.localTypes.length, unitStarts) ?? [];
-    const all = new Code();
-    let from = 0;
-    unitStarts.forEach((start, loop) => {
-      all.append(code.subarray(from, start));
-      from = start;
-      const forgotten = (carried[loop] ?? []).filter(local => local >= params && this.localTypes[local - params] === 'v128');
-      if (forgotten.length > MOST_FORGOTTEN) return;
-      for (const local of forgotten) all.v128([0, 0, 0, 0]).set(local);
-    });
-    return all.append(code.subarray(from)).finish();
+    const carried = carriedLocals(code, params + this.localTypes.length, loops) ?? loops.map(() => []);
+    return carried.map(locals => locals.filter(local => local >= params && this.localTypes[local - params] === 'v128'));
   }
 
   /** Which threads there are: the last unit of a block may lack some. */
@@ -1644,7 +1657,8 @@ export class LaneKernelEmitter extends LaneEmitter {
    */
   private emitTurn(restore: () => void): void {
     const { code, kernel: { shape: { root } } } = this;
-    this.forgetRegisters();
+    const startsWhole = this.startsWhole();
+    if (!startsWhole) this.forgetRegisters();
     this.clearRegisters();
     if (!this.handovers.size) {
       restore();
@@ -1653,7 +1667,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     const apart = {};
     this.openLabel('block', this.generalLabel);
-    if (this.startsWhole()) {
+    this.openLabel('block', this.handedLabel);
+    if (startsWhole) {
       this.openLabel('block', apart);
       code.get(this.whole);
     } else {
@@ -1661,13 +1676,18 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.pushAll(this.active);
     }
     code.op('i32.eqz');
-    this.branchTo(this.startsWhole() ? apart : this.generalLabel, 'br_if');
+    this.branchTo(startsWhole ? apart : this.generalLabel, 'br_if');
     this.emitWhole();
-    if (this.startsWhole()) {
+    if (startsWhole) {
       this.closeLabel();
+      this.forgetAll();
+      this.clearRegisters();
       this.findMissing(this.active);
       restore();
+      this.branchTo(this.generalLabel);
     }
+    this.closeLabel();
+    this.forgetUnhanded();
     this.closeLabel();
     this.emitRegion(root);
   }
@@ -1720,14 +1740,59 @@ export class LaneKernelEmitter extends LaneEmitter {
    * for them any entry may come after any.
    */
   private forgetRegisters(): void {
-    const waited = this.kernel.shape.order.filter(block => this.plan.waitsAt(block));
+    const waited = this.waited();
     if (waited.length * this.groups > MOST_FORGOTTEN) return;
-    const restored = new Set<Register>();
+    const restored = new Set(this.handedRegisters());
     for (const entry of this.live) this.spills.needed(entry).forEach(register => restored.add(register));
-    for (const [block, { carried }] of this.handovers) for (const register of [...this.liveness.liveIn(block), ...carried]) restored.add(register);
     if ([...restored].filter(register => this.isVarying(register)).length * this.groups > MOST_RESTORED) return;
     this.clear(restored);
     for (const block of waited) this.clearMasks(this.waitMasks(block));
+  }
+
+  /** Blocks at which threads wait. */
+  private waited(): number[] {
+    return this.kernel.shape.order.filter(block => this.plan.waitsAt(block));
+  }
+
+  /** What the general code may need of those that hand over to it. */
+  private handedRegisters(): ReadonlySet<Register> {
+    return this.handed ??= new Set([...this.handovers].flatMap(([block, { numbers }]) => this.knownAt(this.kernel.blocks[block]!, Math.max(...numbers.keys())))
+      .filter(register => !this.isBlockLocal(register)));
+  }
+
+  /** Registers that have a value before an instruction of a block. */
+  private knownAt({ index, insts }: Block, place: number): Register[] {
+    return [...this.liveness.liveIn(index), ...insts.slice(0, place).flatMap(inst => inst.defs)];
+  }
+
+  /** The same where a turn begins in the general code, which is seldom: code for a whole unit has no part in it then. */
+  private forgetAll(): void {
+    this.generalStarts.push(this.code.length);
+    this.forget(this.ownRegisters());
+    for (const block of this.waited()) this.clearMasks(this.waitMasks(block));
+  }
+
+  /** Where code for a whole unit has handed over: of it, the general code knows only what it may need. No thread waits. */
+  private forgetUnhanded(): void {
+    this.generalStarts.push(this.code.length);
+    const handed = this.handedRegisters();
+    this.forget(this.ownRegisters().filter(register => !handed.has(register)));
+    for (const block of this.waited()) this.clearMasks(this.waitMasks(block));
+  }
+
+  /** Registers whose locals are theirs throughout. */
+  private ownRegisters(): Register[] {
+    const { blocks, shape } = this.kernel;
+    const defs = shape.order.flatMap(index => instructionsOf(blocks[index]!).flatMap(inst => inst.defs));
+    return [...new Set(defs)].filter(register => !this.isBlockLocal(register));
+  }
+
+  /** In the form that the general code has them in. */
+  private forget(registers: readonly Register[]): void {
+    const { everyone } = this;
+    this.everyone = false;
+    this.clear(registers);
+    this.everyone = everyone;
   }
 
   private clear(registers: Iterable<Register>): void {
@@ -1814,6 +1879,20 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
+}
+
+const few = (locals: number[]): number[] => locals.length > MOST_FORGOTTEN ? [] : locals;
+
+/** The code with so many vectors cleared at each of the places, which are in ascending order. */
+function withCleared(code: Uint8Array, places: readonly number[], vectors: readonly number[][]): Uint8Array {
+  const all = new Code();
+  let from = 0;
+  places.forEach((place, index) => {
+    all.append(code.subarray(from, place));
+    from = place;
+    for (const local of vectors[index]!) all.v128([0, 0, 0, 0]).set(local);
+  });
+  return all.append(code.subarray(from)).finish();
 }
 
 function loopsIn(region: Region): Region[] {
