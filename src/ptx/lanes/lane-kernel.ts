@@ -24,7 +24,6 @@ import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { writesZerosAtOnce } from '../runtime/engine.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
-import { carriedLocals } from '../wasm/live-locals.js';
 import { LaneEmitter, isWide } from './lane-emitter.js';
 import type { LaneRules } from './lane-emitter.js';
 import { UNIT, emitBeginTurn, emitEndPass, emitEndTurn, emitEndWholeTurn, emitInterrupt, emitTakeUp } from './block-passes.js';
@@ -35,6 +34,7 @@ import { checksFirst } from './checks-first.js';
 import type { ChecksFirst } from './checks-first.js';
 import { findRanges } from './ranges.js';
 import type { Ranges } from './ranges.js';
+import { withForgotten } from './forgotten.js';
 import { findGuard, testAlike, whenAll } from './guards.js';
 import type { Guard } from './guards.js';
 import { planAgreed } from './agreed.js';
@@ -1543,30 +1543,15 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private finished(): { locals: readonly LocalType[]; code: Uint8Array } {
     const all = new Code();
-    all.append(this.prologueBytes()).append(this.withForgotten(this.code.finish()));
+    all.append(this.prologueBytes()).append(this.forgetting(this.code.finish()));
     return { locals: this.localTypes, code: all.finish() };
   }
 
-  /**
-   * The code with locals cleared where a unit begins that no unit leaves for the next one. Engines would carry them
-   * along: for them any entry may come after any, and a merge under a mask reads what was there before.
-   */
-  private withForgotten(code: Uint8Array): Uint8Array {
-    const carried = this.carriedVectors(code, this.unitStarts);
-    const instructions = new Set(this.free('v128'));
-    const ofInstructions = [...new Set(carried.flat())].filter(local => instructions.has(local));
-    if (this.generalStarts.length === 0 || ofInstructions.length === 0) return withCleared(code, this.unitStarts, carried.map(few));
-    // Where that is seldom come to, instead of where each unit begins.
-    const cold = withCleared(code, this.generalStarts, this.generalStarts.map(() => ofInstructions));
-    const bytes = (cold.length - code.length) / this.generalStarts.length;
-    const starts = this.unitStarts.map(start => start + bytes * this.generalStarts.filter(each => each < start).length);
-    return withCleared(cold, starts, this.carriedVectors(cold, starts).map(few));
-  }
-
-  private carriedVectors(code: Uint8Array, loops: readonly number[]): readonly number[][] {
-    const params = this.paramCount;
-    const carried = carriedLocals(code, params + this.localTypes.length, loops) ?? loops.map(() => []);
-    return carried.map(locals => locals.filter(local => local >= params && this.localTypes[local - params] === 'v128'));
+  private forgetting(code: Uint8Array): Uint8Array {
+    return withForgotten(code, {
+      units: this.unitStarts, general: this.generalStarts, ofInstructions: this.free('v128'), most: MOST_FORGOTTEN,
+      localCount: this.paramCount + this.localTypes.length, isVector: local => local >= this.paramCount && this.localTypes[local - this.paramCount] === 'v128',
+    });
   }
 
   /** Which threads there are: the last unit of a block may lack some. */
@@ -1879,20 +1864,6 @@ export class LaneKernelEmitter extends LaneEmitter {
     }
     return prologue.finish();
   }
-}
-
-const few = (locals: number[]): number[] => locals.length > MOST_FORGOTTEN ? [] : locals;
-
-/** The code with so many vectors cleared at each of the places, which are in ascending order. */
-function withCleared(code: Uint8Array, places: readonly number[], vectors: readonly number[][]): Uint8Array {
-  const all = new Code();
-  let from = 0;
-  places.forEach((place, index) => {
-    all.append(code.subarray(from, place));
-    from = place;
-    for (const local of vectors[index]!) all.v128([0, 0, 0, 0]).set(local);
-  });
-  return all.append(code.subarray(from)).finish();
 }
 
 function loopsIn(region: Region): Region[] {
