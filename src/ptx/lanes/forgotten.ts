@@ -15,7 +15,7 @@ export interface Places {
   /** Vectors that are cleared where a unit begins, at most: see where that is chosen. */
   most: number;
   localCount: number;
-  isVector(local: number): boolean;
+  isVector: (local: number) => boolean;
 }
 
 /** The code with vectors cleared that no unit leaves for the next one: where general code begins if that is enough, else where a unit does. */

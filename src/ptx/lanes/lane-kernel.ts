@@ -58,8 +58,9 @@ import type { UncheckedRun } from './unchecked.js';
 const LOADS_AHEAD = 10;
 
 /**
- * Vectors that are cleared at the beginning of a turn: with more of them engines are worse off than without. Of 110 vectors an engine
- * that writes them at once made a scan 1.7 times as slow (18 ms instead of 10.7; 5.9 before V8 13), a transpose 1.5 times.
+ * Vectors that are cleared at the beginning of a turn, of code that does not begin with code for a whole unit: with more of them
+ * engines are worse off than without. Of 110 vectors an engine that writes them at once made a scan 1.7 times as slow, a transpose 1.5
+ * times, when those cleared them there.
  */
 const MOST_FORGOTTEN = writesZerosAtOnce ? 12 : 128;
 /** And those of registers that are restored at an entry. */
@@ -1750,7 +1751,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     return [...this.liveness.liveIn(index), ...insts.slice(0, place).flatMap(inst => inst.defs)];
   }
 
-  /** The same where a turn begins in the general code, which is seldom: code for a whole unit has no part in it then. */
+  /** Where a turn begins in the general code, which is seldom: of turns before it, it knows nothing. */
   private forgetAll(): void {
     this.generalStarts.push(this.code.length);
     this.forget(this.ownRegisters());
