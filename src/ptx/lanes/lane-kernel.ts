@@ -1503,12 +1503,12 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.closeLabel();
       this.closeLabel();
       this.endBlock(done);
-      this.forgetAll();
+      this.forgetAllBut(new Set());
       begin();
       this.findMissing(this.active);
       this.branchTo(this.generalLabel);
       this.closeLabel();
-      this.forgetUnhanded();
+      this.forgetAllBut(this.handedRegisters());
       this.closeLabel();
     } else {
       this.endBlock(done);
@@ -1666,14 +1666,13 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.emitWhole();
     if (startsWhole) {
       this.closeLabel();
-      this.forgetAll();
-      this.clearRegisters();
+      this.forgetAllBut(new Set());
       this.findMissing(this.active);
       restore();
       this.branchTo(this.generalLabel);
     }
     this.closeLabel();
-    this.forgetUnhanded();
+    this.forgetAllBut(this.handedRegisters());
     this.closeLabel();
     this.emitRegion(root);
   }
@@ -1751,18 +1750,12 @@ export class LaneKernelEmitter extends LaneEmitter {
     return [...this.liveness.liveIn(index), ...insts.slice(0, place).flatMap(inst => inst.defs)];
   }
 
-  /** Where a turn begins in the general code, which is seldom: of turns before it, it knows nothing. */
-  private forgetAll(): void {
+  /**
+   * Where the general code is come to, which is seldom: of what went before, it knows nothing but these registers. No thread waits.
+   */
+  private forgetAllBut(kept: ReadonlySet<Register>): void {
     this.generalStarts.push(this.code.length);
-    this.forget(this.ownRegisters());
-    for (const block of this.waited()) this.clearMasks(this.waitMasks(block));
-  }
-
-  /** Where code for a whole unit has handed over: of it, the general code knows only what it may need. No thread waits. */
-  private forgetUnhanded(): void {
-    this.generalStarts.push(this.code.length);
-    const handed = this.handedRegisters();
-    this.forget(this.ownRegisters().filter(register => !handed.has(register)));
+    this.forget(this.ownRegisters().filter(register => !kept.has(register)));
     for (const block of this.waited()) this.clearMasks(this.waitMasks(block));
   }
 
