@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CudaQueueFullError } from '../../core/index.js';
@@ -12,6 +14,17 @@ afterEach(() => {
 });
 
 const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Turns of the event loop in which as many results are given out as any test's batch has: one, two, four, eight. */
+async function turns(): Promise<void> {
+  for (let k = 0; k < 4; k++) await setImmediate();
+}
+
+/** Time passes, and what ends in it is given out. */
+async function pass(milliseconds: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(milliseconds);
+  await turns();
+}
 
 /** A batcher whose batches take `duration` and double their items, and the batches that it ran. */
 function doubling(options: BatcherOptions, duration = 10): { batcher: Batcher<number, number>; batches: number[][] } {
@@ -193,7 +206,7 @@ describe('aborting', () => {
     controller.abort(new Error('gone'));
     await vi.advanceTimersByTimeAsync(0);
     expect(aborted.error).toEqual(new Error('gone'));
-    await vi.advanceTimersByTimeAsync(5);
+    await pass(5);
     expect(other.value).toBe(4);
     expect(discarded).toEqual([2]);
     expect(batcher.statistics).toMatchObject({ aborted: 1, fulfilled: 1, running: 0 });
@@ -212,18 +225,83 @@ describe('aborting', () => {
   });
 });
 
+describe('giving out results', () => {
+  /** One batch of so many, whose callers each take `milliseconds` with theirs: in which turn of the event loop each got its own. */
+  async function turnsOf(size: number, milliseconds: number): Promise<number[]> {
+    const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items), { maxBatchSize: size });
+    let turn = 0;
+    let over = false;
+    const counted = (async () => {
+      for (; !over; turn++) await setImmediate();
+    })();
+    const found: number[] = [];
+    const results = await Promise.all(Array.from({ length: size }, async (_, item) => {
+      const result = await batcher.run(item);
+      found.push(turn);
+      for (const begun = performance.now(); performance.now() - begun < milliseconds; );
+      return result;
+    }));
+    over = true;
+    await counted;
+    expect(results).toEqual(Array.from({ length: size }, (_, item) => item));
+    return found;
+  }
+
+  test('callers who take long with theirs get one in a turn', async () => {
+    vi.useRealTimers();
+    const found = await turnsOf(12, 2);
+    expect(found).toEqual(Array.from({ length: 12 }, (_, i) => found[0]! + i));
+  });
+
+  test('quick ones get more and more', async () => {
+    // On the fake clock no caller takes any time.
+    expect((await turnsOf(64, 0)).map((turn, _, all) => turn - all[0]!)).toEqual(Array.from({ length: 64 }, (_, i) => Math.floor(Math.log2(i + 1))));
+  });
+
+  test('the next batch starts before, those that end meanwhile are given out behind, and close() waits for the last', async () => {
+    const log: string[] = [];
+    const batcher = new Batcher(async (items: readonly number[]) => {
+      log.push(`run ${items.join()}`);
+      await Promise.resolve();
+      return items;
+    }, { maxBatchSize: 2, maxConcurrentBatches: 1 });
+    for (const item of [1, 2, 3, 4, 5]) void batcher.run(item).then(() => log.push(`got ${item}`));
+    await batcher.close().then(() => log.push('closed'));
+    expect(log).toEqual(['run 1,2', 'run 3,4', 'got 1', 'run 5', 'got 2', 'got 3', 'got 4', 'got 5', 'closed']);
+  });
+
+  test('one that is aborted before its turn settles with that, and its result is discarded', async () => {
+    const discarded: number[] = [];
+    class Keeping extends Batcher<number, number> {
+      protected override discard(result: number): void {
+        discarded.push(result);
+      }
+    }
+    const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
+    const controller = new AbortController();
+    const first = batcher.run(1);
+    const second = watched(batcher.run(2, { signal: controller.signal }));
+    await first;
+    expect(batcher.statistics).toMatchObject({ running: 0, fulfilled: 1, aborted: 0 });
+    controller.abort(new Error('gone'));
+    await turns();
+    expect(second).toEqual({ error: new Error('gone'), settled: 1 });
+    expect(discarded).toEqual([2]);
+  });
+});
+
 describe('back-pressure', () => {
   test('one request more than the queue holds is refused, with the time after which there is room', async () => {
     const { batcher } = doubling({ maxBatchSize: 2, maxQueueSize: 4, maxConcurrentBatches: 1 }, 40);
     const first = [1, 2].map((item) => watched(batcher.run(item)));
-    await vi.advanceTimersByTimeAsync(40);
+    await pass(40);
     expect(first.map(({ value }) => value)).toEqual([2, 4]);
     const rest = [3, 4, 5, 6, 7, 8].map((item) => watched(batcher.run(item))); // two run, four wait
     const error = await batcher.run(9).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CudaQueueFullError);
     expect(error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', queueSize: 4, retryAfter: 80 });
     expect((error as Error).message).toBe("The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. Send this one again in 80 ms, or fewer at a time.");
-    await vi.advanceTimersByTimeAsync(120);
+    await pass(120);
     expect(rest.map(({ value }) => value)).toEqual([6, 8, 10, 12, 14, 16]);
     expect(batcher.statistics).toEqual({ queued: 0, running: 0, taken: 8, fulfilled: 8, failed: 0, aborted: 0, refused: 1, batches: 4, items: 8 });
   });
@@ -365,7 +443,10 @@ describe('whatever arrives, aborts and fails', () => {
           }, at);
           return request;
         });
-        await vi.advanceTimersByTimeAsync(10_000);
+        while (vi.getTimerCount() > 0) {
+          await vi.advanceTimersToNextTimerAsync();
+          await turns();
+        }
 
         const batchOf = new Map(ran.flatMap((batch) => batch.items.map((item) => [item, batch] as const)));
         for (const [id, { seen: end, reason, abortedAt, queuedBefore, since }] of seen.entries()) {
