@@ -290,6 +290,33 @@ describe('giving out results', () => {
   });
 });
 
+test('a discard that throws is an uncaught exception, and the others get their results', async () => {
+  class Throwing extends Batcher<number, number> {
+    protected override discard(): void {
+      throw new Error('in discard');
+    }
+  }
+  const batcher = new Throwing(async (items) => {
+    await sleep(10);
+    return items;
+  }, { maxBatchSize: 2 });
+  const controller = new AbortController();
+  const aborted = watched(batcher.run(1, { signal: controller.signal }));
+  const other = watched(batcher.run(2));
+  const uncaught: unknown[] = [];
+  const listeners = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => uncaught.push(error));
+  try {
+    controller.abort(new Error('gone'));
+    await pass(10);
+  } finally {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  }
+  expect(uncaught).toEqual([new Error('in discard')]);
+  expect([aborted.error, other.value]).toEqual([new Error('gone'), 2]);
+});
+
 describe('back-pressure', () => {
   test('one request more than the queue holds is refused, with the time after which there is room', async () => {
     const { batcher } = doubling({ maxBatchSize: 2, maxQueueSize: 4, maxConcurrentBatches: 1 }, 40);

@@ -1,7 +1,5 @@
-/**
- * Requests of one item each, put together into batches: by size, or by the time that the first of them has waited. Timers are
- * taken at load, so that fake timers in a user's tests don't hang us.
- */
+/** Requests of one item each, put together into batches: by size, or by the time that the first of them has waited. */
+// Taken at load: results come where a user's tests have fake timers, too. The delay is theirs to drive.
 import { setImmediate } from 'node:timers';
 
 import { CudaArgumentError, CudaDisposedError, CudaQueueFullError } from '../../core/index.js';
@@ -82,10 +80,7 @@ interface Ended<Item, Result> {
   readonly outcome: Result | ItemFailure;
 }
 
-/**
- * Milliseconds of a turn of the event loop that results are given out in, about: what their callers do with them, sockets and
- * timers included. Sixteen answers of a server in one turn held it up for 8 ms.
- */
+/** Milliseconds of a turn of the event loop that results are given out in, about: what their callers do with them, and whatever else is in the turn. */
 const TURN_MS = 0.5;
 
 /** Share of the last batch in the mean of how long batches take. */
@@ -351,8 +346,16 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   private fulfil(request: Request<Item, Result>, result: Result): void {
-    if (this.settle(request, 'fulfilled')) request.resolve(result);
-    else this.discard(result);
+    if (this.settle(request, 'fulfilled')) {
+      request.resolve(result);
+      return;
+    }
+    try {
+      this.discard(result);
+    } catch (error) {
+      // Whose own mistake it is: the others get their results all the same.
+      queueMicrotask(() => { throw error; });
+    }
   }
 
   private fail(request: Request<Item, Result>, error: unknown): void {
