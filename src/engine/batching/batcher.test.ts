@@ -37,6 +37,15 @@ function doubling(options: BatcherOptions, duration = 10): { batcher: Batcher<nu
   return { batcher, batches };
 }
 
+/** Keeps what was for callers who had gone. */
+class Keeping extends Batcher<number, number> {
+  readonly discarded: number[] = [];
+
+  protected override discard(result: number): void {
+    this.discarded.push(result);
+  }
+}
+
 /** What has come of a promise so far. */
 function watched<T>(promise: Promise<T>): { value?: T; error?: unknown; settled: number } {
   const seen: { value?: T; error?: unknown; settled: number } = { settled: 0 };
@@ -189,12 +198,6 @@ describe('aborting', () => {
   });
 
   test('of a batch that runs the others get their results, and the result of the one is discarded', async () => {
-    const discarded: number[] = [];
-    class Keeping extends Batcher<number, number> {
-      protected override discard(result: number): void {
-        discarded.push(result);
-      }
-    }
     const batcher = new Keeping(async (items) => {
       await sleep(10);
       return items.map((item) => 2 * item);
@@ -208,7 +211,7 @@ describe('aborting', () => {
     expect(aborted.error).toEqual(new Error('gone'));
     await pass(5);
     expect(other.value).toBe(4);
-    expect(discarded).toEqual([2]);
+    expect(batcher.discarded).toEqual([2]);
     expect(batcher.statistics).toMatchObject({ aborted: 1, fulfilled: 1, running: 0 });
   });
 
@@ -271,12 +274,6 @@ describe('giving out results', () => {
   });
 
   test('one that is aborted before its turn settles with that, and its result is discarded', async () => {
-    const discarded: number[] = [];
-    class Keeping extends Batcher<number, number> {
-      protected override discard(result: number): void {
-        discarded.push(result);
-      }
-    }
     const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
     const controller = new AbortController();
     const first = batcher.run(1);
@@ -286,7 +283,7 @@ describe('giving out results', () => {
     controller.abort(new Error('gone'));
     await turns();
     expect(second).toEqual({ error: new Error('gone'), settled: 1 });
-    expect(discarded).toEqual([2]);
+    expect(batcher.discarded).toEqual([2]);
   });
 });
 
