@@ -48,6 +48,8 @@ export abstract class LaneEmitter extends Emitter {
   readonly groups: number;
   /** The group that code is being written for. */
   group = 0;
+  /** The only one, of instructions that are written group by group; else -1. */
+  private onlyGroup = -1;
   /** Masks of the threads that run the current block, one per group. */
   active: readonly number[] = [];
   /** The first thread's index in the block. */
@@ -172,8 +174,12 @@ export abstract class LaneEmitter extends Emitter {
     return 4 * this.groups;
   }
 
-  /** Writes code for each group. */
+  /** Writes code for each group; for one, while instructions are written group by group. */
   eachGroup(body: (group: number) => void): void {
+    if (this.onlyGroup >= 0) {
+      body(this.onlyGroup);
+      return;
+    }
     for (let group = 0; group < this.groups; group++) {
       this.group = group;
       body(group);
@@ -529,6 +535,37 @@ export abstract class LaneEmitter extends Emitter {
     if (this.code.length !== mark) throw new Error(`the vector rule of '${inst.mnemonic}' gave up half way`);
     this.effort.threads += this.weight;
     this.emitEach(inst, rule);
+  }
+
+  /** Whether an instruction can be written for one group apart from the others: of loads, where their place has been checked. */
+  protected goesByGroup(inst: Inst): boolean {
+    if (inst.predicate || !inst.defs.length || !inst.defs.every(register => this.isVarying(register)) || steps(this.plan.result(inst), this.width)) return false;
+    this.inst = inst;
+    if (!this.types().every(({ name }) => VECTOR_TYPES.has(name))) return false;
+    if (inst.mnemonic === 'ld') return this.unchecked?.has(inst) === true;
+    const rule = this.laneRules.group.get(inst.mnemonic);
+    if (!isPure(inst) || !rule || this.laneRules.unit.has(inst.mnemonic)) return false;
+    const start = this.code.length;
+    let took = false;
+    this.conditionally(() => { this.scoped(() => { took = rule(this); }); });
+    this.code.cut(start);
+    return took;
+  }
+
+  /** Instructions that {@link goesByGroup | go by group}, all of them for one group after the other: what lies between them is in fewer registers. */
+  protected emitByGroup(insts: readonly Inst[]): void {
+    for (let group = 0; group < this.groups; group++) {
+      this.group = this.onlyGroup = group;
+      for (const inst of insts) {
+        this.inst = inst;
+        const rule = this.laneRules.unit.get(inst.mnemonic) ?? this.laneRules.group.get(inst.mnemonic)!;
+        this.scoped(() => { rule(this); });
+      }
+    }
+    this.group = 0;
+    this.onlyGroup = -1;
+    this.endInstruction();
+    this.effort.lanes += insts.length * this.weight;
   }
 
   /** False where there is no vector rule for the instruction. */

@@ -47,6 +47,8 @@ import { registersOfGridSize } from './side-by-side.js';
 import { isPure } from './spread.js';
 import { shortSide } from './short-sides.js';
 import type { ShortSide } from './short-sides.js';
+import { checkSteady, findSteadyLoop } from './steady-turns.js';
+import type { SteadyLoop } from './steady-turns.js';
 import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -83,6 +85,8 @@ export interface LaneKernel {
  * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 4 ms, 1 time 12 ms, 32 times and more 20 ms.
  */
 export const BURST = 8;
+/** Turns of a loop at a time that go without checks: as many as are looked ahead, at first and at last. */
+const STEADY_TURNS = [16, 3] as const;
 /** Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram of bytes is 3 % slower then. */
 const SMALLEST_STRIDING = 4;
 /** Instructions of a loop that is worth a second copy. */
@@ -606,6 +610,8 @@ export class LaneKernelEmitter extends LaneEmitter {
     const inner = this.arrivals(region);
     const { items } = region;
     const isLoop = region.header >= 0;
+    /** Turns that begin at the loop's header come in from before it: those that go round have nothing to restore. */
+    const restoredAhead = isLoop && this.everyone && inner.size === 0 && this.live.includes(region.header);
     const end = {};
     /** Where a loop's threads come together that wait to go round again. */
     const tail = {};
@@ -624,10 +630,13 @@ export class LaneKernelEmitter extends LaneEmitter {
         this.leaving.set(region, { to, entered });
       }
       this.awaited.delete(region.header);
+      if (restoredAhead) this.restoreWhole(region.header);
+      const steady = restoredAhead && region.members.size === 1 ? this.steadyTurns(blocks[region.header]!) : undefined;
       const label = {};
       this.loopLabels.set(region, label);
       this.openLabel('loop', label);
       this.openLabel('block', tail);
+      steady?.();
     }
     const after: object[] = [];
     for (let index = items.length - 1; index > 0; index--) {
@@ -660,15 +669,14 @@ export class LaneKernelEmitter extends LaneEmitter {
       const next = after[index + 1] ?? (isLoop ? tail : end);
       if (this.isEntered(item)) {
         if (this.everyone) {
-          if (this.startsWhole()) {
-            code.get(this.entryNumber);
-            this.when(() => { this.restore(item); });
+          if (item !== region.header || !restoredAhead) this.restoreWhole(item);
+        } else {
+          if (item !== region.header) {
+            code.get(this.entryNumber).op('i32.eqz');
+            this.when(() => { this.arriveAt(item, next); });
           }
-        } else if (item !== region.header) {
-          code.get(this.entryNumber).op('i32.eqz');
-          this.when(() => { this.arriveAt(item, next); });
+          if (!this.handovers.has(item)) code.i32(0).set(this.entryNumber);
         }
-        if (this.everyone || !this.handovers.has(item)) code.i32(0).set(this.entryNumber);
       } else if (item !== region.header) {
         this.arriveAt(item, next);
       }
@@ -687,6 +695,16 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
     }
     this.closeLabel();
+  }
+
+  /** In code for a whole unit: what a turn needs that begins at the block. */
+  private restoreWhole(block: number): void {
+    const { code } = this;
+    if (this.startsWhole()) {
+      code.get(this.entryNumber);
+      this.when(() => { this.restore(block); });
+    }
+    code.i32(0).set(this.entryNumber);
   }
 
   private straightOrder(): number[] | undefined {
@@ -759,6 +777,100 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.loopLabels.delete(region);
     this.takeWaiting(region.header);
     this.closeLabel();
+  }
+
+  /**
+   * Turns of a loop of one block in code for a whole unit that need no checks, if there are such: written before the loop, gives what is
+   * to be written where it begins. Threads that have had as many turns as they may are suspended.
+   */
+  private steadyTurns(block: Block): (() => void) | undefined {
+    const { code, slice } = this;
+    const { index } = block;
+    this.block = block;
+    const loop = findSteadyLoop(this, block, this.checksAhead?.of);
+    if (!loop) return undefined;
+    const ahead = this.newLocal('i32');
+    code.i32(STEADY_TURNS[0]).set(ahead);
+    return () => {
+      const [past, fewer] = [{}, {}];
+      const { effort: { lanes, threads }, loadsAhead } = this;
+      const turns = this.newLocal('i32');
+      this.openLabel('block', past);
+      this.conditionally(() => {
+        code.get(slice).get(ahead).get(slice).get(ahead).op('i32.lt_s').op('select').tee(turns).i32(STEADY_TURNS[1]).op('i32.lt_s');
+        this.branchTo(past, 'br_if');
+        this.openLabel('block', fewer);
+        this.emitSteadyTurns(block, loop, turns, fewer, () => {
+          code.get(slice).get(turns).op('i32.sub').tee(slice);
+          this.branchTo(past, 'br_if');
+        });
+        this.setState(this.entryOf.get(index)!);
+        this.branchTo(this.turnLabel);
+        this.closeLabel();
+        code.i32(0).i32(STEADY_TURNS[1]).get(ahead).i32(STEADY_TURNS[1]).op('i32.eq').op('select').set(ahead);
+      });
+      this.closeLabel();
+      Object.assign(this.effort, { lanes, threads });
+      this.loadsAhead = loadsAhead;
+    };
+  }
+
+  /** So many turns of a loop, and then its registers written down; before the first where they need checks. `past` may leave before the registers are written. */
+  private emitSteadyTurns(block: Block, loop: SteadyLoop, turns: number, checked: object, past: () => void = () => undefined): void {
+    const { code } = this;
+    const { index } = block;
+    const again = {};
+    this.block = block;
+    checkSteady(this, loop, turns, inst => { this.emitInst(inst); }, () => {
+      code.op('i32.eqz');
+      this.branchTo(checked, 'br_if');
+    });
+    this.endInstruction();
+    const left = this.newLocal('i32');
+    code.get(turns).set(left);
+    this.openLabel('loop', again);
+    this.emitSteadyTurn(loop);
+    code.get(left).i32(1).op('i32.sub').tee(left);
+    this.branchTo(again, 'br_if');
+    this.closeLabel();
+    past();
+    this.saveRegisters(this.spills.early(index));
+    this.saveRegisters(this.spills.saved(index));
+  }
+
+  private emitSteadyTurn({ block: { insts }, from, ranges, comparison }: SteadyLoop): void {
+    const { code } = this;
+    const work = insts.filter(inst => inst !== comparison.inst);
+    const last = new Map<Register, number>();
+    work.forEach((inst, index) => { for (const register of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(register)) last.set(register, index); });
+    const places = new Map(this.hoistedPlaces);
+    const release = (index: number): void => { for (const [register, at] of last) if (at === index) this.releaseRegister(register); };
+    const emit = (inst: Inst, index: number): void => {
+      this.emitInst(inst);
+      release(index);
+    };
+    work.slice(0, from).forEach(emit);
+    for (const { base, wide, start, accesses } of ranges) {
+      const local = this.newLocal('i32');
+      code.get(this.registerLocal(base));
+      if (wide) code.op('i32.wrap_i64');
+      if (start) code.i32(start).op('i32.add');
+      code.set(local);
+      for (const { inst, offset } of accesses) places.set(inst, { local, offset: offset - start });
+    }
+    this.unchecked = places;
+    for (let index = from; index < work.length;) {
+      let end = index;
+      while (end < work.length && this.goesByGroup(work[end]!)) end++;
+      if (end - index > 1) {
+        this.emitByGroup(work.slice(index, end));
+        for (; index < end; index++) release(index);
+      } else {
+        emit(work[index]!, index);
+        index++;
+      }
+    }
+    this.unchecked = undefined;
   }
 
   /** Threads that wait at a loop's header become the active ones. */
@@ -1600,6 +1712,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const frames = this.framesBase();
     this.openLabel('loop', pass);
     this.openLabel('block', passed);
+    for (const { header } of this.streamingLoops()) this.emitSteadyPass(passes, header);
     this.openLabel('loop', this.unitLabel);
     this.unitStarts.push(code.length);
     code.get(this.base).get(this.to).op('i32.ge_u');
@@ -1619,8 +1732,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
     this.closeLabel();
-    code.get(passes.frame).i32(this.unitBytes).op('i32.add').set(passes.frame);
-    this.emitNextUnit();
+    this.emitNextFrame(passes);
     this.branchTo(this.unitLabel);
     this.closeLabel();
     this.closeLabel();
@@ -1630,6 +1742,61 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.branchTo(pass);
     this.closeLabel();
     code.op('unreachable').op('end');
+  }
+
+  /** Loops of one block, in code for a whole unit, whose turns are short so that units keep step. */
+  private streamingLoops(): Region[] {
+    if (!this.startsWhole()) return [];
+    const { blocks, shape } = this.kernel;
+    return loopsIn(shape.root).filter(({ header, members }) => members.size === 1 && this.live.includes(header) && this.plan.parts(header) && isStreaming(this, blocks[header]!));
+  }
+
+  /**
+   * Units one after the other for as long as they are at the loop and its next turns need no checks: all that there is to do for each is
+   * here, and nothing of what engines keep for the rest of the code. From the first unit of which that is not so, all go the usual way.
+   */
+  private emitSteadyPass(passes: PassLocals, header: number): void {
+    const { code, fuel, base, width, kernel: { blocks } } = this;
+    const { lanes, threads } = this.effort;
+    const none = {};
+    const each = {};
+    this.enterWhole();
+    const loop = findSteadyLoop(this, blocks[header]!, this.checksAhead?.of);
+    if (loop) {
+      const turns = this.newLocal('i32');
+      this.openLabel('block', none);
+      code.get(this.contextField('threads')).i32(width).op('i32.le_u');
+      this.branchTo(none, 'br_if');
+      this.openLabel('loop', each);
+      code.get(base).i32(width).op('i32.add').get(this.contextField('threads')).op('i32.gt_u');
+      this.branchTo(none, 'br_if');
+      // Its state, and that none of its threads has exited.
+      code.get(passes.frame).memory('i64.load', UNIT.state).i64(this.entryOf.get(header)!).op('i64.ne');
+      this.branchTo(none, 'br_if');
+      if (this.partedBytes) {
+        code.get(passes.frame).memory('i32.load', UNIT.parted);
+        this.branchTo(none, 'br_if');
+      }
+      code.get(base).set(this.thread);
+      this.conditionally(() => {
+        this.restore(header);
+        code.i32(BURST).set(turns);
+        this.emitSteadyTurns(blocks[header]!, loop, turns, none);
+      });
+      code.i32(1).set(passes.left).i32(1).set(passes.ready);
+      code.get(fuel).i32(BURST + 1).op('i32.sub').set(fuel);
+      this.emitNextFrame(passes);
+      this.branchTo(each);
+      this.closeLabel();
+      this.closeLabel();
+    }
+    this.leaveWhole();
+    Object.assign(this.effort, { lanes, threads });
+  }
+
+  private emitNextFrame({ frame }: PassLocals): void {
+    this.code.get(frame).i32(this.unitBytes).op('i32.add').set(frame);
+    this.emitNextUnit();
   }
 
   /** Whether a turn in which all threads of the unit are there begins with code for a whole unit. One that is suspended while it is parted goes on parted. */
@@ -1677,17 +1844,25 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.emitRegion(root);
   }
 
-  /** Code for a whole unit. */
-  private emitWhole(): void {
-    const { lanes, threads } = this.effort;
+  private enterWhole(): void {
     this.generalActive = this.active;
     this.active = this.active.map(() => this.hoist('everyone', 'v128', prologue => { prologue.v128([-1, -1, -1, -1]); }));
     this.everyone = true;
+  }
+
+  private leaveWhole(): void {
+    this.everyone = false;
+    this.active = this.generalActive;
+  }
+
+  /** Code for a whole unit. */
+  private emitWhole(): void {
+    const { lanes, threads } = this.effort;
+    this.enterWhole();
     const straight = this.startsWhole() ? this.straightOrder() : undefined;
     if (straight) this.emitStraight(straight);
     else this.emitRegion(this.kernel.shape.root);
-    this.everyone = false;
-    this.active = this.generalActive;
+    this.leaveWhole();
     this.branchTo(this.turnLabel);
     Object.assign(this.effort, { lanes, threads });
   }

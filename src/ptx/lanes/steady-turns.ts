@@ -1,0 +1,292 @@
+// Loops of one block that go through memory in even steps, such as `for (i = first; i < n; i += stride) sum += x[i]`: where the
+// next turn and one some turns ahead may touch what they touch, and the loop goes on behind it, all of that holds for the turns
+// between them, too. Those go round with nothing but their work.
+//
+// What moves from turn to turn are registers to each of which the block adds the same every time; addresses and the comparison
+// that the loop goes on by are linear in them. That the numbers between the two ends lie between the ends takes that nothing
+// wraps around on the way: counters of 32 bits are checked to stay in their range, and steps are limited, so that an address of
+// 64 bits cannot come back to the device's memory from behind.
+
+import type { Block } from '../analysis/blocks.js';
+import type { Arg, Inst, Register } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import { checksFirst } from './checks-first.js';
+import type { LaneEmitter } from './lane-emitter.js';
+import { testPlace } from './memory.js';
+import { isPure } from './spread.js';
+import type { Range } from './unchecked.js';
+
+/** Longer blocks are not worth another copy: their checks are little beside the rest. */
+const LONGEST = 64;
+/** Factors from a counter to an address: the product of 32 bits, this and the number of turns is far from 2^63. */
+const GREATEST_FACTOR = 2n ** 20n;
+/** Steps of an address from turn to turn, at most: as far as a counter of 32 bits reaches. */
+const GREATEST_STEP = 2n ** 31n;
+/** Elements have 16 bytes at most. */
+const LARGEST_ELEMENT = 16;
+
+/** A register to which the block adds a step. */
+interface Moved {
+  register: Register;
+  step: Arg;
+  subtracts: boolean;
+  /** Of the type that it is compared or widened as; a pointer's is not asked for. */
+  signed: boolean;
+}
+
+/** On what is a loop's end decided: a counter, and what it is compared with. */
+interface Comparison {
+  inst: Inst;
+  counter: Moved;
+  bound: Arg;
+  /** For which `counter operation bound` the loop goes on. */
+  operation: 'lt' | 'le' | 'gt' | 'ge' | 'ne';
+}
+
+export interface SteadyLoop {
+  /** What the addresses need comes first. */
+  block: Block;
+  /** Index of what comes behind it. */
+  from: number;
+  ranges: readonly Range[];
+  comparison: Comparison;
+  /** What the addresses and the comparison come from. */
+  moved: readonly Moved[];
+  /** The instructions before `from`, and ranges, whose values change from turn to turn. */
+  changes(register: Register): boolean;
+}
+
+/** A value as the turns go on: always the same, a counter, or a sum of 64 bits of multiples of `unit`. */
+type Course = { kind: 'fixed' } | { kind: 'counter'; moved: Moved } | { kind: 'linear'; unit: number };
+
+const OPPOSITE = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt', eq: 'ne' } as const;
+const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
+
+const lowestBit = (value: bigint): number => value === 0n ? LARGEST_ELEMENT : Number(value & -value);
+
+/** `checked`: accesses that others have checked by then. */
+export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyMap<Inst, unknown>): SteadyLoop | undefined {
+  const { ending, insts, index } = block;
+  const last = insts.at(-1);
+  if (ending.kind !== 'branch' || ending.yes === ending.no || !last || insts.length > LONGEST) return undefined;
+  const definitions = new Map<Register, Inst[]>();
+  for (const inst of insts) for (const register of inst.defs) definitions.set(register, [...definitions.get(register) ?? [], inst]);
+  const isFixed = (arg: Arg): boolean => arg.kind === 'integer' || (arg.kind === 'register' && e.stride(arg) === 0 && !definitions.has(arg.register));
+  /** The same in each turn, if not for each thread. */
+  const isSettled = (arg: Arg): boolean => isFixed(arg) || (arg.kind === 'register' && !definitions.has(arg.register) && !e.isVarying(arg.register) && e.stride(arg) !== undefined);
+  const work = insts.slice(0, -1);
+  if (!work.every(inst => !inst.predicate && inst.defs.every(({ type }) => type.kind !== 'predicate') && (isPure(inst) || inst.mnemonic === 'ld' || inst.mnemonic === 'st'))) return undefined;
+
+  const movedOf = (register: Register, signed: boolean): Moved | undefined => {
+    const [inst, another] = definitions.get(register) ?? [];
+    if (!inst || another || e.isVarying(register) || e.stride({ kind: 'register', register } as Arg) === undefined) return undefined;
+    if ((inst.mnemonic !== 'add' && inst.mnemonic !== 'sub') || inst.modifiers.length !== 1 || inst.args.length !== 3) return undefined;
+    const type = scalarType(inst.modifiers[0]!);
+    if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
+    const [, a, b] = inst.args as [Arg, Arg, Arg];
+    const subtracts = inst.mnemonic === 'sub';
+    const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
+    const step = isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
+    return step && { register, step, subtracts, signed };
+  };
+  const comparison = comparisonOf(last, (ending.yes === index) !== ending.inst.predicate!.negated, movedOf, isFixed);
+  if (!comparison || ending.inst.predicate!.register !== last.defs[0] || last.defs.length !== 1 || !e.isOwn(last.defs[0]!)) return undefined;
+
+  const first = checksFirst(e, block, checked);
+  const slice = first?.block.insts.slice(0, first.run.from) ?? [];
+  const moved = new Map<Register, Moved>([[comparison.counter.register, comparison.counter]]);
+  const courses = new Map<Register, Course>();
+  const courseOf = (arg: Arg | undefined, signed: boolean): Course | undefined => {
+    if (!arg || isSettled(arg)) return arg && { kind: 'fixed' };
+    if (arg.kind !== 'register') return undefined;
+    const { register } = arg;
+    const known = courses.get(register);
+    if (known) return known;
+    const found = slice.some(inst => inst.defs.includes(register)) ? undefined : movedOf(register, signed);
+    if (!found) return undefined;
+    const before = moved.get(register);
+    if (before && register.type.bits === 32 && before.signed !== signed) return undefined;
+    moved.set(register, before ?? found);
+    if (register.type.bits === 32) return { kind: 'counter', moved: before ?? found };
+    // A step that is not known here is looked at in its turn.
+    if (found.step.kind === 'integer' && (found.step.value < -GREATEST_STEP || found.step.value >= GREATEST_STEP)) return undefined;
+    return register.type.bits === 64 ? { kind: 'linear', unit: found.step.kind === 'integer' ? lowestBit(found.step.value) : LARGEST_ELEMENT } : undefined;
+  };
+  for (const inst of slice) {
+    const course = resultOf(inst, courseOf);
+    if (!course || inst.defs.length !== 1) return undefined;
+    courses.set(inst.defs[0]!, course);
+  }
+  const ranges = first?.run.ranges ?? [];
+  for (const { base, log2, wide } of ranges) {
+    const course = courseOf({ kind: 'register', register: base } as Arg, true);
+    if (!course || course.kind === 'counter' || (course.kind === 'linear' && (!wide || course.unit % 2 ** log2 !== 0))) return undefined;
+  }
+  const covered = new Set(ranges.flatMap(({ accesses }) => accesses.map(({ inst }) => inst)));
+  if (!work.every(inst => (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') || covered.has(inst) || checked?.has(inst) || isPure(inst))) return undefined;
+  return {
+    block: first?.block ?? block, from: slice.length, ranges, comparison, moved: [...moved.values()],
+    changes: register => { const course = courses.get(register); return course ? course.kind !== 'fixed' : definitions.has(register); },
+  };
+}
+
+function comparisonOf(inst: Inst, goesOn: boolean, movedOf: (register: Register, signed: boolean) => Moved | undefined, isFixed: (arg: Arg) => boolean): Comparison | undefined {
+  if (inst.mnemonic !== 'setp' || inst.predicate || inst.modifiers.length !== 2 || inst.args.length !== 3) return undefined;
+  const [word, name] = inst.modifiers as [string, string];
+  if (name !== 's32' && name !== 'u32' && name !== 'b32') return undefined;
+  const unsignedWords: Record<string, string> = { lo: 'lt', ls: 'le', hi: 'gt', hs: 'ge' };
+  const plain = unsignedWords[word] ?? word;
+  const wanted = goesOn ? plain : OPPOSITE[plain as keyof typeof OPPOSITE];
+  if (!(wanted in MIRRORED)) return undefined;
+  const operation = wanted as Comparison['operation'];
+  const signed = name === 's32' && !(word in unsignedWords);
+  const [, left, right] = inst.args as [Arg, Arg, Arg];
+  for (const [arg, bound, of] of [[left, right, operation], [right, left, MIRRORED[operation]]] as const) {
+    if (arg.kind !== 'register' || !isFixed(bound)) continue;
+    const counter = movedOf(arg.register, signed);
+    // Whether a number is passed over takes to know in which direction the counter goes.
+    if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.step.kind === 'integer')) return { inst, counter, bound, operation: of };
+  }
+  return undefined;
+}
+
+/** What an instruction of addresses makes of its operands; undefined where that is not exact. */
+function resultOf(inst: Inst, courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined): Course | undefined {
+  const { mnemonic, modifiers, args } = inst;
+  const type = scalarType(modifiers.at(-1)!);
+  const signed = type.kind === 'signed';
+  const [a, b, c] = args.slice(1).map(arg => courseOf(arg, signed));
+  if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed')) return { kind: 'fixed' };
+  const factor = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' && arg.value <= GREATEST_FACTOR && arg.value >= -GREATEST_FACTOR ? arg.value : undefined;
+  const sum = (x: Course | undefined, y: Course | undefined): Course | undefined => {
+    if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64) return undefined;
+    return { kind: 'linear', unit: Math.min(...[x, y].map(course => course.kind === 'linear' ? course.unit : LARGEST_ELEMENT)) };
+  };
+  const product = (): Course | undefined => {
+    const by = factor(args[2]);
+    return a?.kind === 'counter' && by !== undefined && modifiers[0] === 'wide' && type.bits === 32 ? { kind: 'linear', unit: lowestBit(by) } : undefined;
+  };
+  switch (mnemonic) {
+    case 'mov': return modifiers.length === 1 && a?.kind === 'linear' ? a : undefined;
+    case 'cvt': return modifiers.length === 2 && a?.kind === 'counter' && type.bits === 32 && scalarType(modifiers[0]!).bits === 64 && type.kind !== 'float' && scalarType(modifiers[0]!).kind !== 'float' ? { kind: 'linear', unit: 1 } : undefined;
+    case 'add': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
+    case 'sub': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
+    case 'mul': return product();
+    case 'mad': return sum(product(), c);
+    case 'shl': {
+      const by = factor(args[2]);
+      return modifiers.length === 1 && a?.kind === 'linear' && by !== undefined && by >= 0n && by <= 4n ? { kind: 'linear', unit: a.unit * 2 ** Number(by) } : undefined;
+    }
+    default: return undefined;
+  }
+}
+
+/**
+ * Calls `test` with the truth of each condition on the stack under which the next `turns` (a local) of the loop, and the one behind
+ * them, do what they do without a check. `emit` writes an instruction. The registers are as they were afterwards.
+ */
+export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emit: (inst: Inst) => void, test: () => void): void {
+  const { code } = e;
+  const { comparison, ranges, moved } = loop;
+  const ahead = new Map<Moved, number>();
+  for (const each of moved) {
+    const { register, step, subtracts, signed } = each;
+    const wide = register.type.bits === 64;
+    const type = scalarType(wide ? 's64' : 's32');
+    const stepLocal = e.newLocal('i64');
+    e.push(step, type);
+    if (!wide) code.op('i64.extend_i32_s');
+    code.set(stepLocal);
+    const end = e.newLocal('i64');
+    ahead.set(each, end);
+    if (wide) {
+      if (step.kind !== 'integer') {
+        code.get(stepLocal).i64(GREATEST_STEP).op('i64.add').i64(2n * GREATEST_STEP).op('i64.lt_u');
+        test();
+        code.get(stepLocal).i64(LARGEST_ELEMENT - 1).op('i64.and').op('i64.eqz');
+        test();
+      }
+      code.get(e.registerLocal(register));
+    } else {
+      code.get(e.registerLocal(register)).op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+    }
+    code.get(turns).op('i64.extend_i32_u').get(stepLocal).op('i64.mul').op(subtracts ? 'i64.sub' : 'i64.add').set(end);
+    if (!wide) checkCounter(e, each, end, each === comparison.counter ? comparison : undefined, test);
+  }
+  const pushPlace = ({ base, start, end, shared, log2, wide }: Range): void => {
+    code.get(e.registerLocal(base));
+    if (start && wide) code.i64(start).op('i64.add');
+    else if (start) code.i32(start).op('i32.add');
+    testPlace(e, shared, log2, wide, (end - start) >> log2);
+  };
+  const addresses = loop.block.insts.slice(0, loop.from);
+  for (const inst of addresses) emit(inst);
+  for (const range of ranges) {
+    pushPlace(range);
+    test();
+  }
+  const changing = ranges.filter(({ base }) => loop.changes(base));
+  if (!changing.length) return;
+  const before = moved.map(({ register }) => {
+    const local = e.newLocal(register.type.wasm);
+    code.get(e.registerLocal(register)).set(local);
+    return local;
+  });
+  for (const each of moved) {
+    code.get(ahead.get(each)!);
+    if (each.register.type.bits === 32) code.op('i32.wrap_i64');
+    code.set(e.registerLocal(each.register));
+  }
+  for (const inst of addresses) if (inst.defs.some(register => loop.changes(register))) emit(inst);
+  const good = e.newLocal('i32');
+  code.i32(1).set(good);
+  for (const range of changing) {
+    pushPlace(range);
+    code.get(good).op('i32.and').set(good);
+  }
+  moved.forEach(({ register }, index) => { code.get(before[index]!).set(e.registerLocal(register)); });
+  code.get(good);
+  test();
+}
+
+/** That a counter of the unit's threads keeps within its range until the end, and the loop goes on by it. */
+function checkCounter(e: LaneEmitter, { register, step, subtracts, signed }: Moved, end: number, comparison: Comparison | undefined, test: () => void): void {
+  const { code } = e;
+  const span = e.stride({ kind: 'register', register } as Arg)! * (e.width - 1);
+  const [below, above] = [Math.min(0, span), Math.max(0, span)];
+  const least = signed ? -(2n ** 31n) : 0n;
+  const extend = signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u';
+  const up = step.kind === 'integer' ? (step.value >= 0n) !== subtracts : undefined;
+  const pushFirst = (): void => { code.get(e.registerLocal(register)).op(extend); };
+  const pushEnd = (): void => { code.get(end); };
+  const notBelow = (push: () => void): void => {
+    push();
+    code.i64(least - BigInt(below)).op('i64.ge_s');
+    test();
+  };
+  const notAbove = (push: () => void): void => {
+    push();
+    code.i64(least + 2n ** 32n - 1n - BigInt(above)).op('i64.le_s');
+    test();
+  };
+  const onItsWay = (push: () => void, word: string, extreme: number): void => {
+    push();
+    if (extreme) code.i64(extreme).op('i64.add');
+    e.push(comparison!.bound, scalarType(signed ? 's32' : 'u32'));
+    code.op(extend).op(`i64.${word}_s`);
+    test();
+  };
+  const { operation } = comparison ?? {};
+  // A bound that is not to be met is ahead of all of them.
+  const word = operation === 'ne' ? (up ? 'lt' : 'gt') : operation;
+  const bounded = word === 'lt' || word === 'le' ? 'above' : word === undefined ? undefined : 'below';
+  // What has the first thread's value is in range; who goes towards one end of it comes from the other.
+  if (below < 0 && bounded !== 'below') notBelow(pushFirst);
+  if (above > 0 && bounded !== 'above') notAbove(pushFirst);
+  if (up !== true && bounded !== 'below') notBelow(pushEnd);
+  if (up !== false && bounded !== 'above') notAbove(pushEnd);
+  if (word === undefined) return;
+  const extreme = bounded === 'above' ? above : below;
+  if (up !== (bounded === 'above')) onItsWay(pushFirst, word, extreme);
+  onItsWay(pushEnd, word, extreme);
+}
