@@ -539,9 +539,11 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Whether an instruction can be written for one group apart from the others: of loads, where their place has been checked. */
   protected goesByGroup(inst: Inst): boolean {
-    if (inst.predicate || !inst.defs.length || !inst.defs.every(register => this.isVarying(register)) || steps(this.plan.result(inst), this.width)) return false;
+    if (inst.predicate || !inst.defs.every(register => this.isVarying(register))) return false;
     this.inst = inst;
     if (!this.types().every(({ name }) => VECTOR_TYPES.has(name))) return false;
+    if (inst.mnemonic === 'st') return this.unchecked?.has(inst) === true;
+    if (!inst.defs.length || steps(this.plan.result(inst), this.width)) return false;
     if (inst.mnemonic === 'ld') return this.unchecked?.has(inst) === true;
     const rule = this.laneRules.group.get(inst.mnemonic);
     if (!isPure(inst) || !rule || this.laneRules.unit.has(inst.mnemonic)) return false;

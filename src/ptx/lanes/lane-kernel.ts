@@ -996,6 +996,16 @@ export class LaneKernelEmitter extends LaneEmitter {
     const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
       for (let index = from; index < to; index++) {
         const inst = insts[index]!;
+        let end = index;
+        if (agreeing && this.unchecked) while (end < to && !this.agreed?.comparison(insts[end]!) && !this.checksAhead?.after.has(insts[end]!) && this.goesByGroup(insts[end]!)) end++;
+        if (end > index + 1) {
+          this.emitByGroup(insts.slice(index, end));
+          for (; index < end; index++) {
+            for (const register of [...insts[index]!.uses, ...insts[index]!.defs]) if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
+          }
+          index--;
+          continue;
+        }
         const comparison = agreeing ? this.agreed?.comparison(inst) : undefined;
         if (comparison) this.emitAgreement(block, comparison);
         else this.emitInst(inst);
