@@ -89,6 +89,8 @@ export const BURST = 8;
 const STEADY_TURNS = [16, 3] as const;
 /** Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram of bytes is 3 % slower then. */
 const SMALLEST_STRIDING = 4;
+/** Instructions that are written group by group: processors look so far ahead that the groups' chains of them overlap. */
+const LONGEST_GROUPED = 32;
 /** Instructions of a loop that is worth a second copy. */
 const LONGEST_TWICE = 500;
 
@@ -859,15 +861,14 @@ export class LaneKernelEmitter extends LaneEmitter {
       for (const { inst, offset } of accesses) places.set(inst, { local, offset: offset - start });
     }
     this.unchecked = places;
-    for (let index = from; index < work.length;) {
-      let end = index;
-      while (end < work.length && this.goesByGroup(work[end]!)) end++;
-      if (end - index > 1) {
+    for (let index = from; index < work.length; index++) {
+      const end = this.groupedUntil(work, index, work.length);
+      if (end > index) {
         this.emitByGroup(work.slice(index, end));
         for (; index < end; index++) release(index);
+        index--;
       } else {
         emit(work[index]!, index);
-        index++;
       }
     }
     this.unchecked = undefined;
@@ -993,16 +994,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     });
     const { ending } = block;
     if ('inst' in ending) for (const register of ending.inst.uses) lastUse.delete(register.id);
+    const release = (index: number, keep?: ReadonlySet<Register>): void => {
+      for (const register of [...insts[index]!.uses, ...insts[index]!.defs]) {
+        if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
+      }
+    };
     const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
       for (let index = from; index < to; index++) {
         const inst = insts[index]!;
-        let end = index;
-        if (agreeing && this.unchecked) while (end < to && !this.agreed?.comparison(insts[end]!) && !this.checksAhead?.after.has(insts[end]!) && this.goesByGroup(insts[end]!)) end++;
-        if (end > index + 1) {
+        const end = this.groupedUntil(insts, index, to, each => !(agreeing && this.agreed?.comparison(each)) && !this.checksAhead?.after.has(each));
+        if (end > index) {
           this.emitByGroup(insts.slice(index, end));
-          for (; index < end; index++) {
-            for (const register of [...insts[index]!.uses, ...insts[index]!.defs]) if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
-          }
+          for (; index < end; index++) release(index, keep);
           index--;
           continue;
         }
@@ -1011,9 +1014,7 @@ export class LaneKernelEmitter extends LaneEmitter {
         else this.emitInst(inst);
         if (this.unchecked) this.anchor(insts, index);
         if (agreeing) this.checkBefore(block, inst, first);
-        for (const register of [...inst.uses, ...inst.defs]) {
-          if (lastUse.get(register.id) === index && !keep?.has(register)) this.releaseRegister(register);
-        }
+        release(index, keep);
       }
     };
     const guard = agreeing ? undefined : this.guardOf(block);
@@ -1046,6 +1047,18 @@ export class LaneKernelEmitter extends LaneEmitter {
     else this.emitEnding(block);
     this.endInstruction();
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
+  }
+
+  /**
+   * Up to where instructions from the index on are written group by group: engines keep loads and stores in their order, and have values of
+   * one group in registers where those of all would go through memory. Without any they choose the order themselves.
+   */
+  private groupedUntil(insts: readonly Inst[], from: number, to: number, may: (inst: Inst) => boolean = () => true): number {
+    if (!this.unchecked) return from;
+    let end = from;
+    let accesses = 0;
+    while (end < to && end - from < LONGEST_GROUPED && may(insts[end]!) && this.goesByGroup(insts[end]!)) accesses += this.unchecked.has(insts[end++]!) ? 1 : 0;
+    return accesses > 0 && end - from > 1 ? end : from;
   }
 
   /** Behind what computes a register: the check that all accesses through it in other blocks have in common. */
