@@ -29,6 +29,8 @@ const LARGEST_ELEMENT = 16;
 interface Moved {
   register: Register;
   step: Arg;
+  /** The step's value, signed, where that is known here. */
+  by: bigint | undefined;
   subtracts: boolean;
   /** Of the type that it is compared or widened as; a pointer's is not asked for. */
   signed: boolean;
@@ -87,10 +89,10 @@ export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyM
     const subtracts = inst.mnemonic === 'sub';
     const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
     const step = isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
-    return step && { register, step, subtracts, signed };
+    return step && { register, step, by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined, subtracts, signed };
   };
   const comparison = comparisonOf(last, (ending.yes === index) !== ending.inst.predicate!.negated, movedOf, isFixed);
-  if (!comparison || ending.inst.predicate!.register !== last.defs[0] || last.defs.length !== 1 || !e.isOwn(last.defs[0]!)) return undefined;
+  if (!comparison || ending.inst.predicate!.register !== last.defs[0] || last.defs.length !== 1 || !e.isOwn(last.defs[0])) return undefined;
 
   const first = checksFirst(e, block, checked);
   const slice = first?.block.insts.slice(0, first.run.from) ?? [];
@@ -109,8 +111,8 @@ export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyM
     moved.set(register, before ?? found);
     if (register.type.bits === 32) return { kind: 'counter', moved: before ?? found };
     // A step that is not known here is looked at in its turn.
-    if (found.step.kind === 'integer' && (found.step.value < -GREATEST_STEP || found.step.value >= GREATEST_STEP)) return undefined;
-    return register.type.bits === 64 ? { kind: 'linear', unit: found.step.kind === 'integer' ? lowestBit(found.step.value) : LARGEST_ELEMENT } : undefined;
+    if (found.by !== undefined && (found.by < -GREATEST_STEP || found.by >= GREATEST_STEP)) return undefined;
+    return register.type.bits === 64 ? { kind: 'linear', unit: found.by === undefined ? LARGEST_ELEMENT : lowestBit(found.by) } : undefined;
   };
   for (const inst of slice) {
     const course = resultOf(inst, courseOf);
@@ -145,7 +147,7 @@ function comparisonOf(inst: Inst, goesOn: boolean, movedOf: (register: Register,
     if (arg.kind !== 'register' || !isFixed(bound)) continue;
     const counter = movedOf(arg.register, signed);
     // Whether a number is passed over takes to know in which direction the counter goes.
-    if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.step.kind === 'integer')) return { inst, counter, bound, operation: of };
+    if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.by !== undefined)) return { inst, counter, bound, operation: of };
   }
   return undefined;
 }
@@ -190,7 +192,7 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
   const { comparison, ranges, moved } = loop;
   const ahead = new Map<Moved, number>();
   for (const each of moved) {
-    const { register, step, subtracts, signed } = each;
+    const { register, step, by, subtracts, signed } = each;
     const wide = register.type.bits === 64;
     const type = scalarType(wide ? 's64' : 's32');
     const stepLocal = e.newLocal('i64');
@@ -200,7 +202,7 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
     const end = e.newLocal('i64');
     ahead.set(each, end);
     if (wide) {
-      if (step.kind !== 'integer') {
+      if (by === undefined) {
         code.get(stepLocal).i64(GREATEST_STEP).op('i64.add').i64(2n * GREATEST_STEP).op('i64.lt_u');
         test();
         code.get(stepLocal).i64(LARGEST_ELEMENT - 1).op('i64.and').op('i64.eqz');
@@ -250,13 +252,13 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
 }
 
 /** That a counter of the unit's threads keeps within its range until the end, and the loop goes on by it. */
-function checkCounter(e: LaneEmitter, { register, step, subtracts, signed }: Moved, end: number, comparison: Comparison | undefined, test: () => void): void {
+function checkCounter(e: LaneEmitter, { register, by, subtracts, signed }: Moved, end: number, comparison: Comparison | undefined, test: () => void): void {
   const { code } = e;
   const span = e.stride({ kind: 'register', register } as Arg)! * (e.width - 1);
   const [below, above] = [Math.min(0, span), Math.max(0, span)];
   const least = signed ? -(2n ** 31n) : 0n;
   const extend = signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u';
-  const up = step.kind === 'integer' ? (step.value >= 0n) !== subtracts : undefined;
+  const up = by === undefined ? undefined : (by >= 0n) !== subtracts;
   const pushFirst = (): void => { code.get(e.registerLocal(register)).op(extend); };
   const pushEnd = (): void => { code.get(end); };
   const notBelow = (push: () => void): void => {

@@ -1,0 +1,189 @@
+// Loops of one block that go through memory in even steps, made at random: up and down, by counters and by pointers, to bounds near
+// the ends of their range, past the end of memory and misaligned. Thread by thread and in lanes they do the same, and fail the same.
+
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { STATUS } from '../index.js';
+import { Grid, kernelText } from '../run-grid.test-support.js';
+import type { Outcome } from '../run-grid.test-support.js';
+
+const RUNS = 800;
+const PAGES = 24;
+const MEMORY = PAGES * 65536;
+/** Elements that are read: the last of memory. */
+const ELEMENTS = 1 << 16;
+const MOST_TURNS = 120;
+const BLOCKS = 2;
+/** Farther than a unit's counters reach in all their turns beyond those of its last threads. */
+const MARGIN = 2 ** 17;
+const ENDS = [0, 1, 2 ** 31 - 1, -(2 ** 31), 2 ** 32 - 1];
+
+const loops = fc.record({
+  block: fc.constantFrom(32, 64, 256, 100, 33),
+  signed: fc.boolean(),
+  operation: fc.constantFrom('lt', 'lt', 'lt', 'le', 'gt', 'ge', 'ne'),
+  /** The branch goes on where the comparison does not hold. */
+  negated: fc.boolean(),
+  mirrored: fc.boolean(),
+  /** What the counter differs by from thread to thread, and from turn to turn. */
+  stride: fc.constantFrom(1, 1, 1, 0, 2, -1),
+  step: fc.oneof(fc.constantFrom(1, 2, 32, 64, 256, 512, -1, -64, -256), fc.integer({ min: -300, max: 300 }), fc.constantFrom(2 ** 30, -(2 ** 31))),
+  stepIsLiteral: fc.boolean(),
+  subtracts: fc.boolean(),
+  turns: fc.integer({ min: 1, max: 60 }),
+  /** Where the counter begins: by itself, or so that it ends near the end of a range. */
+  start: fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.constantFrom(...ENDS)),
+  near: fc.option(fc.tuple(fc.constantFrom(...ENDS), fc.integer({ min: -70, max: 70 })), { nil: undefined, freq: 2 }),
+  /** Of the comparison, before or behind the step. */
+  early: fc.boolean(),
+  size: fc.constantFrom(4, 4, 4, 8, 1),
+  address: fc.constantFrom('wide', 'wide', 'wide', 'mad', 'shift', 'pointer', 'pointer', 'pointer', 'pointer', 'register pointer', 'register pointer', 'product'),
+  /** Bytes by which the furthest access comes near the end of memory, or past it. */
+  past: fc.option(fc.constantFrom(-4, 0, 4, 64, 4096, 2 ** 15, 2 ** 17, 2 ** 20), { nil: undefined, freq: 2 }),
+  /** Bytes that a pointer's step has more than whole elements. */
+  skew: fc.constantFrom(0, 0, 1, 2, 4),
+  misaligned: fc.nat(20).map((one) => one === 0),
+  stores: fc.boolean(),
+  fuel: fc.constantFrom(0x7fffffff, 0x7fffffff, 500, 40),
+});
+type Loop = typeof loops extends fc.Arbitrary<infer T> ? T : never;
+
+const wrap = (signed: boolean, value: number): number => (signed ? value | 0 : value >>> 0);
+
+const HOLDS: Record<Loop['operation'], (a: number, b: number) => boolean> = {
+  lt: (a, b) => a < b, le: (a, b) => a <= b, gt: (a, b) => a > b, ge: (a, b) => a >= b, ne: (a, b) => a !== b,
+};
+const OPPOSITE = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt', ne: 'eq' } as const;
+const MIRRORED = { lt: 'gt', gt: 'lt', ge: 'le', le: 'ge', ne: 'ne', eq: 'eq' } as const;
+
+interface Plan {
+  start: number;
+  bound: number;
+  /** Where the first and the last read begins, in bytes from where `in` points to. */
+  least: number;
+  greatest: number;
+}
+
+const byPointer = ({ address }: Loop): boolean => address.endsWith('pointer');
+
+/** What a thread's counter is in its turns; undefined where it does not end. */
+function counters({ signed, operation, stride, step, early }: Loop, first: number, bound: number, thread: number): number[] | undefined {
+  const found: number[] = [];
+  for (let counter = wrap(signed, first + stride * thread); ;) {
+    if (found.length === MOST_TURNS) return undefined;
+    found.push(counter);
+    const next = wrap(signed, counter + step);
+    if (!HOLDS[operation](early ? counter : next, bound)) return found;
+    counter = next;
+  }
+}
+
+/** Bytes from where `in` points to what a thread reads in its turns. */
+function places(loop: Loop, first: number, bound: number, thread: number): number[] | undefined {
+  const { stride, step, stepIsLiteral, subtracts, address, size, skew } = loop;
+  const found = counters(loop, first, bound, thread);
+  if (found === undefined || !byPointer(loop)) return found?.map((counter) => counter * size);
+  // The parameter is a number of 32 bits, which is widened.
+  const along = stepIsLiteral && address === 'pointer' ? step * size : ((subtracts ? -step : step) | 0) * (subtracts ? -1 : 1) * size;
+  return found.map((_, turn) => stride * thread * size + (along + (subtracts ? -skew : skew)) * turn);
+}
+
+/** Where the threads' counters and addresses go; undefined where some do not end. */
+function plan(loop: Loop): Plan | undefined {
+  const { block, signed, step, turns, start, near } = loop;
+  const first = wrap(signed, near === undefined ? start : near[0] + near[1] - step * turns);
+  const bound = wrap(signed, first + step * turns);
+  let [least, greatest] = [Infinity, -Infinity];
+  for (let thread = 0; thread < BLOCKS * block; thread++) {
+    const found = places(loop, first, bound, thread);
+    if (found === undefined) return undefined;
+    least = Math.min(least, ...found);
+    greatest = Math.max(greatest, ...found);
+  }
+  // Indices near the ends of their range: there is no such memory, and addresses are as if they did not pass those (see `mendWrap`).
+  const [lowest, highest] = signed ? [-(2 ** 31) + MARGIN, 2 ** 31 - MARGIN] : [0, 2 ** 32 - MARGIN];
+  if (!byPointer(loop) && (least < lowest * loop.size || greatest > highest * loop.size)) return undefined;
+  return { start: first, bound, least, greatest };
+}
+
+/** The first place of a thread that is not in memory, or not aligned. */
+function firstBad(loop: Loop, { start, bound }: Plan, base: bigint, thread: number): bigint | undefined {
+  const { signed, size, address } = loop;
+  return places(loop, start, bound, thread)!
+    .map((place) => {
+      const product = BigInt(place);
+      return BigInt.asUintN(64, base + (address !== 'product' ? product : signed ? BigInt.asIntN(32, product) : BigInt.asUintN(32, product)));
+    })
+    .find((place) => place < 65536n || place + BigInt(size) > BigInt(MEMORY) || place % BigInt(size) !== 0n);
+}
+
+function text({ signed, operation, negated, mirrored, stride, step, stepIsLiteral, subtracts, early, size, address, stores, skew }: Loop): string {
+  const type = signed ? 's32' : 'u32';
+  const literal = subtracts ? -step : step;
+  const word = negated ? OPPOSITE[operation] : operation;
+  const compare = `setp.${mirrored ? MIRRORED[word] : word}.${type} %p, ${mirrored ? '%bound, %i' : '%i, %bound'};`;
+  const move = `${subtracts ? 'sub' : 'add'}.${type} %i, %i, ${stepIsLiteral ? literal : '%step'};`;
+  const place = {
+    wide: `mul.wide.${type} %o, %i, ${size}; add.s64 %a, %in, %o;`,
+    mad: `mad.wide.${type} %a, %i, ${size}, %in;`,
+    shift: `cvt.${signed ? 's' : 'u'}64.${type} %o, %i; shl.b64 %o, %o, ${Math.log2(size)}; add.s64 %a, %in, %o;`,
+    product: `mul.lo.s32 %x, %i, ${size}; cvt.${signed ? 's' : 'u'}64.${type} %o, %x; add.s64 %a, %in, %o;`,
+    pointer: '', 'register pointer': '',
+  }[address];
+  const points = address.endsWith('pointer');
+  const along = !points ? '' : `${subtracts ? 'sub' : 'add'}.s64 %a, %a, ${address === 'pointer' && stepIsLiteral ? literal * size + skew : '%wide'};`;
+  const load = size === 8 ? 'ld.global.u64 %d, [%a]; cvt.u32.u64 %x, %d;' : `ld.global.${size === 1 ? 'u8' : 'u32'} %x, [%a];`;
+  return kernelText('k', '.param .u64 in, .param .u64 out, .param .u32 start, .param .u32 bound, .param .u32 step', `
+    .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p; .reg .b32 %r<4>, %i, %x, %sum, %bound, %step, %start;
+    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %start, [start]; ld.param.u32 %bound, [bound]; ld.param.u32 %step, [step];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r0, %r1, %r2, %r0;
+    mad.wide.u32 %at, %r0, 4, %out; mad.lo.u32 %i, %r0, ${stride}, %start; mov.u32 %sum, 7; mul.wide.s32 %wide, %step, ${size}; add.s64 %wide, %wide, ${skew};
+    ${points ? `mul.wide.s32 %o, %r0, ${stride * size}; add.s64 %a, %in, %o;` : ''}
+    AGAIN:
+    ${place}
+    ${load}
+    mad.lo.u32 %sum, %sum, 31, %x;
+    ${stores ? 'st.global.u32 [%at], %sum;' : ''}
+    ${early ? compare : ''}
+    ${along}
+    ${move}
+    ${early ? '' : compare}
+    @${negated ? '!' : ''}%p bra AGAIN;
+    st.global.u32 [%at], %sum; ret;`);
+}
+
+function run(loop: Loop, { start, bound, least, greatest }: Plan, simd: boolean): { width: number; base: bigint; status: number; fault: Outcome['fault']; out: number[] } {
+  const { block, step, subtracts, size, past, misaligned, fuel } = loop;
+  const grid = new Grid(text(loop), { simd, pages: PAGES });
+  const out = grid.put(new Uint32Array(BLOCKS * block));
+  const data = new Uint32Array(grid.memory.buffer, MEMORY - 4 * ELEMENTS, ELEMENTS);
+  data.forEach((_, index) => { data[index] = Math.imul(index + 1, 0x9e3779b1); });
+  // The first index is read from the middle, or the last one from the end of memory.
+  const at = past === undefined ? MEMORY - 2 * ELEMENTS - least : MEMORY - greatest - size + past;
+  const base = BigInt(at) + (misaligned ? 1n : 0n);
+  const { status, fault } = grid.run('k', [{ i64: base }, { i64: out.address }, { i32: start }, { i32: bound }, { i32: subtracts ? -step : step }], { grid: [BLOCKS], block: [block], fuel });
+  return { width: grid.width('k', { grid: [BLOCKS], block: [block] }), base, status, fault, out: [...out.view] };
+}
+
+it('loops through memory in even steps are what they are thread by thread, to their ends and past them', () => {
+  const seen = { done: 0, faults: 0 };
+  fc.assert(fc.property(loops, (loop) => {
+    const planned = plan(loop);
+    fc.pre(planned !== undefined);
+    const [threads, lanes] = [false, true].map((simd) => run(loop, planned, simd)) as [ReturnType<typeof run>, ReturnType<typeof run>];
+    expect(lanes.width).toBeGreaterThan(1);
+    const source = text(loop);
+    expect(lanes.status, source).toBe(threads.status);
+    if (threads.status === STATUS.done) {
+      expect(lanes.out, source).toEqual(threads.out);
+      seen.done++;
+      return;
+    }
+    // Which of several bad accesses comes first is not said: threads go on at different times.
+    for (const { fault, base } of [threads, lanes]) expect(fault!.address, source).toBe(firstBad(loop, planned, base, fault!.block * loop.block + fault!.thread));
+    expect([lanes.fault!.kind, lanes.fault!.line], source).toEqual([threads.fault!.kind, threads.fault!.line]);
+    seen.faults++;
+  }), { numRuns: RUNS });
+  expect(seen.done).toBeGreaterThan(RUNS / 4);
+  expect(seen.faults).toBeGreaterThan(RUNS / 20);
+}, 120_000);
