@@ -27,8 +27,11 @@ export type TaskName = 'text' | 'digits';
 /** `engine` runs the models; `auto` is the best that is there. */
 export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
 
-/** The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads do: a core is left to them, and threads that wait take none. */
-const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false } };
+/**
+ * The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads do: a core is left to them, and threads
+ * that wait take none. One run takes all the others: two at once are in each other's way, and in the event loop's.
+ */
+const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false, contexts: 1 } };
 
 export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   async text(device, engine = 'auto') {

@@ -1,11 +1,15 @@
 /** `npm run example:server`: the server on the best device there is, until SIGTERM or SIGINT. */
+import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { Device } from 'async-cuda';
 
-import { Canvas } from '../../demo/canvas.js';
 import { TASKS } from '../../demo/inference/tasks.js';
 import type { TaskName } from '../../demo/inference/tasks.js';
-import { buildServer } from './server.js';
+import { buildServer, maxInFlightOf } from './server.js';
+import type { ServerOptions } from './server.js';
+
+/** One of each task on which something is found. */
+const PHOTOGRAPHS = { text: '../../demo/inference/photographs/cafe.jpg', digits: '../../demo/inference/digits/photographs/menu.jpg' } as const satisfies Record<TaskName, string>;
 
 const { values } = parseArgs({
   options: {
@@ -22,18 +26,25 @@ if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys
 
 const device = await (values.device === undefined ? Device.open() : Device.open(values.device));
 const models = await TASKS[task](device);
-const app = buildServer({
+const server: ServerOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
   batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']) },
   description: `${models.description}, ${device.name}`,
-});
+};
 
-// The first batch pays for what happens once: kernels that are compiled, memory that grows. It has something to read, so that all of it happens.
-const sign = new Canvas(160, 96, [250, 250, 250]);
-sign.text(80, 60, '1 2 3', { size: 40, color: [20, 20, 20], align: 'center' });
-await models.find([sign]);
+// The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory for as many of them as may be under
+// way, which holds up the whole process while it is made. A server that nobody else sees answers those.
+const rehearsal = buildServer(server);
+const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
+const requests = device.kind === 'cuda' ? maxInFlightOf(server) : 1;
+const answers = await Promise.all(Array.from({ length: requests }, () => rehearsal.inject({ method: 'POST', url: `/${task}`, headers: { 'content-type': 'image/jpeg' }, payload })));
+const bad = answers.find(({ statusCode }) => statusCode !== 200);
+if (bad !== undefined) throw new Error(`the server does not answer: ${bad.statusCode} ${bad.body}`);
+await rehearsal.close();
+
+const app = buildServer(server);
 await app.listen({ host: values.host, port: Number(values.port) });
 console.log(`listening on ${app.listeningOrigin}, on ${models.description}, ${device.name}`);
 

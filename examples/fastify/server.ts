@@ -46,8 +46,15 @@ class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
+/** Requests that a server of the options has under way at once, at most. */
+export function maxInFlightOf({ maxInFlight, batching }: ServerOptions): number {
+  return maxInFlight ?? 8 * batching.maxBatchSize;
+}
+
 /** The server, which listens once its `listen` is called. Its `close` finishes what has been taken, and refuses what comes. */
-export function buildServer({ device, task, find, batching, maxInFlight = 8 * batching.maxBatchSize, description, bodyLimit = 2 ** 24, logger = false }: ServerOptions): FastifyInstance {
+export function buildServer(options: ServerOptions): FastifyInstance {
+  const { device, task, find, batching, description, bodyLimit = 2 ** 24, logger = false } = options;
+  const maxInFlight = maxInFlightOf(options);
   const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
   // Streams of their own, so that no photograph waits behind a batch.
   const arrivals = new RoundRobin(device, ARRIVALS);
