@@ -1597,11 +1597,9 @@ export class LaneKernelEmitter extends LaneEmitter {
    * round a loop of their own, in which the general code, and what engines keep in registers for its sake, has no part.
    */
   private emitStateless(): void {
-    const { code, kernel: { blocks, shape } } = this;
+    const { code, kernel: { shape } } = this;
     this.further = this.newLocal('i32');
-    // Both loops count all indices, whichever code reads them.
-    const insts = shape.order.flatMap(index => instructionsOf(blocks[index]!));
-    for (const axis of this.oneRow ? [] : [0, 1, 2] as const) if (insts.some(inst => inst.args.some(arg => isRead(arg, `tid.${'xyz'[axis]!}`)))) this.tids[axis] = this.newLocal('i32');
+    this.countIndices();
     const done = {};
     const generalTurn = this.turnLabel;
     const begin = (): void => {
@@ -1659,6 +1657,14 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     this.closeLabel();
     code.i32(STATUS.done).op('end');
+  }
+
+  /** Each of several loops over units counts all of a thread's indices, whichever code reads them. */
+  private countIndices(): void {
+    if (this.oneRow) return;
+    const { blocks, shape } = this.kernel;
+    const insts = shape.order.flatMap(index => instructionsOf(blocks[index]!));
+    for (const axis of [0, 1, 2] as const) if (insts.some(inst => inst.args.some(arg => isRead(arg, `tid.${'xyz'[axis]!}`)))) this.tids[axis] = this.newLocal('i32');
   }
 
   /** Where no unit of the block is left: on to the next one, or to where the call is done. */
@@ -1733,9 +1739,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     const skipped = {};
     const scratch = this.contextField('scratch');
     const frames = this.framesBase();
+    const streaming = this.streamingLoops();
+    if (streaming.length) this.countIndices();
     this.openLabel('loop', pass);
     this.openLabel('block', passed);
-    for (const { header } of this.streamingLoops()) this.emitSteadyPass(passes, header);
+    for (const { header } of streaming) this.emitSteadyPass(passes, header);
     this.openLabel('loop', this.unitLabel);
     this.unitStarts.push(code.length);
     code.get(this.base).get(this.to).op('i32.ge_u');

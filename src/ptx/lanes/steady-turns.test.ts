@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
-import type { Outcome } from '../run-grid.test-support.js';
+import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
 const RUNS = 800;
 const PAGES = 24;
@@ -19,7 +19,7 @@ const MARGIN = 2 ** 17;
 const ENDS = [0, 1, 2 ** 31 - 1, -(2 ** 31), 2 ** 32 - 1];
 
 const loops = fc.record({
-  block: fc.constantFrom(32, 64, 256, 100, 33),
+  block: fc.constantFrom<Dimensions>([32], [64], [256], [100], [33], [16, 4], [8, 8, 2], [32, 3], [48, 2]),
   signed: fc.boolean(),
   operation: fc.constantFrom('lt', 'lt', 'lt', 'le', 'gt', 'ge', 'ne'),
   /** The branch goes on where the comparison does not hold. */
@@ -48,6 +48,7 @@ const loops = fc.record({
 });
 type Loop = typeof loops extends fc.Arbitrary<infer T> ? T : never;
 
+const threadsOf = ([x, y = 1, z = 1]: Dimensions): number => x * y * z;
 const wrap = (signed: boolean, value: number): number => (signed ? value | 0 : value >>> 0);
 
 const HOLDS: Record<Loop['operation'], (a: number, b: number) => boolean> = {
@@ -94,7 +95,7 @@ function plan(loop: Loop): Plan | undefined {
   const first = wrap(signed, near === undefined ? start : near[0] + near[1] - step * turns);
   const bound = wrap(signed, first + step * turns);
   let [least, greatest] = [Infinity, -Infinity];
-  for (let thread = 0; thread < BLOCKS * block; thread++) {
+  for (let thread = 0; thread < BLOCKS * threadsOf(block); thread++) {
     const found = places(loop, first, bound, thread);
     if (found === undefined) return undefined;
     least = Math.min(least, ...found);
@@ -136,7 +137,8 @@ function text({ signed, operation, negated, mirrored, stride, step, stepIsLitera
   return kernelText('k', '.param .u64 in, .param .u64 out, .param .u32 start, .param .u32 bound, .param .u32 step', `
     .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p; .reg .b32 %r<4>, %i, %x, %sum, %bound, %step, %start;
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %start, [start]; ld.param.u32 %bound, [bound]; ld.param.u32 %step, [step];
-    mov.u32 %r0, %tid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r0, %r1, %r2, %r0;
+    mov.u32 %r0, %tid.z; mov.u32 %r1, %ntid.y; mov.u32 %r2, %tid.y; mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r0, %r0, %r2, %r3;
+    mul.lo.u32 %r1, %r1, %r2; mov.u32 %r2, %ntid.z; mul.lo.u32 %r1, %r1, %r2; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r0, %r1, %r2, %r0;
     mad.wide.u32 %at, %r0, 4, %out; mad.lo.u32 %i, %r0, ${stride}, %start; mov.u32 %sum, 7; mul.wide.s32 %wide, %step, ${size}; add.s64 %wide, %wide, ${skew};
     ${points ? `mul.wide.s32 %o, %r0, ${stride * size}; add.s64 %a, %in, %o;` : ''}
     AGAIN:
@@ -155,14 +157,14 @@ function text({ signed, operation, negated, mirrored, stride, step, stepIsLitera
 function run(loop: Loop, { start, bound, least, greatest }: Plan, simd: boolean): { width: number; base: bigint; status: number; fault: Outcome['fault']; out: number[] } {
   const { block, step, subtracts, size, past, misaligned, fuel } = loop;
   const grid = new Grid(text(loop), { simd, pages: PAGES });
-  const out = grid.put(new Uint32Array(BLOCKS * block));
+  const out = grid.put(new Uint32Array(BLOCKS * threadsOf(block)));
   const data = new Uint32Array(grid.memory.buffer, MEMORY - 4 * ELEMENTS, ELEMENTS);
   data.forEach((_, index) => { data[index] = Math.imul(index + 1, 0x9e3779b1); });
   // The first index is read from the middle, or the last one from the end of memory.
   const at = past === undefined ? MEMORY - 2 * ELEMENTS - least : MEMORY - greatest - size + past;
   const base = BigInt(at) + (misaligned ? 1n : 0n);
-  const { status, fault } = grid.run('k', [{ i64: base }, { i64: out.address }, { i32: start }, { i32: bound }, { i32: subtracts ? -step : step }], { grid: [BLOCKS], block: [block], fuel });
-  return { width: grid.width('k', { grid: [BLOCKS], block: [block] }), base, status, fault, out: [...out.view] };
+  const { status, fault } = grid.run('k', [{ i64: base }, { i64: out.address }, { i32: start }, { i32: bound }, { i32: subtracts ? -step : step }], { grid: [BLOCKS], block, fuel });
+  return { width: grid.width('k', { grid: [BLOCKS], block }), base, status, fault, out: [...out.view] };
 }
 
 it('loops through memory in even steps are what they are thread by thread, to their ends and past them', () => {
@@ -180,7 +182,7 @@ it('loops through memory in even steps are what they are thread by thread, to th
       return;
     }
     // Which of several bad accesses comes first is not said: threads go on at different times.
-    for (const { fault, base } of [threads, lanes]) expect(fault!.address, source).toBe(firstBad(loop, planned, base, fault!.block * loop.block + fault!.thread));
+    for (const { fault, base } of [threads, lanes]) expect(fault!.address, source).toBe(firstBad(loop, planned, base, fault!.block * threadsOf(loop.block) + fault!.thread));
     expect([lanes.fault!.kind, lanes.fault!.line], source).toEqual([threads.fault!.kind, threads.fault!.line]);
     seen.faults++;
   }), { numRuns: RUNS });
