@@ -47,8 +47,8 @@ import { registersOfGridSize } from './side-by-side.js';
 import { isPure } from './spread.js';
 import { shortSide } from './short-sides.js';
 import type { ShortSide } from './short-sides.js';
-import { checkSteady, findSteadyLoop } from './steady-turns.js';
-import type { SteadyLoop } from './steady-turns.js';
+import { checkSteady, findSteadyLoop, workOf } from './steady-turns.js';
+import type { SteadyLoop, SteadyPlace } from './steady-turns.js';
 import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -823,7 +823,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const { index } = block;
     const again = {};
     this.block = block;
-    checkSteady(this, loop, turns, inst => { this.emitInst(inst); }, () => {
+    const places = checkSteady(this, loop, turns, inst => { this.emitInst(inst); }, () => {
       code.op('i32.eqz');
       this.branchTo(checked, 'br_if');
     });
@@ -831,7 +831,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const left = this.newLocal('i32');
     code.get(turns).set(left);
     this.openLabel('loop', again);
-    this.emitSteadyTurn(loop);
+    this.emitSteadyTurn(loop, places);
     code.get(left).i32(1).op('i32.sub').tee(left);
     this.branchTo(again, 'br_if');
     this.closeLabel();
@@ -840,38 +840,28 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.saveRegisters(this.spills.saved(index));
   }
 
-  private emitSteadyTurn({ block: { insts }, from, ranges, comparison }: SteadyLoop): void {
+  private emitSteadyTurn(loop: SteadyLoop, places: readonly SteadyPlace[]): void {
     const { code } = this;
-    const work = insts.filter(inst => inst !== comparison.inst);
+    const work = workOf(this, loop);
     const last = new Map<Register, number>();
     work.forEach((inst, index) => { for (const register of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(register)) last.set(register, index); });
-    const places = new Map(this.hoistedPlaces);
     const release = (index: number): void => { for (const [register, at] of last) if (at === index) this.releaseRegister(register); };
-    const emit = (inst: Inst, index: number): void => {
-      this.emitInst(inst);
-      release(index);
-    };
-    work.slice(0, from).forEach(emit);
-    for (const { base, wide, start, accesses } of ranges) {
-      const local = this.newLocal('i32');
-      code.get(this.registerLocal(base));
-      if (wide) code.op('i32.wrap_i64');
-      if (start) code.i32(start).op('i32.add');
-      code.set(local);
-      for (const { inst, offset } of accesses) places.set(inst, { local, offset: offset - start });
-    }
-    this.unchecked = places;
-    for (let index = from; index < work.length; index++) {
+    const known = new Map(this.hoistedPlaces);
+    for (const { range: { start, accesses }, local } of places) for (const { inst, offset } of accesses) known.set(inst, { local, offset: offset - start });
+    this.unchecked = known;
+    for (let index = 0; index < work.length; index++) {
       const end = this.groupedUntil(work, index, work.length);
       if (end > index) {
         this.emitByGroup(work.slice(index, end));
         for (; index < end; index++) release(index);
         index--;
       } else {
-        emit(work[index]!, index);
+        this.emitInst(work[index]!);
+        release(index);
       }
     }
     this.unchecked = undefined;
+    for (const { local, delta } of places) if (delta !== undefined) code.get(local).get(delta).op('i32.add').set(local);
   }
 
   /** Threads that wait at a loop's header become the active ones. */

@@ -250,7 +250,8 @@ export function addressOnly(instructions: readonly Inst[], registers: readonly R
   return register => !other[register.id];
 }
 
-function mentions(arg: Arg, register: Register): boolean {
+/** Whether the register is in the operand. */
+export function mentions(arg: Arg, register: Register): boolean {
   switch (arg.kind) {
     case 'register': return arg.register === register;
     case 'address': return arg.base === register || (arg.symbol?.kind === 'paramRegister' && arg.symbol.register === register) || arg.extra.some(part => mentions(part, register));

@@ -13,7 +13,7 @@ import { scalarType } from '../scalar-types.js';
 import { checksFirst } from './checks-first.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import { testPlace } from './memory.js';
-import { isPure } from './spread.js';
+import { isPure, mentions } from './spread.js';
 import type { Range } from './unchecked.js';
 
 /** Longer blocks are not worth another copy: their checks are little beside the rest. */
@@ -183,72 +183,103 @@ function resultOf(inst: Inst, courseOf: (arg: Arg | undefined, signed: boolean) 
   }
 }
 
+/** Where a range begins in a turn, as locals: its place, and how far it moves from turn to turn, if it does. */
+export interface SteadyPlace {
+  range: Range;
+  local: number;
+  delta: number | undefined;
+}
+
 /**
  * Calls `test` with the truth of each condition on the stack under which the next `turns` (a local) of the loop, and the one behind
- * them, do what they do without a check. `emit` writes an instruction. The registers are as they were afterwards.
+ * them, do what they do without a check. `emit` writes an instruction. The registers are as they were afterwards; gives the places of
+ * the first turn.
  */
-export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emit: (inst: Inst) => void, test: () => void): void {
+export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emit: (inst: Inst) => void, test: () => void): SteadyPlace[] {
   const { code } = e;
   const { comparison, ranges, moved } = loop;
-  const ahead = new Map<Moved, number>();
-  for (const each of moved) {
+  const steps = moved.map(each => {
     const { register, step, by, subtracts, signed } = each;
     const wide = register.type.bits === 64;
-    const type = scalarType(wide ? 's64' : 's32');
-    const stepLocal = e.newLocal('i64');
-    e.push(step, type);
+    const local = e.newLocal('i64');
+    e.push(step, scalarType(wide ? 's64' : 's32'));
     if (!wide) code.op('i64.extend_i32_s');
-    code.set(stepLocal);
-    const end = e.newLocal('i64');
-    ahead.set(each, end);
-    if (wide) {
-      if (by === undefined) {
-        code.get(stepLocal).i64(GREATEST_STEP).op('i64.add').i64(2n * GREATEST_STEP).op('i64.lt_u');
-        test();
-        code.get(stepLocal).i64(LARGEST_ELEMENT - 1).op('i64.and').op('i64.eqz');
-        test();
-      }
-      code.get(e.registerLocal(register));
-    } else {
-      code.get(e.registerLocal(register)).op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+    code.set(local);
+    if (wide && by === undefined) {
+      code.get(local).i64(GREATEST_STEP).op('i64.add').i64(2n * GREATEST_STEP).op('i64.lt_u');
+      test();
+      code.get(local).i64(LARGEST_ELEMENT - 1).op('i64.and').op('i64.eqz');
+      test();
     }
-    code.get(turns).op('i64.extend_i32_u').get(stepLocal).op('i64.mul').op(subtracts ? 'i64.sub' : 'i64.add').set(end);
-    if (!wide) checkCounter(e, each, end, each === comparison.counter ? comparison : undefined, test);
-  }
-  const pushPlace = ({ base, start, end, shared, log2, wide }: Range): void => {
+    if (wide) return local;
+    const end = e.newLocal('i64');
+    code.get(e.registerLocal(register)).op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+    code.get(turns).op('i64.extend_i32_u').get(local).op('i64.mul').op(subtracts ? 'i64.sub' : 'i64.add').set(end);
+    checkCounter(e, each, end, each === comparison.counter ? comparison : undefined, test);
+    return local;
+  });
+  const addresses = loop.block.insts.slice(0, loop.from);
+  for (const inst of addresses) emit(inst);
+  const pushStart = ({ base, start, wide }: Range): void => {
     code.get(e.registerLocal(base));
     if (start && wide) code.i64(start).op('i64.add');
     else if (start) code.i32(start).op('i32.add');
-    testPlace(e, shared, log2, wide, (end - start) >> log2);
   };
-  const addresses = loop.block.insts.slice(0, loop.from);
-  for (const inst of addresses) emit(inst);
-  for (const range of ranges) {
-    pushPlace(range);
+  const isGood = ({ shared, log2, wide, start, end }: Range): void => {
+    testPlace(e, shared, log2, wide, (end - start) >> log2);
     test();
-  }
-  const changing = ranges.filter(({ base }) => loop.changes(base));
-  if (!changing.length) return;
-  const before = moved.map(({ register }) => {
-    const local = e.newLocal(register.type.wasm);
-    code.get(e.registerLocal(register)).set(local);
+  };
+  const starts = ranges.map(range => {
+    const whole = e.newLocal(range.wide ? 'i64' : 'i32');
+    pushStart(range);
+    code.tee(whole);
+    isGood(range);
+    return whole;
+  });
+  // The places of the next turn tell how far they move.
+  const before = moved.map(({ register, subtracts }, index) => {
+    const { wasm } = register.type;
+    const local = e.newLocal(wasm);
+    code.get(e.registerLocal(register)).tee(local).get(steps[index]!);
+    if (wasm === 'i32') code.op('i32.wrap_i64');
+    code.op(`${wasm}.${subtracts ? 'sub' : 'add'}`).set(e.registerLocal(register));
     return local;
   });
-  for (const each of moved) {
-    code.get(ahead.get(each)!);
-    if (each.register.type.bits === 32) code.op('i32.wrap_i64');
-    code.set(e.registerLocal(each.register));
-  }
   for (const inst of addresses) if (inst.defs.some(register => loop.changes(register))) emit(inst);
-  const good = e.newLocal('i32');
-  code.i32(1).set(good);
-  for (const range of changing) {
-    pushPlace(range);
-    code.get(good).op('i32.and').set(good);
-  }
+  const deltas = ranges.map((range, index) => {
+    if (!loop.changes(range.base)) return undefined;
+    const delta = e.newLocal('i64');
+    pushStart(range);
+    code.get(starts[index]!).op('i64.sub').set(delta);
+    return delta;
+  });
   moved.forEach(({ register }, index) => { code.get(before[index]!).set(e.registerLocal(register)); });
-  code.get(good);
-  test();
+  return ranges.map((range, index) => {
+    const [start, delta] = [starts[index]!, deltas[index]];
+    const local = range.wide ? e.newLocal('i32') : start;
+    if (range.wide) code.get(start).op('i32.wrap_i64').set(local);
+    if (delta === undefined) return { range, local, delta };
+    code.get(start).get(turns).op('i64.extend_i32_u').get(delta).op('i64.mul').op('i64.add');
+    isGood(range);
+    const step = e.newLocal('i32');
+    code.get(delta).op('i32.wrap_i64').set(step);
+    return { range, local, delta: step };
+  });
+}
+
+/** The instructions of a turn without its comparison, and without what only the addresses of accesses come from that have been checked. */
+export function workOf(e: LaneEmitter, { block: { insts }, from, comparison, ranges }: SteadyLoop): Inst[] {
+  const accesses = new Set(ranges.flatMap(range => range.accesses.map(({ inst }) => inst)));
+  const read = new Set<Register>();
+  const work = insts.slice(from).filter(inst => inst !== comparison.inst);
+  for (const inst of work) for (const register of inst.uses) if (!accesses.has(inst) || inst.args.some(arg => arg.kind !== 'address' && mentions(arg, register))) read.add(register);
+  const needed: Inst[] = [];
+  for (const inst of insts.slice(0, from).reverse()) {
+    if (!inst.defs.some(register => read.has(register) || !e.isOwn(register))) continue;
+    needed.unshift(inst);
+    for (const register of inst.uses) read.add(register);
+  }
+  return [...needed, ...work];
 }
 
 /** That a counter of the unit's threads keeps within its range until the end, and the loop goes on by it. */
