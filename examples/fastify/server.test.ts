@@ -179,6 +179,36 @@ test('says that it is well, and what it has done', async () => {
   expect(text.split('\n').every((line) => /^(# TYPE \w+ (gauge|counter)|\w+(\{\w+="\d+"\})? [\d.e+-]+|)$/.test(line))).toBe(true);
 });
 
+test('bodies of any length, told beforehand or not, are read whole, one after the other and at once', async () => {
+  const model = new HeldModel();
+  model.letGo();
+  const origin = await started(model, { bodyLimit: 2 ** 21 });
+  // Noise does not get smaller.
+  const noise = await sharp({ create: { width: 700, height: 700, channels: 3, background: 'black', noise: { type: 'gaussian', mean: 128, sigma: 60 } } }).png().toBuffer();
+  expect(noise.length).toBeGreaterThan(2 ** 20);
+  const large = await sharp(noise).composite([{ input: await png(4), left: 0, top: 0 }]).removeAlpha().png().toBuffer();
+  const pieces = (bytes: Uint8Array): ReadableStream => new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += 50_000) controller.enqueue(bytes.subarray(at, at + 50_000));
+      controller.close();
+    },
+  });
+  const send = async (bytes: Uint8Array, whole: boolean): Promise<string> => {
+    const answer = await fetch(`${origin}/text`, { method: 'POST', body: whole ? bytes : pieces(bytes), headers: { 'content-type': 'image/png' }, ...(whole ? {} : { duplex: 'half' }) } as RequestInit);
+    expect(answer.status).toBe(200);
+    return ((await answer.json()) as { text: Finding[] }).text[0]!.label;
+  };
+  for (const whole of [true, false]) {
+    expect(await send(large, whole)).toBe('4');
+    expect(await send(await png(5), whole)).toBe('5');
+    expect(await Promise.all([send(large, whole), send(await png(6), whole), send(large, !whole), send(await png(7), !whole)])).toEqual(['4', '6', '4', '7']);
+  }
+  for (const body of [new Uint8Array(2 ** 21 + 1), pieces(new Uint8Array(2 ** 21 + 1))]) {
+    const answer = await fetch(`${origin}/text`, { method: 'POST', body, headers: { 'content-type': 'image/png', connection: 'close' }, duplex: 'half' } as RequestInit);
+    expect([answer.status, await answer.json()]).toEqual([413, { error: 'the body is larger than 2097152 bytes' }]);
+  }
+});
+
 test('a connection that is cut in the middle of a body leaves nothing behind', async () => {
   const model = new HeldModel();
   model.letGo();

@@ -3,12 +3,14 @@
  * JSON. Photographs of several requests run through the models together.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Readable } from 'node:stream';
 
-import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { CudaQueueFullError, type Device, RoundRobin } from 'async-cuda';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
 import { type DevicePhotograph, type Finding, sizeOf } from '../../demo/inference/photograph.js';
+import { type Body, Bodies } from './bodies.js';
 import { DecodingError, decodePhotograph } from './decoding.js';
 
 export interface ServerOptions {
@@ -31,6 +33,9 @@ export interface ServerOptions {
 
 /** Photographs that may be on their way to the device at once; further ones wait for one another. */
 const ARRIVALS = 8;
+
+/** Bytes of bodies' memory that waits for the next ones, at most. */
+const MOST_KEPT_BYTES = 2 ** 26;
 
 /** How often the event loop is looked at; a timer is late by its delay. */
 const LOOP_RESOLUTION_MS = 1;
@@ -76,7 +81,11 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   loop.enable();
   let inFlight = 0;
 
-  app.addContentTypeParser(['image/jpeg', 'image/png'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  const bodies = new Bodies(bodyLimit, MOST_KEPT_BYTES);
+  app.addContentTypeParser(['image/jpeg', 'image/png'], (request: FastifyRequest, payload: Readable) => {
+    const length = request.headers['content-length'];
+    return bodies.read(payload, length === undefined ? undefined : Number(length));
+  });
 
   app.post(`/${task}`, {
     // Before the body is read: what there is no room for costs as little as can be.
@@ -87,7 +96,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     },
     handler: async (request, reply) => {
       const signal = signalOf(reply);
-      const photograph = await decodePhotograph(device, request.body as Buffer, arrivals, signal);
+      const body = request.body as Body;
+      const photograph = await decodePhotograph(device, body.bytes, arrivals, signal);
+      // Of one that could not be decoded, or whose client has gone, something may still be reading: it is left to the garbage collector.
+      body.release();
       try {
         return { ...sizeOf(photograph), [task]: await batcher.run(photograph, { signal }) };
       } finally {

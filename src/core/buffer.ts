@@ -29,9 +29,9 @@ import { Stream } from './stream.js';
 /** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
 export type WriteSource<D extends DTypeName> = HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
 
-/** What {@link DeviceBuffer.read} takes. */
+/** What {@link DeviceBuffer.read} takes, and `read()` of a tensor. */
 export interface ReadOptions<D extends DTypeName> {
-  /** Array to read into, of the buffer's length. A new one where none is given. */
+  /** Array to read into, of as many elements. A new one where none is given. */
   into?: HostArray<D> | undefined;
 }
 
@@ -412,18 +412,18 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /** As {@link read}, on a thread that blocks until it is there. @internal */
-  readBlocking(stream: Stream): HostArray<D> {
-    return this.readArrayBlocking(stream, false) as HostArray<D>;
+  readBlocking(stream: Stream, into?: HostArray<D>): HostArray<D> {
+    return this.readArrayBlocking(stream, into, false) as HostArray<D>;
   }
 
   /** As {@link readBits}, on a thread that blocks until it is there. @internal */
   readBitsBlocking(stream: Stream): BitArray<D> {
-    return this.readArrayBlocking(stream, true) as BitArray<D>;
+    return this.readArrayBlocking(stream, undefined, true) as BitArray<D>;
   }
 
-  private readArrayBlocking(stream: Stream, raw: boolean): unknown {
+  private readArrayBlocking(stream: Stream, into: unknown, raw: boolean): unknown {
     this.check(stream);
-    const { target, decoder } = readTarget(this.dtype, this.length, undefined, { raw, fix: '' });
+    const { target, decoder } = readTarget(this.dtype, this.length, into, { raw, fix: '' });
     if (this.length > 0) readRegionBlocking(stream, this.device.staging, this.region(), decoder, this.name());
     return target;
   }

@@ -3,8 +3,9 @@
  * touches the memory is an operation.
  */
 import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
-import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { checkDType, invalid } from '../core/arguments.js';
+import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
+import { checkDType, checkOptions, invalid } from '../core/arguments.js';
+import { readTarget } from '../core/host-codec.js';
 import { bytesBetween } from '../core/memory.js';
 import { isNodeMemory } from '../core/node-memory.js';
 import { Operation } from '../core/operation.js';
@@ -213,9 +214,17 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   /**
    * Copies to the host: the elements in row-major order, in the dtype's host array. Ends a segment: what comes next in the
    * chain has the array. cuMemcpyDtoHAsync
+   *
+   * `into` is written instead of a new array, each time the operation runs, and is to be left alone until it has: for programs
+   * that read so much that the garbage collector has much to do.
+   *
+   * @throws CudaArgumentError for an `into` of another type or length. Rejects with ERR_CUDA_SOURCE_DETACHED where it was detached meanwhile
    */
-  read(): DeviceOp<HostArray<D>> {
-    return new DeviceOp(new Made<HostArray<D>>(this.device, `${this.name}.read()`, (run) => this.readIn(run), [this]));
+  read(options: ReadOptions<D> = {}): DeviceOp<HostArray<D>> {
+    checkOptions('options', options, ['into']);
+    const { into } = options;
+    if (into !== undefined) readTarget(this.dtype, this.size, into, { fix: 'Read part of the tensor with slice(…).' });
+    return new DeviceOp(new Made<HostArray<D>>(this.device, `${this.name}.read(${into === undefined ? '' : '…'})`, (run) => this.readIn(run, into), [this]));
   }
 
   /** The single element of a tensor that has one. */
@@ -432,14 +441,14 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     }, [this], () => true));
   }
 
-  private readIn(run: Run): Submitted<HostArray<D>> {
+  private readIn(run: Run, into?: HostArray<D>): Submitted<HostArray<D>> {
     this.checkAlive();
     run.checkNotRecording('tensor.read()', 'read after graph.launch(), or readTo(…) page-locked memory');
-    if (this.isContiguous) return readDense(run, this.dense());
+    if (this.isContiguous) return readDense(run, this.dense(), into);
     const copy = run.alloc(this.dtype, this.size);
     const done = copyElements(run, this, Tensor.of(copy, [...this.shape]));
     const read = (): Submitted<HostArray<D>> => {
-      const values = readDense(run, copy);
+      const values = readDense(run, copy, into);
       copy.close();
       return values;
     };
@@ -499,9 +508,9 @@ function closeBehind(run: Run, buffer: DeviceBuffer, done?: Submitted<unknown>):
   else buffer.close();
 }
 
-function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>): Submitted<HostArray<D>> {
-  if (run.mode === 'block') return buffer.readBlocking(run.stream);
-  return new Later(buffer.read(run.stream).then(), true);
+function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, into: HostArray<D> | undefined): Submitted<HostArray<D>> {
+  if (run.mode === 'block') return buffer.readBlocking(run.stream, into);
+  return new Later(buffer.read(run.stream, { into }).then(), true);
 }
 
 /** Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over` is called once an array is not looked at any more. */

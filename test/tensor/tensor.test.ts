@@ -29,6 +29,31 @@ onDevice('Tensors', (host) => {
   const device = (): Device => host.device;
   beforeAll(() => { setDefaultDevice(host.device); });
 
+  test('are read into an array that is there, each time the operation runs', async () => {
+    using x = await tensor(device(), f32, [1, 2, 3, 4, 5, 6], [2, 3]);
+    const into = new Float32Array(6);
+    const read = x.read({ into });
+    expect(await read).toBe(into);
+    expect([...into]).toEqual([1, 2, 3, 4, 5, 6]);
+    await x.write(new Float32Array([6, 5, 4, 3, 2, 1]));
+    expect(await read.andThen((values) => value(values[0]))).toBe(6);
+    expect([...into]).toEqual([6, 5, 4, 3, 2, 1]);
+    // Of a view with gaps, within a larger array, and on a thread that waits.
+    const room = new Float32Array(10).fill(7);
+    await x.transpose().read({ into: room.subarray(2, 8) });
+    expect([...room]).toEqual([7, 7, 6, 3, 5, 2, 4, 1, 7, 7]);
+    expect(x.slice([0, 1]).read({ into: room.subarray(0, 3) }).sync().byteOffset).toBe(0);
+    expect([...room]).toEqual([6, 5, 4, 3, 5, 2, 4, 1, 7, 7]);
+    for (const wrong of [new Float32Array(5), new Float64Array(6), [1, 2, 3, 4, 5, 6], 7] as never[]) {
+      expect(() => x.read({ into: wrong })).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringContaining('into') as string }) as Error);
+    }
+    expect(() => x.read({ to: into } as never)).toThrow(/there is no option 'to'. Did you mean 'into'/);
+    const gone = new Float32Array(6);
+    const detached = x.read({ into: gone });
+    structuredClone(gone, { transfer: [gone.buffer] });
+    await expect(detached).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_CUDA_/) as string });
+  });
+
   test('are made of host arrays and read back, of every dtype', async () => {
     for (const dtype of Object.values(DTYPES)) {
       const source = (dtype.name.endsWith('64') && dtype.kind !== 'float' ? [0n, 1n, 2n, 100n] : dtype === bool ? [0, 1, 1, 0] : [0, 1, 2, 96]) as number[];

@@ -11,7 +11,7 @@ import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
 
 import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
 import { inTurns, someInATurn } from '../turns.js';
-import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
+import { CELLS, INPUT_SIZE, decodeDigits } from './digit-decoding.js';
 import type { Detection } from './non-maximum-suppression.js';
 
 /** The model: see `model/README.md`. */
@@ -24,6 +24,7 @@ export const ENGINE_OPTIONS: LoadEngineOptions = {
 export class DigitDetector {
   private readonly device: Device;
   private readonly engine: Engine;
+  private readonly outputs = new KeptOutputs();
 
   /** @param engine of `model/digits.onnx`, on the device; it stays the caller's */
   constructor(device: Device, engine: Engine) {
@@ -36,36 +37,66 @@ export class DigitDetector {
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, [images.length, 3, INPUT_SIZE, INPUT_SIZE])
       .use((image) => someInATurn(this.device, images.map((each, i) => () => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) })), PHOTOGRAPHS_IN_A_TURN).andThen(() => this.engine.run({ image }))))
-      .andThen(({ digits, distances }) => zip(bestAndClose(digits!), readAndClose(distances!)))
-      .andThen(([[scores, digits], distances]) => inTurns(this.device, async (rest) => {
-        const found: Detection[][] = [];
-        for (const [i, size] of photographs.map(sizeOf).entries()) {
-          const { length } = photographs;
-          found.push(decodeDigits(item(scores, i, length), item(digits, i, length), item(distances, i, length), letterboxPlacement(size, INPUT), size));
-          await rest();
-        }
-        return found;
-      }))
+      .andThen(({ digits, distances }) => {
+        const outputs = this.outputs.take(photographs.length);
+        return zip(bestAndClose(digits!, outputs), readAndClose(distances!, outputs)).andThen(() => inTurns(this.device, async (rest) => {
+          const found: Detection[][] = [];
+          for (const [i, size] of photographs.map(sizeOf).entries()) {
+            const { length } = photographs;
+            found.push(decodeDigits(item(outputs.scores, i, length), item(outputs.digits, i, length), item(outputs.distances, i, length), letterboxPlacement(size, INPUT), size));
+            await rest();
+          }
+          this.outputs.give(outputs);
+          return found;
+        }));
+      })
       .label(`digits of ${photographs.length} photographs`);
   }
 }
 
+/** Batches of one size whose outputs are kept. */
+const MOST_KEPT = 4;
 /** That are queued in one turn of the event loop. */
 const PHOTOGRAPHS_IN_A_TURN = 4;
 const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */
 const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };
 
+/** What the host reads of the outputs of a batch. */
+interface Outputs {
+  readonly scores: Float32Array;
+  readonly digits: Int32Array;
+  readonly distances: Float32Array;
+}
+
+/** Outputs that are used again: 100 KB for each photograph, a hundred megabytes a second, would be the garbage collector's. */
+class KeptOutputs {
+  private readonly free = new Map<number, Outputs[]>();
+
+  take(photographs: number): Outputs {
+    const cells = photographs * CELLS * CELLS;
+    return this.free.get(photographs)?.pop() ?? { scores: new Float32Array(cells), digits: new Int32Array(cells), distances: new Float32Array(4 * cells) };
+  }
+
+  /** Of a batch that has failed they are not given back. */
+  give(outputs: Outputs): void {
+    const photographs = outputs.scores.length / (CELLS * CELLS);
+    const free = this.free.get(photographs) ?? [];
+    this.free.set(photographs, free);
+    if (free.length < MOST_KEPT) free.push(outputs);
+  }
+}
+
 /** Of each cell the greatest score and its digit, found on the device: ten maps of each photograph need not go to the host. */
-function bestAndClose(maps: AnyTensor): DeviceOp<[Float32Array, Int32Array]> {
+function bestAndClose(maps: AnyTensor, into: Outputs): DeviceOp<unknown> {
   return value(maps).use((each) => {
     const scores = each as Tensor<'f32', number[]>;
-    return zip(max(scores, { axis: 1 }).use((best) => best.read()), argmax(scores, { axis: 1 }).use((digits) => digits.read()));
+    return zip(max(scores, { axis: 1 }).use((best) => best.read({ into: into.scores })), argmax(scores, { axis: 1 }).use((digits) => digits.read({ into: into.digits })));
   });
 }
 
-function readAndClose(tensor: AnyTensor): DeviceOp<Float32Array> {
-  return value(tensor).use((x) => (x as Tensor<'f32'>).read());
+function readAndClose(tensor: AnyTensor, into: Outputs): DeviceOp<unknown> {
+  return value(tensor).use((x) => (x as Tensor<'f32'>).read({ into: into.distances }));
 }
 
 /** The i-th of `count` equal parts. */

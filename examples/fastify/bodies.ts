@@ -1,0 +1,88 @@
+/** Bodies of requests, in memory that is used again. A new buffer for each would be the garbage collector's, and a busy server's is seldom done with them. */
+import type { Readable } from 'node:stream';
+
+/** Buffers are powers of two of bytes, from this on. */
+const LEAST_BYTES = 1 << 16;
+const MOST_CLAIMED_BYTES = 1 << 20;
+
+/** The body is larger than the server takes. */
+export class BodyTooLargeError extends Error {
+  override name = 'BodyTooLargeError';
+  readonly statusCode = 413;
+}
+
+export interface Body {
+  readonly bytes: Uint8Array;
+  /** Others may have its memory: nothing reads it any more. */
+  release(): void;
+}
+
+export class Bodies {
+  private readonly limit: number;
+  private readonly mostKept: number;
+  private readonly free = new Map<number, Buffer[]>();
+  private kept = 0;
+
+  /**
+   * @param limit bytes of a body, at most
+   * @param mostKept bytes of buffers, at most, that are kept while nobody has them
+   */
+  constructor(limit: number, mostKept: number) {
+    this.limit = limit;
+    this.mostKept = mostKept;
+  }
+
+  /**
+   * Reads a request to its end. `length` is what it says of itself, if it does.
+   *
+   * @throws BodyTooLargeError; rejects where the connection is cut
+   */
+  async read(request: Readable, length: number | undefined): Promise<Body> {
+    if (length !== undefined && length > this.limit) throw this.tooLarge();
+    // Not all that a request claims at once: it may never send it.
+    let buffer = this.take(Math.min(length ?? LEAST_BYTES, MOST_CLAIMED_BYTES));
+    let end = 0;
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        if (end + chunk.length > this.limit) throw this.tooLarge();
+        if (end + chunk.length > buffer.length) {
+          const larger = this.take(Math.max(end + chunk.length, 2 * buffer.length));
+          buffer.copy(larger, 0, 0, end);
+          this.give(buffer);
+          buffer = larger;
+        }
+        chunk.copy(buffer, end);
+        end += chunk.length;
+      }
+    } catch (error) {
+      this.give(buffer);
+      throw error;
+    }
+    let isReleased = false;
+    const release = (): void => {
+      if (!isReleased) this.give(buffer);
+      isReleased = true;
+    };
+    return { bytes: buffer.subarray(0, end), release };
+  }
+
+  private tooLarge(): BodyTooLargeError {
+    return new BodyTooLargeError(`the body is larger than ${this.limit} bytes`);
+  }
+
+  private take(bytes: number): Buffer {
+    const size = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
+    const found = this.free.get(size)?.pop();
+    if (found !== undefined) this.kept -= size;
+    // Not of Node's pool, which others write to.
+    return found ?? Buffer.allocUnsafeSlow(size);
+  }
+
+  private give(buffer: Buffer): void {
+    if (this.kept + buffer.length > this.mostKept) return;
+    const free = this.free.get(buffer.length) ?? [];
+    this.free.set(buffer.length, free);
+    free.push(buffer);
+    this.kept += buffer.length;
+  }
+}
