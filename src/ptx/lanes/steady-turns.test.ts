@@ -135,10 +135,10 @@ function text({ signed, operation, negated, mirrored, stride, step, stepIsLitera
   const along = !points ? '' : `${subtracts ? 'sub' : 'add'}.s64 %a, %a, ${address === 'pointer' && stepIsLiteral ? literal * size + skew : '%wide'};`;
   const load = size === 8 ? 'ld.global.u64 %d, [%a]; cvt.u32.u64 %x, %d;' : `ld.global.${size === 1 ? 'u8' : 'u32'} %x, [%a];`;
   return kernelText('k', '.param .u64 in, .param .u64 out, .param .u32 start, .param .u32 bound, .param .u32 step', `
-    .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p; .reg .b32 %r<4>, %i, %x, %sum, %bound, %step, %start;
+    .reg .b64 %in, %out, %a, %o, %d, %at, %wide; .reg .pred %p; .reg .b32 %r<4>, %z, %y, %x0, %nx, %ny, %nz, %nxy, %n, %c, %row, %own, %i, %x, %sum, %bound, %step, %start;
     ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %start, [start]; ld.param.u32 %bound, [bound]; ld.param.u32 %step, [step];
-    mov.u32 %r0, %tid.z; mov.u32 %r1, %ntid.y; mov.u32 %r2, %tid.y; mad.lo.u32 %r0, %r0, %r1, %r2; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r0, %r0, %r2, %r3;
-    mul.lo.u32 %r1, %r1, %r2; mov.u32 %r2, %ntid.z; mul.lo.u32 %r1, %r1, %r2; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r0, %r1, %r2, %r0;
+    mov.u32 %z, %tid.z; mov.u32 %ny, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %row, %z, %ny, %y; mov.u32 %nx, %ntid.x; mov.u32 %x0, %tid.x; mad.lo.u32 %own, %row, %nx, %x0;
+    mul.lo.u32 %nxy, %nx, %ny; mov.u32 %nz, %ntid.z; mul.lo.u32 %n, %nxy, %nz; mov.u32 %c, %ctaid.x; mad.lo.u32 %r0, %n, %c, %own;
     mad.wide.u32 %at, %r0, 4, %out; mad.lo.u32 %i, %r0, ${stride}, %start; mov.u32 %sum, 7; mul.wide.s32 %wide, %step, ${size}; add.s64 %wide, %wide, ${skew};
     ${points ? `mul.wide.s32 %o, %r0, ${stride * size}; add.s64 %a, %in, %o;` : ''}
     AGAIN:
@@ -189,3 +189,17 @@ it('loops through memory in even steps are what they are thread by thread, to th
   expect(seen.done).toBeGreaterThan(RUNS / 4);
   expect(seen.faults).toBeGreaterThan(RUNS / 20);
 }, 120_000);
+
+it('units that come to a loop\'s end while others go round in it know their rows', () => {
+  for (const step of [32, 64, 96]) {
+    for (let turns = 1; turns <= 26; turns++) {
+      const loop: Loop = {
+        block: [32, 3], signed: true, operation: 'lt', negated: false, mirrored: false, stride: 1, step, stepIsLiteral: false, subtracts: false, turns, start: 0, near: undefined,
+        early: false, size: 4, address: 'wide', past: undefined, skew: 0, misaligned: false, stores: false, fuel: 0x7fffffff,
+      };
+      const [threads, lanes] = [false, true].map((simd) => run(loop, plan(loop)!, simd)) as [ReturnType<typeof run>, ReturnType<typeof run>];
+      expect(lanes.status).toBe(STATUS.done);
+      expect(lanes.out, `${turns} turns of ${step}`).toEqual(threads.out);
+    }
+  }
+});
