@@ -7,7 +7,7 @@ import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import type { Dimensions, Outcome } from '../run-grid.test-support.js';
 
-const RUNS = 800;
+const RUNS = 2000;
 const PAGES = 24;
 const MEMORY = PAGES * 65536;
 /** Elements that are read: the last of memory. */
