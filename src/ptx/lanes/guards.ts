@@ -16,7 +16,8 @@ export interface Guard {
   operation: string;
 }
 
-const ORDERED: Record<string, { op: string; unsigned?: true }> = {
+/** Comparisons for order: what is compared, and whether the name alone says that there is no sign. */
+export const ORDERED: Record<string, { op: string; unsigned?: true }> = {
   lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
 };
@@ -50,7 +51,7 @@ export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   return { inst, stepping, stride, signed: name === 's32' && !row.unsigned, operation: row.op };
 }
 
-const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' };
+export const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' };
 
 /**
  * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is nearest to the bound tells.

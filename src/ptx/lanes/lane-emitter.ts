@@ -561,7 +561,9 @@ export abstract class LaneEmitter extends Emitter {
       for (const inst of insts) {
         this.inst = inst;
         const rule = this.laneRules.unit.get(inst.mnemonic) ?? this.laneRules.group.get(inst.mnemonic)!;
-        this.scoped(() => { rule(this); });
+        this.scoped(() => {
+          if (!rule(this)) throw new Error(`the vector rule of '${inst.mnemonic}' does not go by group`);
+        });
       }
     }
     this.group = 0;

@@ -624,7 +624,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.when(() => { this.arriveAt(region.header, end); });
       this.awaited.delete(region.header);
       if (!this.handovers.size) this.emitUnparted(region, end);
-      else if (this.everyone && region.members.size === 1 && this.plan.parts(region.header) && isStreaming(this, blocks[region.header]!)) this.shortenTurn(blocks[region.header]!);
+      else if (this.everyone && this.streams(region)) this.shortenTurn(blocks[region.header]!);
       const to = this.onlyExit(region);
       if (to !== undefined) {
         const entered = this.masks();
@@ -849,17 +849,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const known = new Map(this.hoistedPlaces);
     for (const { range: { start, accesses }, local } of places) for (const { inst, offset } of accesses) known.set(inst, { local, offset: offset - start });
     this.unchecked = known;
-    for (let index = 0; index < work.length; index++) {
-      const end = this.groupedUntil(work, index, work.length);
-      if (end > index) {
-        this.emitByGroup(work.slice(index, end));
-        for (; index < end; index++) release(index);
-        index--;
-      } else {
-        this.emitInst(work[index]!);
-        release(index);
-      }
-    }
+    this.emitGrouped(work, 0, work.length, () => true, inst => { this.emitInst(inst); }, release);
     this.unchecked = undefined;
     for (const { local, delta } of places) if (delta !== undefined) code.get(local).get(delta).op('i32.add').set(local);
   }
@@ -990,22 +980,13 @@ export class LaneKernelEmitter extends LaneEmitter {
       }
     };
     const emit = (from: number, to: number, keep?: ReadonlySet<Register>): void => {
-      for (let index = from; index < to; index++) {
-        const inst = insts[index]!;
-        const end = this.groupedUntil(insts, index, to, each => !(agreeing && this.agreed?.comparison(each)) && !this.checksAhead?.after.has(each));
-        if (end > index) {
-          this.emitByGroup(insts.slice(index, end));
-          for (; index < end; index++) release(index, keep);
-          index--;
-          continue;
-        }
+      this.emitGrouped(insts, from, to, inst => !(agreeing && this.agreed?.comparison(inst)) && !this.checksAhead?.after.has(inst), (inst, index) => {
         const comparison = agreeing ? this.agreed?.comparison(inst) : undefined;
         if (comparison) this.emitAgreement(block, comparison);
         else this.emitInst(inst);
         if (this.unchecked) this.anchor(insts, index);
         if (agreeing) this.checkBefore(block, inst, first);
-        release(index, keep);
-      }
+      }, index => { release(index, keep); });
     };
     const guard = agreeing ? undefined : this.guardOf(block);
     // A guard's comparison waits for the branch.
@@ -1040,15 +1021,22 @@ export class LaneKernelEmitter extends LaneEmitter {
   }
 
   /**
-   * Up to where instructions from the index on are written group by group: engines keep loads and stores in their order, and have values of
-   * one group in registers where those of all would go through memory. Without any they choose the order themselves.
+   * Writes instructions: group by group those around accesses whose places have been checked, where that `may` be, and else by `one`. Engines
+   * keep loads and stores in their order, and have values of one group in registers where those of all would go through memory; without
+   * any of them they choose the order themselves. `release` is called behind each.
    */
-  private groupedUntil(insts: readonly Inst[], from: number, to: number, may: (inst: Inst) => boolean = () => true): number {
-    if (!this.unchecked) return from;
-    let end = from;
-    let accesses = 0;
-    while (end < to && end - from < LONGEST_GROUPED && may(insts[end]!) && this.goesByGroup(insts[end]!)) accesses += this.unchecked.has(insts[end++]!) ? 1 : 0;
-    return accesses > 0 && end - from > 1 ? end : from;
+  private emitGrouped(insts: readonly Inst[], from: number, to: number, may: (inst: Inst) => boolean, one: (inst: Inst, index: number) => void, release: (index: number) => void): void {
+    for (let index = from; index < to;) {
+      let end = index;
+      let accesses = 0;
+      while (this.unchecked && end < to && end - index < LONGEST_GROUPED && may(insts[end]!) && this.goesByGroup(insts[end]!)) accesses += this.unchecked.has(insts[end++]!) ? 1 : 0;
+      const grouped = accesses > 0 && end - index > 1;
+      if (grouped) this.emitByGroup(insts.slice(index, end));
+      for (end = Math.max(end, index + 1); index < end; index++) {
+        if (!grouped) one(insts[index]!, index);
+        release(index);
+      }
+    }
   }
 
   /** Behind what computes a register: the check that all accesses through it in other blocks have in common. */
@@ -1729,7 +1717,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const skipped = {};
     const scratch = this.contextField('scratch');
     const frames = this.framesBase();
-    const streaming = this.streamingLoops();
+    const streaming = this.startsWhole() ? loopsIn(this.kernel.shape.root).filter(region => this.live.includes(region.header) && this.streams(region)) : [];
     if (streaming.length) this.countIndices();
     this.openLabel('loop', pass);
     this.openLabel('block', passed);
@@ -1765,11 +1753,9 @@ export class LaneKernelEmitter extends LaneEmitter {
     code.op('unreachable').op('end');
   }
 
-  /** Loops of one block, in code for a whole unit, whose turns are short so that units keep step. */
-  private streamingLoops(): Region[] {
-    if (!this.startsWhole()) return [];
-    const { blocks, shape } = this.kernel;
-    return loopsIn(shape.root).filter(({ header, members }) => members.size === 1 && this.live.includes(header) && this.plan.parts(header) && isStreaming(this, blocks[header]!));
+  /** A loop of one block that some threads leave before others, and that goes through memory: its turns are short in code for a whole unit, so that units keep step. */
+  private streams({ header, members }: Region): boolean {
+    return members.size === 1 && this.plan.parts(header) && isStreaming(this, this.kernel.blocks[header]!);
   }
 
   /**

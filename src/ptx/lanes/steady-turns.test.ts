@@ -203,3 +203,21 @@ it('units that come to a loop\'s end while others go round in it know their rows
     }
   }
 });
+
+it.each([
+  ['shifts', 'mul.wide.u32 %o0, %i, 16; ' + Array.from({ length: 14 }, (_, i) => `shl.b64 %o${i + 1}, %o${i}, 4;`).join(' '), 14],
+  ['sums', 'mul.wide.u32 %o0, %i, 1048576; ' + Array.from({ length: 40 }, (_, i) => `add.s64 %o${i + 1}, %o${i}, %o${i};`).join(' '), 40],
+])('addresses that come back to where they were by way of 2^64 are checked on the way: %s', (_, places, last) => {
+  for (const simd of [false, true]) {
+    const grid = new Grid(kernelText('k', '.param .u64 in, .param .u32 n', `
+      .reg .b64 %in, %own, %a, %o<41>; .reg .pred %p, %q; .reg .b32 %t, %i, %x, %sum, %n;
+      ld.param.u64 %in, [in]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x; setp.ge.u32 %q, %t, %n; @%q bra DONE; mad.wide.u32 %own, %t, 4, %in; mov.u32 %i, 0; mov.u32 %sum, 0;
+      AGAIN: ${places} add.s64 %a, %own, %o${last}; ld.global.u32 %x, [%a]; add.u32 %sum, %sum, %x;
+      add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 17; @%p bra AGAIN;
+      st.global.u32 [%own], %sum; DONE: ret;`), { simd, pages: PAGES });
+    const { address } = grid.put(new Uint32Array(64));
+    const { status, fault } = grid.run('k', [{ i64: address }, { i32: 64 }], { grid: [1], block: [64] });
+    // In the second turn, 2^60 bytes further.
+    expect([status, fault?.address, fault?.thread]).toEqual([STATUS.fault, BigInt(address) + 2n ** 60n, 0]);
+  }
+});

@@ -11,17 +11,18 @@ import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { checksFirst } from './checks-first.js';
+import { OPPOSITE, ORDERED } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { testPlace } from './memory.js';
 import { isPure, mentions } from './spread.js';
+import { checkRange, pushStart, testRange } from './unchecked.js';
 import type { Range } from './unchecked.js';
 
 /** Longer blocks are not worth another copy: their checks are little beside the rest. */
 const LONGEST = 64;
-/** Factors from a counter to an address: the product of 32 bits, this and the number of turns is far from 2^63. */
-const GREATEST_FACTOR = 2n ** 20n;
-/** Steps of an address from turn to turn, at most: as far as a counter of 32 bits reaches. */
+/** Steps of a pointer from turn to turn, at most: as far as a counter of 32 bits reaches. */
 const GREATEST_STEP = 2n ** 31n;
+/** Bytes that an address may move by from turn to turn: in the 16 turns that are looked ahead, at most, far from 2^64. */
+const FURTHEST = 2n ** 56n;
 /** Elements have 16 bytes at most. */
 const LARGEST_ELEMENT = 16;
 
@@ -58,10 +59,9 @@ export interface SteadyLoop {
   changes(register: Register): boolean;
 }
 
-/** A value as the turns go on: always the same, a counter, or a sum of 64 bits of multiples of `unit`. */
-type Course = { kind: 'fixed' } | { kind: 'counter'; moved: Moved } | { kind: 'linear'; unit: number };
+/** A value as the turns go on: always the same, a counter, or a sum of 64 bits that moves by a multiple of `unit` each time, by no more than `reach`. */
+type Course = { kind: 'fixed' } | { kind: 'counter' } | { kind: 'linear'; unit: number; reach: bigint };
 
-const OPPOSITE = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt', eq: 'ne' } as const;
 const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
 
 const lowestBit = (value: bigint): number => value === 0n ? LARGEST_ELEMENT : Number(value & -value);
@@ -109,10 +109,10 @@ export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyM
     const before = moved.get(register);
     if (before && register.type.bits === 32 && before.signed !== signed) return undefined;
     moved.set(register, before ?? found);
-    if (register.type.bits === 32) return { kind: 'counter', moved: before ?? found };
+    if (register.type.bits === 32) return { kind: 'counter' };
     // A step that is not known here is looked at in its turn.
     if (found.by !== undefined && (found.by < -GREATEST_STEP || found.by >= GREATEST_STEP)) return undefined;
-    return register.type.bits === 64 ? { kind: 'linear', unit: found.by === undefined ? LARGEST_ELEMENT : lowestBit(found.by) } : undefined;
+    return register.type.bits === 64 ? { kind: 'linear', unit: found.by === undefined ? LARGEST_ELEMENT : lowestBit(found.by), reach: GREATEST_STEP } : undefined;
   };
   for (const inst of slice) {
     const course = resultOf(inst, courseOf);
@@ -136,12 +136,11 @@ function comparisonOf(inst: Inst, goesOn: boolean, movedOf: (register: Register,
   if (inst.mnemonic !== 'setp' || inst.predicate || inst.modifiers.length !== 2 || inst.args.length !== 3) return undefined;
   const [word, name] = inst.modifiers as [string, string];
   if (name !== 's32' && name !== 'u32' && name !== 'b32') return undefined;
-  const unsignedWords: Record<string, string> = { lo: 'lt', ls: 'le', hi: 'gt', hs: 'ge' };
-  const plain = unsignedWords[word] ?? word;
-  const wanted = goesOn ? plain : OPPOSITE[plain as keyof typeof OPPOSITE];
-  if (!(wanted in MIRRORED)) return undefined;
+  const row = ORDERED[word];
+  const wanted = row ? (goesOn ? row.op : OPPOSITE[row.op]!) : word === (goesOn ? 'ne' : 'eq') ? 'ne' : undefined;
+  if (wanted === undefined) return undefined;
   const operation = wanted as Comparison['operation'];
-  const signed = name === 's32' && !(word in unsignedWords);
+  const signed = name === 's32' && !row?.unsigned;
   const [, left, right] = inst.args as [Arg, Arg, Arg];
   for (const [arg, bound, of] of [[left, right, operation], [right, left, MIRRORED[operation]]] as const) {
     if (arg.kind !== 'register' || !isFixed(bound)) continue;
@@ -159,25 +158,30 @@ function resultOf(inst: Inst, courseOf: (arg: Arg | undefined, signed: boolean) 
   const signed = type.kind === 'signed';
   const [a, b, c] = args.slice(1).map(arg => courseOf(arg, signed));
   if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed')) return { kind: 'fixed' };
-  const factor = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' && arg.value <= GREATEST_FACTOR && arg.value >= -GREATEST_FACTOR ? arg.value : undefined;
+  const linear = (unit: number, reach: bigint): Course | undefined => reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
+  const literal = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' ? arg.value : undefined;
   const sum = (x: Course | undefined, y: Course | undefined): Course | undefined => {
     if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64) return undefined;
-    return { kind: 'linear', unit: Math.min(...[x, y].map(course => course.kind === 'linear' ? course.unit : LARGEST_ELEMENT)) };
+    const moving = [x, y].filter(course => course.kind === 'linear');
+    return linear(Math.min(...moving.map(({ unit }) => unit)), moving.reduce((all, { reach }) => all + reach, 0n));
   };
+  /** Of a counter, which is a number of 32 bits before and behind each step, and a literal. */
   const product = (): Course | undefined => {
-    const by = factor(args[2]);
-    return a?.kind === 'counter' && by !== undefined && modifiers[0] === 'wide' && type.bits === 32 ? { kind: 'linear', unit: lowestBit(by) } : undefined;
+    const by = literal(args[2]);
+    if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32) return undefined;
+    const factor = signed ? BigInt.asIntN(32, by) : BigInt.asUintN(32, by);
+    return linear(lowestBit(factor), (factor < 0n ? -factor : factor) << 32n);
   };
   switch (mnemonic) {
     case 'mov': return modifiers.length === 1 && a?.kind === 'linear' ? a : undefined;
-    case 'cvt': return modifiers.length === 2 && a?.kind === 'counter' && type.bits === 32 && scalarType(modifiers[0]!).bits === 64 && type.kind !== 'float' && scalarType(modifiers[0]!).kind !== 'float' ? { kind: 'linear', unit: 1 } : undefined;
+    case 'cvt': return modifiers.length === 2 && a?.kind === 'counter' && type.bits === 32 && scalarType(modifiers[0]!).bits === 64 && type.kind !== 'float' && scalarType(modifiers[0]!).kind !== 'float' ? linear(1, 2n ** 32n) : undefined;
     case 'add': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
     case 'sub': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
     case 'mul': return product();
     case 'mad': return sum(product(), c);
     case 'shl': {
-      const by = factor(args[2]);
-      return modifiers.length === 1 && a?.kind === 'linear' && by !== undefined && by >= 0n && by <= 4n ? { kind: 'linear', unit: a.unit * 2 ** Number(by) } : undefined;
+      const by = literal(args[2]);
+      return modifiers.length === 1 && a?.kind === 'linear' && by !== undefined && by >= 0n && by <= 32n ? linear(a.unit * 2 ** Number(by), a.reach << by) : undefined;
     }
     default: return undefined;
   }
@@ -220,22 +224,7 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
   });
   const addresses = loop.block.insts.slice(0, loop.from);
   for (const inst of addresses) emit(inst);
-  const pushStart = ({ base, start, wide }: Range): void => {
-    code.get(e.registerLocal(base));
-    if (start && wide) code.i64(start).op('i64.add');
-    else if (start) code.i32(start).op('i32.add');
-  };
-  const isGood = ({ shared, log2, wide, start, end }: Range): void => {
-    testPlace(e, shared, log2, wide, (end - start) >> log2);
-    test();
-  };
-  const starts = ranges.map(range => {
-    const whole = e.newLocal(range.wide ? 'i64' : 'i32');
-    pushStart(range);
-    code.tee(whole);
-    isGood(range);
-    return whole;
-  });
+  const starts = ranges.map(range => checkRange(e, range, test));
   // The places of the next turn tell how far they move.
   const before = moved.map(({ register, subtracts }, index) => {
     const { wasm } = register.type;
@@ -249,18 +238,17 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
   const deltas = ranges.map((range, index) => {
     if (!loop.changes(range.base)) return undefined;
     const delta = e.newLocal('i64');
-    pushStart(range);
-    code.get(starts[index]!).op('i64.sub').set(delta);
+    pushStart(e, range);
+    code.get(starts[index]!.whole).op('i64.sub').set(delta);
     return delta;
   });
   moved.forEach(({ register }, index) => { code.get(before[index]!).set(e.registerLocal(register)); });
   return ranges.map((range, index) => {
-    const [start, delta] = [starts[index]!, deltas[index]];
-    const local = range.wide ? e.newLocal('i32') : start;
-    if (range.wide) code.get(start).op('i32.wrap_i64').set(local);
+    const { whole, local } = starts[index]!;
+    const delta = deltas[index];
     if (delta === undefined) return { range, local, delta };
-    code.get(start).get(turns).op('i64.extend_i32_u').get(delta).op('i64.mul').op('i64.add');
-    isGood(range);
+    code.get(whole).get(turns).op('i64.extend_i32_u').get(delta).op('i64.mul').op('i64.add');
+    testRange(e, range, test);
     const step = e.newLocal('i32');
     code.get(delta).op('i32.wrap_i64').set(step);
     return { range, local, delta: step };

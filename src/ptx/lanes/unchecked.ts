@@ -94,24 +94,39 @@ export function accessOf(e: LaneEmitter, inst: Inst): Access | undefined {
   return !stores && value.kind === 'register' && found.type.bits >= 32 ? found : undefined;
 }
 
+/** Pushes the address of a range's first byte. */
+export function pushStart(e: LaneEmitter, { base, start, wide }: Range): void {
+  const { code } = e;
+  code.get(e.registerLocal(base));
+  if (start && wide) code.i64(start).op('i64.add');
+  else if (start) code.i32(start).op('i32.add');
+}
+
+/** Calls `test` with the truth of: the range that begins at the address on the stack is good. */
+export function testRange(e: LaneEmitter, { shared, log2, wide, start, end }: Range, test: () => void): void {
+  testPlace(e, shared, log2, wide, (end - start) >> log2);
+  test();
+}
+
+/** Calls `test` with the truth of: the range is good. Gives locals of its whole address, and of its place. */
+export function checkRange(e: LaneEmitter, range: Range, test: () => void): { whole: number; local: number } {
+  const { code } = e;
+  const whole = e.newLocal(range.wide ? 'i64' : 'i32');
+  const local = range.wide ? e.newLocal('i32') : whole;
+  pushStart(e, range);
+  code.tee(whole);
+  testRange(e, range, test);
+  if (range.wide) code.get(whole).op('i32.wrap_i64').set(local);
+  return { whole, local };
+}
+
 /** Calls `test` with the truth of each of the run's conditions on the stack, one after the other. Leaves the ranges' places in locals. */
 export function checkRun(e: LaneEmitter, run: Pick<UncheckedRun, 'ranges' | 'stores'>, test: () => void): Map<Inst, { local: number; offset: number }> {
-  const { code } = e;
   const places = new Map<Inst, { local: number; offset: number }>();
-  run.ranges.forEach(range => {
-    const { wide, shared, log2, start, end } = range;
-    const type = wide ? 'i64' : 'i32';
-    const whole = e.newLocal(type);
-    const local = wide ? e.newLocal('i32') : whole;
-    code.get(e.registerLocal(range.base));
-    if (start && wide) code.i64(start).op('i64.add');
-    else if (start) code.i32(start).op('i32.add');
-    code.tee(whole);
-    testPlace(e, shared, log2, wide, (end - start) >> log2);
-    test();
-    if (wide) code.get(whole).op('i32.wrap_i64').set(local);
-    for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - start });
-  });
+  for (const range of run.ranges) {
+    const { local } = checkRange(e, range, test);
+    for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - range.start });
+  }
   if (run.stores && !e.everyone) {
     e.pushEveryone();
     test();
