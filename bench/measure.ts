@@ -73,7 +73,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   const ours = await inTime(benchmark.start(setup));
   let shared: SharedProcessor | undefined;
   const close = async (): Promise<unknown> => {
-    await shared?.giveBack();
+    shared?.giveBack();
     const contenders = [ours, ...entrants.map(({ entrant }) => entrant.contender)];
     return inTime(Promise.all(contenders.map(async (contender) => contender?.close?.())));
   };
@@ -88,6 +88,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
       for (const { entrant } of entrants) await entrant.round(false);
     }
     for (let round = 0; round < count; round++) {
+      shared?.choose();
       const turn = [async () => rounds.push(await inTime(ours.round())), ...entrants.map(({ entrant }) => () => entrant.round(true))];
       for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }

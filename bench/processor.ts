@@ -1,76 +1,127 @@
 /**
  * One processor for all contenders of a row. Where a processor is half a core (any cloud host), whoever runs on the other
- * half makes it up to a seventh slower, for seconds: contenders on processors of their own then differ by more than the
- * five percent that a bar is about, and no number of rounds mends that. They take turns, so one processor serves all.
+ * half makes it up to twice as slow, for tenths of a second up to minutes: contenders on processors of their own then differ by
+ * more than the five percent that a bar is about, and no number of rounds mends that. They take turns, so one processor serves
+ * all: for each round the one that is fastest just before it.
  */
-import { execFile } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
-import { promisify } from 'node:util';
 
-const run = promisify(execFile);
+import koffi from 'koffi';
 
 /** Which of our threads does what is timed. */
 export type Caller = 'main' | 'runtime thread';
 
-/** `giveBack` undoes it. Undefined where this machine has no `taskset` or one processor only. */
+/** Undefined where this machine has one processor only, or no sched_setaffinity. */
 export interface SharedProcessor {
+  /** The one that was chosen last. */
   readonly processor: number;
-  giveBack(): Promise<void>;
+  /** Chooses it anew. */
+  choose(): void;
+  giveBack(): void;
 }
 
 /**
  * Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected.
- * `work` is what our calling thread does: the runtime thread is the one that it keeps busy. The main thread then has the other
- * processors: looking for the end of what the runtime thread does, it would take half of that one's processor where Linux puts it
- * there (which it does for hundreds of milliseconds on virtual machines, whose idle processors it does not count as such).
+ * `work` is what our calling thread does: the runtime thread is the one that it keeps busy. All other threads of this process
+ * then have the other processors: what looks for the end of what the calling thread does would take half of that one's processor
+ * where Linux puts it there (which it does for hundreds of milliseconds on virtual machines, whose idle processors it does not
+ * count as such).
  */
 export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
+  const affinity = openAffinity();
+  if (affinity === undefined) return undefined;
   const ours = caller === 'main' ? process.pid : await busiestThread(work);
   if (ours === undefined) return undefined;
-  const aside = caller === 'main' ? [] : [process.pid];
-  const threads = [ours, ...peers, ...aside];
-  const allowed = await Promise.all(threads.map(processorsOf)).catch(() => []);
-  const processor = last(allowed[0] ?? '');
-  if (processor === undefined) return undefined;
-  const pin = async (list: (at: number) => string): Promise<boolean> => {
-    const done = await Promise.allSettled(threads.map((thread, at) => run('taskset', ['-p', '-c', list(at), String(thread)])));
-    return done.every(({ status }) => status === 'fulfilled');
+  const allowed = affinity.get(process.pid);
+  if (allowed.length < 2) return undefined;
+  const threads = [ours, ...peers];
+  const aside = (await threadsOfThisProcess()).filter((thread) => thread !== ours);
+  const shared = {
+    processor: -1,
+    choose() {
+      this.processor = fastest(allowed, affinity);
+      for (const thread of threads) affinity.set(thread, [this.processor]);
+      for (const thread of aside) affinity.set(thread, allowed.filter((each) => each !== this.processor));
+    },
+    giveBack() {
+      for (const thread of [...threads, ...aside]) affinity.set(thread, allowed);
+    },
   };
-  const giveBack = async (): Promise<void> => void (await pin((at) => allowed[at]!));
-  if (await pin((at) => aside.includes(threads[at]!) ? without(allowed[at]!, processor) : String(processor))) return { processor, giveBack };
-  // All of them, or none.
-  await giveBack();
-  return undefined;
+  shared.choose();
+  return shared;
 }
 
-/** As `taskset` prints and reads it: `0-3,8`. */
-async function processorsOf(thread: number): Promise<string> {
-  const { stdout } = await run('taskset', ['-p', '-c', String(thread)]);
-  return /: *([\d,-]+)\s*$/.exec(stdout)![1]!;
+interface Affinity {
+  get(thread: number): number[];
+  /** A thread that has ended is none of anybody's business. */
+  set(thread: number, processors: readonly number[]): void;
 }
 
-/** The last of several: interrupts tend to the first. */
-function last(list: string): number | undefined {
-  return /[,-]/.test(list) ? Number(/\d+$/.exec(list)![0]) : undefined;
+/** Of 1024 processors, as the kernel's own set. */
+const SET_BYTES = 128;
+
+function openAffinity(): Affinity | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const libc = koffi.load('libc.so.6');
+  const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
+  const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
+  return {
+    get(thread) {
+      const mask = new Uint8Array(SET_BYTES);
+      if (get(thread, SET_BYTES, mask) !== 0) return [];
+      return Array.from({ length: SET_BYTES * 8 }, (_, at) => at).filter((at) => (mask[at >> 3]! & (1 << (at & 7))) !== 0);
+    },
+    set(thread, processors) {
+      const mask = new Uint8Array(SET_BYTES);
+      for (const each of processors) mask[each >> 3]! |= 1 << (each & 7);
+      set(thread, SET_BYTES, mask);
+    },
+  };
 }
 
-/** A list of several, without one of them. */
-function without(list: string, processor: number): string {
-  const all = list.split(',').flatMap((range) => {
-    const [from, to = from] = range.split('-').map(Number) as [number, number?];
-    return Array.from({ length: to - from + 1 }, (_, at) => from + at);
-  });
-  return all.filter((each) => each !== processor).join(',');
+/** How long this thread tries each processor, ms. */
+const TRIAL_MS = 1.5;
+
+/** The processor on which this thread gets the most done at the moment. */
+function fastest(processors: readonly number[], affinity: Affinity): number {
+  let best = processors[0]!;
+  let most = 0;
+  for (const processor of processors) {
+    affinity.set(process.pid, [processor]);
+    const begun = performance.now();
+    let done = 0;
+    let now = begun;
+    for (; now - begun < TRIAL_MS; now = performance.now()) done += sums(5000);
+    const speed = done / (now - begun);
+    if (speed > most) [most, best] = [speed, processor];
+  }
+  return best;
+}
+
+/** Independent sums: what shares the core is felt most where it has much to do. Returns how many. */
+function sums(count: number): number {
+  let a = 1, b = 2, c = 3, d = 4;
+  for (let i = 0; i < count; i++) {
+    a = (a + i) | 0;
+    b ^= i;
+    c = (c - (i << 1)) | 0;
+    d ^= i >> 1;
+  }
+  return (a ^ b ^ c ^ d) === 0.5 ? 0 : count;
+}
+
+async function threadsOfThisProcess(): Promise<number[]> {
+  return (await readdir('/proc/self/task').catch(() => [])).map(Number);
 }
 
 /** What each thread of this process but the main one has had of processors, in ticks. Empty where there is no /proc. */
 async function processorTimes(): Promise<ReadonlyMap<number, number>> {
   const times = new Map<number, number>();
-  for (const thread of await readdir('/proc/self/task').catch(() => [])) {
+  for (const thread of await threadsOfThisProcess()) {
     const stat = await readFile(`/proc/self/task/${thread}/stat`, 'utf8').catch(() => '');
     // Behind the name, which may hold anything: utime and stime are the 12th and 13th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (Number(thread) !== process.pid) times.set(Number(thread), Number(fields[11]) + Number(fields[12]));
+    if (thread !== process.pid) times.set(thread, Number(fields[11]) + Number(fields[12]));
   }
   return times;
 }

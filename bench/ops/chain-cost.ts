@@ -48,7 +48,7 @@ const launches: LocalPeer = {
 
 function benchmark(name: string, bar: Bar, prepare: (scale: Scale) => Submit): Benchmark {
   return {
-    area: 'ops', name: `${name}, time of the JS thread, each`, unit: 'µs', statistic: 'median', bar, peers: [launches],
+    area: 'ops', name: `${name}, time of the JS thread, each`, unit: 'µs', statistic: 'median', caller: 'main', bar, peers: [launches],
     start: (setup) => start(setup, prepare),
   };
 }

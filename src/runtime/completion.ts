@@ -61,12 +61,19 @@ const BACKSTOP_MS = 50;
  */
 const NEAR_BEFORE_MS = 0.004;
 const NEAR_AFTER_MS = 0.006;
+/** What takes long varies by more: both grow by this part of it, until it is too long to be expected that well. */
+const NEAR_PART = 0.003;
+const NEAR_LIMIT_MS = 5;
 
 /** Of some 50 ns each. */
 const PAUSES = 20;
 
-/** A thread that blocks looks so many times between two looks for messages, and sleeps so long between looks in the end. */
+/**
+ * A thread that blocks looks so many times between two looks for messages, for so long without a pause where the device does not
+ * want its processor, and then sleeps so long between looks: twice that, in truth, which a graph of a millisecond feels.
+ */
 const LOOKS_PER_MESSAGE = 64;
+const BLOCKED_LOOK_MS = 20;
 const BLOCKED_PAUSE_MS = 0.05;
 /** What nobody ever wakes. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4));
@@ -376,6 +383,7 @@ export class Completion {
   /** The thread stands still until `test` holds. @throws what everything in flight rejects with, where the device is lost meanwhile */
   blockUntil(test: () => boolean): void {
     const start = performance.now();
+    const lookMs = this.host.crowded ? HOT_MS : BLOCKED_LOOK_MS;
     for (let turns = 0; !test(); turns++) {
       if (this.host.turn !== undefined) {
         this.host.turn();
@@ -387,7 +395,7 @@ export class Completion {
       const lost = this.host.lost();
       if (lost !== undefined) throw lost;
       // The end of something short is looked for; past that the processor is better left to others.
-      if (flushed && performance.now() - start > HOT_MS) Atomics.wait(NOTHING, 0, 0, BLOCKED_PAUSE_MS);
+      if (flushed && performance.now() - start > lookMs) Atomics.wait(NOTHING, 0, 0, BLOCKED_PAUSE_MS);
     }
   }
 
@@ -486,9 +494,9 @@ export class Completion {
     if (this.active.length !== 1 || this.host.turn !== undefined) return false;
     const slot = this.active[0]!;
     const first = slot.waiters[0];
-    if (first === undefined || slot.took > HOT_MS) return false;
+    if (first === undefined || slot.took > (this.host.crowded ? HOT_MS : NEAR_LIMIT_MS)) return false;
     const late = performance.now() - first.start - slot.took;
-    return late >= -NEAR_BEFORE_MS && late < NEAR_AFTER_MS;
+    return late >= -NEAR_BEFORE_MS - NEAR_PART * slot.took && late < NEAR_AFTER_MS + NEAR_PART * slot.took;
   }
 
   /**
@@ -501,7 +509,7 @@ export class Completion {
     if (this.active.length === 1 && slot !== undefined && first !== undefined) {
       const { slots } = this.shared;
       const at = slot.index * SLOT_WORDS + SLOT_FENCE;
-      const until = first.start + slot.took + NEAR_AFTER_MS;
+      const until = first.start + slot.took + NEAR_AFTER_MS + NEAR_PART * slot.took;
       let passed = false;
       do {
         for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - first.seq) | 0) >= 0;

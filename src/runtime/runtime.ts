@@ -80,8 +80,10 @@ interface Failed {
 const REMEMBERED_FAILURES = 65536;
 /** A graph whose launch takes the driver no longer than a kernel's, as its record says. */
 const SHORT_GRAPH = OP.graphLaunch | (FLAG_SHORT << 8);
-/** A short burst in one turn of the event loop goes to the sleeping thread no earlier than at its end. */
+/** What a turn of the event loop queues beyond this is a burst: the sleeping thread is woken for it. */
 const INLINE_WORDS = 64;
+/** Commands of one turn that this thread carries out as they come, while the other sleeps: with more it is a burst. */
+const VISITS = 4;
 /** The context that is current on this thread, as far as is known here; 0 where it is not. */
 let currentContext = 0;
 /** After a pause of this length a driver call takes several times as long on this thread as on one that has not slept. */
@@ -137,8 +139,12 @@ export class Runtime {
   private slotsUsed = 0;
   private readonly holds = new Int32Array(MAX_SLOTS);
   private settleScheduled = false;
-  /** Whether a command of this turn has been carried out on this thread already. */
-  private visited = false;
+  /** Commands of this turn that have been carried out on this thread, or were to be. */
+  private visits = 0;
+  /** Behind the first of them, in the ring. */
+  private visitedAt = 0;
+  /** Whether the last turn of several commands was a burst: the next one may be. */
+  private bursts = false;
   private cold = true;
   private lastVisit = 0;
   /** The runtimes of other devices, and what commands here call them by. */
@@ -408,7 +414,7 @@ export class Runtime {
 
   /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
-    this.visited = false;
+    this.visits = 0;
     this.takeOver();
     return this.completion.wait(slot, seq, stream, spin);
   }
@@ -417,7 +423,7 @@ export class Runtime {
    * As {@link wait}, where the end is near: returns whether the fence has passed already. The caller waits otherwise.
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
-    this.visited = false;
+    this.visits = 0;
     if (!this.ring.drained || this.local !== undefined) this.takeOver();
     const { completion } = this;
     if (!completion.isOnlyOneInTurn) return completion.spin(slot, seq) && completion.mayEndNow();
@@ -882,7 +888,11 @@ export class Runtime {
 
   private wake(): void {
     const { control } = this.shared;
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) !== STATE.sleeping) return;
+    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.sleeping) this.ringBell();
+  }
+
+  private ringBell(): void {
+    const { control } = this.shared;
     Atomics.add(control, WORD.doorbell, 1);
     // A thread that still dozes looks at the doorbell before it sleeps.
     if (Atomics.load(control, WORD.dozing) === 0) Atomics.notify(control, WORD.doorbell);
@@ -893,32 +903,40 @@ export class Runtime {
   }
 
   /**
-   * A command was written while the thread sleeps. The first one of a turn is carried out here: whoever awaits it waits
-   * the shorter for it. More than a few are a burst, for which the thread is woken.
+   * A command was written while the thread sleeps. The first few of a turn are carried out here: whoever awaits them waits
+   * the shorter for it, and the device has begun where this thread goes on to compute. More are a burst, for which the bell is
+   * rung: whichever of the two comes first carries them out, the thread once it is awake or this one when they are awaited.
    */
   private onSleeping(): void {
-    if (this.inline === undefined || this.ring.waiting !== 0 || this.ring.pendingWords > INLINE_WORDS) {
+    const { inline, ring } = this;
+    if (inline === undefined || ring.waiting !== 0 || ring.pendingWords > INLINE_WORDS) {
       this.wake();
       return;
     }
-    if (!this.visited) this.cold = this.isCold();
+    const first = this.visits === 0;
+    if (first) this.cold = this.isCold();
     // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done sooner there.
-    if (peek(this.shared.control, WORD.dozing) === 1 && (this.visited || this.cold || !this.inline.runsNext)) {
+    if (peek(this.shared.control, WORD.dozing) === 1 && (!first || this.cold || !inline.runsNext)) {
       this.wake();
       return;
     }
-    if (!this.visited) {
-      this.visited = true;
+    if (first) {
+      this.visits = 1;
+      this.visitedAt = ring.position;
       this.takeOver();
-      if (this.ring.drained) return;
-    }
+      if (ring.drained) return;
+    } else if (this.visits < VISITS && !this.cold && !this.bursts && inline.runsNext) {
+      this.visits++;
+      this.takeOver();
+    } else this.ringBell();
     if (this.settleScheduled) return;
     this.settleScheduled = true;
     // The first microtask runs before the one in which `await` asks for the fence, the second after it.
     queueMicrotask(() => queueMicrotask(() => {
       this.settleScheduled = false;
-      this.visited = false;
-      if (!this.ring.drained) this.wakeNow();
+      this.bursts = ((ring.position - this.visitedAt) | 0) > INLINE_WORDS;
+      this.visits = 0;
+      if (!ring.drained) this.wakeNow();
     }));
   }
 

@@ -1,4 +1,5 @@
 /** Streams: in order each, independent of one another, made and ended without waiting. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 import { i32 } from 'async-cuda/core';
@@ -56,6 +57,29 @@ onDevice('Stream', (host) => {
     await synced;
     await gate.shut();
     expect((await buffer.read(stream))[0]).toBe(1);
+  });
+
+  test.skipIf(host.mode === 'inline')('what one turn queues runs while this thread computes, without waiting for it', async () => {
+    const { device } = host;
+    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+    using stream = device.createStream();
+    using buffer = device.alloc(i32, 1, { stream });
+    await using pinned = await device.pinned(i32, 1);
+    const seen = pinned.view();
+    // Few commands go another way than many, and each another way after many than after few.
+    for (const launches of [0, 1, 2, 3, 20, 1, 2, 4, 30, 5, 0]) {
+      seen[0] = -1;
+      await stream.sync();
+      // Long enough for whoever carries them out to have gone to sleep.
+      await delay(10);
+      buffer.fill(stream, 5);
+      for (let i = 0; i < launches; i++) add1.launch(stream, { grid: 1, block: 1 }, buffer, 1);
+      const read = buffer.read(stream, pinned);
+      const deadline = performance.now() + 5000;
+      while (Atomics.load(seen, 0) !== 5 + launches && performance.now() < deadline);
+      expect({ launches, value: seen[0] }).toEqual({ launches, value: 5 + launches });
+      await read;
+    }
   });
 
   test('sync of a stream that did nothing resolves', async () => {
