@@ -35,7 +35,8 @@ test('an access waits for the last use of each stream that it conflicts with, an
         writer = { stream, mark: at + 1 };
         readers = new Map();
       } else readers.set(stream, at + 1);
-      expect(resource.readerCount).toBe(readers.size);
+      // Its own stream's reads need not be looked at by the next write there.
+      expect(resource.readerCount).toBe([...readers.keys()].filter((reader) => reader !== writer?.stream).length);
     });
   }));
 });

@@ -17,7 +17,9 @@ export class Resource {
   handle: number;
   writer: Stream | undefined;
   writerMark = 0;
-  /** Streams that have read since the last write: so many of them. What is behind them is used again. */
+  /** The last read on the writer's own stream, which is no reader: where reads and writes of one stream alternate none is kept. */
+  private ownRead = 0;
+  /** Other streams that have read since the last write: so many of them. What is behind them is used again. */
   readonly readers: Use[] = [];
   readerCount = 0;
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
@@ -49,8 +51,9 @@ export class Resource {
   /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
   order(stream: Stream, access: number): void {
     const { writer, readers, readerCount } = this;
-    if (writer !== undefined && writer !== stream) stream.waitFor(writer, this.writerMark);
-    if ((access & ACCESS_WRITE) === 0) return;
+    const writes = (access & ACCESS_WRITE) !== 0;
+    if (writer !== undefined && writer !== stream) stream.waitFor(writer, writes ? this.writersLast : this.writerMark);
+    if (!writes) return;
     for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
       if (reader.stream !== stream) stream.waitFor(reader.stream, reader.mark);
@@ -63,7 +66,10 @@ export class Resource {
       this.read(stream, mark);
       return;
     }
-    if (this.writer !== stream) this.writer = stream;
+    if (this.writer !== stream) {
+      this.writer = stream;
+      this.ownRead = 0;
+    }
     this.writerMark = mark;
     if (this.readerCount === 0) return;
     this.readerCount = 0;
@@ -72,6 +78,10 @@ export class Resource {
   }
 
   private read(stream: Stream, mark: number): void {
+    if (this.writer === stream) {
+      this.ownRead = mark;
+      return;
+    }
     const { readers, readerCount } = this;
     for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
@@ -88,6 +98,11 @@ export class Resource {
     }
     again.stream = stream;
     again.mark = mark;
+  }
+
+  /** The last use on the writer's stream. */
+  private get writersLast(): number {
+    return Math.max(this.writerMark, this.ownRead);
   }
 
   /** Remembers a use that nothing but the memory's end waits for. */
@@ -122,7 +137,7 @@ export class Resource {
 
   private get uses(): Use[] {
     const uses: Use[] = [...this.readers.slice(0, this.readerCount), ...this.kept];
-    if (this.writer !== undefined) uses.push({ stream: this.writer, mark: this.writerMark });
+    if (this.writer !== undefined) uses.push({ stream: this.writer, mark: this.writersLast });
     return uses;
   }
 }
