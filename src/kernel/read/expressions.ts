@@ -49,6 +49,11 @@ export function asNumber(pass: Pass, node: AnyNode, value: Value): NumberValue {
   if (value.kind === 'array') return pass.fail(node, `${shown} is an array, where a number is needed`, `Name an element: ${shown}${'[i]'.repeat(value.dims.length)}.`);
   if (value.kind === 'function' || value.kind === 'device') return pass.fail(node, `${shown} is a function, where a number is needed`, `Call it: ${shown}(…).`);
   if (value.kind === 'nothing') return pass.fail(node, `${shown} has no value, where a number is needed`, 'Only functions that return something can be used as values.');
+  // The parameter behind those that a call gives is the function's own gpu.
+  const { name, caller } = pass.frame;
+  if (value.kind === 'namespace' && value.path === '' && caller !== undefined) {
+    return pass.fail(node, `${shown} is gpu in this call of ${name}, which gives no argument for it, where a number is needed`, `Give ${name} one more argument.`);
+  }
   return pass.fail(node, `${shown} is ${describe(value)}, where a number is needed`, 'Use one of its properties.');
 }
 

@@ -202,7 +202,7 @@ describe('uses', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = gpu.f(y[1]); }', { f } as never).what).toBe('A device function cannot call itself: gpu.f → gpu.g → gpu.f');
   });
   it.each([
-    ['(v) => { if (v > 0) return 1; }', 'gpu.f gives a value on some paths only'], ['(v) => { for (;;) { if (v > 0) return 1; else break; } }', 'gpu.f gives a value on some paths only'], ['(a, b, gpu) => a', 'gpu.f takes 2 arguments and gpu, and got 1'],
+    ['(v) => { if (v > 0) return 1; }', 'gpu.f gives a value on some paths only'], ['(v) => { for (;;) { if (v > 0) return 1; else break; } }', 'gpu.f gives a value on some paths only'], ['(a, b, gpu) => a', 'gpu.f takes 2 arguments and gpu, and got 1'], ['(a, b) => a * b', 'b is gpu in this call of gpu.f, which gives no argument for it, where a number is needed'],
     ['() => 1', 'gpu.f takes 0 arguments, and got 1'], ['(v) => {}', 'gpu.f(y[1]) has no value, where a number is needed'], ['(v = 1) => v', 'Parameters of a kernel have no default values: every one is given at the launch'],
   ])('refuses %s', (text, what) => expect(errorOf('({ y }, gpu) => { y[0] = gpu.f(y[1]); }', { f: { text, uses: {} } }).what).toBe(what));
   it('end in a loop that only returns leave', () => expect(bodyOf('y[0] = gpu.f(x[0]);', { f: { text: '(v) => { while (true) { if (v > 1) return v; v *= 2; } }', uses: {} } })).toContain('y[0] = f_result'));
