@@ -1,6 +1,6 @@
 /** Several operations as one, in order on one stream. */
-import { CudaError } from '../core/index.js';
-import type { Device, Stream } from '../core/index.js';
+import { elsewhere } from './elsewhere.js';
+import { Enqueued, arrival } from './enqueued.js';
 import { Later, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -30,16 +30,29 @@ export class Collected implements Node<unknown[]> {
   readonly alone: boolean;
   private readonly nodes: readonly Node<unknown>[];
   private readonly name: string;
+  /** What there is to call, where all of them are work of level 3 of one device: the nodes between are looked for in memory one by one. */
+  private readonly queues: readonly Enqueued<unknown>['queue'][] | undefined;
 
   constructor(nodes: readonly Node<unknown>[], name: string) {
     this.device = nodes.find((node) => node.device !== undefined)?.device;
+    this.queues = nodes.every((node) => node instanceof Enqueued && node.device === this.device) ? nodes.map((node) => (node as Enqueued<unknown>).queue) : undefined;
     this.alone = nodes.every((node) => node instanceof Ready);
     this.nodes = nodes;
     this.name = name;
   }
 
   submit(run: Run): Submitted<unknown[]> {
-    return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
+    const { queues, device } = this;
+    if (queues === undefined || (device !== undefined && device.runtime !== run.stream.runtime)) return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
+    const values = new Array<unknown>(queues.length);
+    let later = false;
+    for (let i = 0; i < queues.length; i++) {
+      const queue = queues[i]!;
+      const value = arrival(run, queue(run));
+      values[i] = value;
+      if (value instanceof Later) later = true;
+    }
+    return later ? allKnown(values) : values;
   }
 
   private from(run: Run, first: number, values: unknown[], laterBefore: boolean): Submitted<unknown[]> {
@@ -153,13 +166,4 @@ export class Applied<T> implements Node<T> {
 
 function together(values: readonly unknown[], uses: readonly unknown[] | undefined): readonly unknown[] {
   return uses === undefined ? values : [...values, ...uses];
-}
-
-/** Of what is to run on another device than its own. */
-export function elsewhere(name: string, device: Device, stream: Stream): CudaError {
-  return new CudaError(
-    'ERR_CUDA_INVALID_ARGUMENT',
-    `${name} is of ${device.kind}:${device.ordinal}, and was to run on ${stream.title} of ${stream.device.kind}:${stream.device.ordinal}. An operation will not run on another device than its tensors: ` +
-      'run those of each device by themselves, and copy what the other needs with tensor.to(device).',
-  );
 }

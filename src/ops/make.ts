@@ -1,13 +1,12 @@
 /** Functions that make operations of values, callbacks and other operations. */
-import { Pending } from '../core/index.js';
+import type { Pending } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
-import { Collected, Made, elsewhere, Ready } from './collect.js';
+import { Collected, Made, Ready } from './collect.js';
 import { DeviceOp, nodeOf, nodeOfResult } from './device-op.js';
 import type { Given } from './device-op.js';
-import { Later } from './node.js';
-import type { Node, Submitted } from './node.js';
+import { Enqueued } from './enqueued.js';
 import { Parallel } from './parallel.js';
-import type { OpContext, Run } from './run.js';
+import type { OpContext } from './run.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
@@ -41,35 +40,6 @@ export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device
 export function enqueue<T>(device: AnyDevice | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
   if (typeof queue !== 'function') throw invalid('queue', 'a function that queues work on context.stream', queue);
   return new DeviceOp(new Enqueued<T>(device === undefined ? undefined : coreOf(device), queue));
-}
-
-/** {@link Made} of what {@link enqueue} takes. It is what programs make again and again: a function around it would be garbage as well. */
-class Enqueued<T> implements Node<T> {
-  readonly device: Node<T>['device'];
-  private readonly queue: (context: OpContext) => T | Pending<T>;
-
-  constructor(device: Node<T>['device'], queue: (context: OpContext) => T | Pending<T>) {
-    this.device = device;
-    this.queue = queue;
-  }
-
-  submit(run: Run): Submitted<T> {
-    const { queue, device } = this;
-    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere('enqueue', device, run.stream);
-    return arrival(run, queue(run));
-  }
-
-  describe(): string {
-    return 'enqueue';
-  }
-}
-
-/** What a Pending will give, as a node's value. */
-function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
-  if (!(given instanceof Pending)) return given;
-  if (!given.gives) return undefined as T;
-  run.checkNotRecording('a value of the host', 'read it after graph.launch()');
-  return new Later(given.then(), true);
 }
 
 /**

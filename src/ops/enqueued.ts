@@ -1,0 +1,35 @@
+/** Work of level 3 as a node. */
+import { Pending } from '../core/index.js';
+import { elsewhere } from './elsewhere.js';
+import { Later } from './node.js';
+import type { Node, Submitted } from './node.js';
+import type { OpContext, Run } from './run.js';
+
+/** It is what programs make again and again: a function around it would be garbage as well. */
+export class Enqueued<T> implements Node<T> {
+  readonly device: Node<T>['device'];
+  readonly queue: (context: OpContext) => T | Pending<T>;
+
+  constructor(device: Node<T>['device'], queue: (context: OpContext) => T | Pending<T>) {
+    this.device = device;
+    this.queue = queue;
+  }
+
+  submit(run: Run): Submitted<T> {
+    const { queue, device } = this;
+    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere('enqueue', device, run.stream);
+    return arrival(run, queue(run));
+  }
+
+  describe(): string {
+    return 'enqueue';
+  }
+}
+
+/** What a Pending will give, as a node's value. */
+export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
+  if (!(given instanceof Pending)) return given;
+  if (!given.gives) return undefined as T;
+  run.checkNotRecording('a value of the host', 'read it after graph.launch()');
+  return new Later(given.then(), true);
+}
