@@ -234,7 +234,8 @@ export class OnnxContext implements EngineContext {
       });
       const targets = made.map((tensor) => tensor.dense());
       const { offsets, bytes } = layOut(found.map((value) => value.bytes));
-      const area = this.engine.staged ? this.staging.later(bytes) : undefined;
+      // The library leaves them in the process's memory, whoever computed them: only a device of this process is reached from there.
+      const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
       const done = queueHostWork(run.stream, this.engine.toString(), targets.map((buffer): HostUse => ({ buffer, access: 'out' })), async (turn) => {
         const ready = await area;
         if (ready !== undefined) turn.keep(ready.buffer);
