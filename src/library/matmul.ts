@@ -182,7 +182,9 @@ function factorOf(tensor: AnyTensor, line: -1 | -2, depth: -1 | -2, runs: boolea
   // The stride of an axis of one element says nothing.
   const step = (axis: -1 | -2): number => (shape.at(axis) === 1 ? 0 : strides.at(axis)!);
   const [across, along] = [step(line), step(depth)];
-  return { tensor: all, byDepth: runs ? along <= 1 && across % RUN === 0 : along <= across || across === 0, across, along };
+  // One element for all depths is no run of them.
+  const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
+  return { tensor: all, byDepth: runs ? isRun && across % RUN === 0 : along <= across || across === 0, across, along };
 }
 
 /** The tensor, or a copy, whose strides do not lead back. */

@@ -9,6 +9,7 @@ import { output } from '../launch/index.js';
 import type { KernelParam, Usable } from '../launch/index.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
+import { checkRange, checkedSeed } from '../tensor/random-options.js';
 import { checkShape, showShape } from '../tensor/shape.js';
 import type { AnyTensor, Dims, RandOptions, RandnOptions, RealName, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
@@ -153,8 +154,7 @@ function random<D extends DTypeName, S extends Shape>(
 ): DeviceOp<Tensor<D, Dims<S>>> {
   const device = coreOf(given);
   checkShape('shape', shape);
-  if (typeof seed !== 'bigint' && !Number.isSafeInteger(seed)) throw invalid('options.seed', 'a whole number', seed);
-  const key = BigInt.asUintN(64, BigInt(seed as number));
+  const key = checkedSeed(seed);
   return making(`${name}(${dtype.name}${showShape(shape)})`, device, (work) => {
     const out = work.result(dtype, [...shape]) as unknown as AnyTensor;
     if (out.size > 0) {
@@ -206,10 +206,7 @@ export function randomUniform<D extends RealName, const S extends Shape>(device:
   checkReal('randomUniform', dtype);
   checkOptions('options', options, ['seed', 'from', 'to']);
   const { seed = 0, from = 0, to = 1 } = options;
-  checkFinite('options.from', from);
-  checkFinite('options.to', to);
-  if (to < from) throw invalid('options.to', `at least options.from, ${from}`, to);
-  checkFinite('options.to - options.from', to - from);
+  checkRange(dtype, from, to);
   return random('randomUniform', device, dtype, shape, seed, dtype.name === 'f64' ? DISTRIBUTIONS.uniformDouble : DISTRIBUTIONS.uniform, from, to - from);
 }
 

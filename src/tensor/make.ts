@@ -14,6 +14,7 @@ import type { AnyDevice } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
 import type { Layout } from './layout.js';
 import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
+import { checkRange, checkedSeed } from './random-options.js';
 import { checkShape, numel, showShape } from './shape.js';
 import type { Dims, Shape } from './shape-types.js';
 import { Tensor, writeDense } from './tensor.js';
@@ -90,7 +91,9 @@ export function arange<D extends DTypeName, const N extends number>(device: AnyD
   const { start = 0, step = 1 } = options;
   for (const [name, value] of [['start', start], ['step', step]] as const) {
     if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
-    if (isWhole(dtype) && typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
+    if (!isWhole(dtype)) continue;
+    if (typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
+    if (BigInt(value) < -(1n << 63n) || BigInt(value) >= 1n << 64n) throw invalid(`options.${name}`, 'a whole number of 64 bits, with a sign or without', value);
   }
   return made(device, dtype, [length] as [N], 'arange', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
     if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt(start), BigInt(step));
@@ -165,7 +168,8 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
  */
 export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   const { seed = 0, from = 0, to = 1 } = options;
-  if (!(to >= from)) throw invalid('options.to', `at least options.from, ${from}`, to);
+  checkDType(dtype);
+  checkRange(dtype, from, to);
   return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
 }
 
@@ -185,9 +189,8 @@ function random<D extends DTypeName, S extends Shape>(
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
   if (dtype.kind !== 'float') throw invalid('dtype', 'f16, bf16, f32 or f64', dtype.name, 'Convert them with convert(…).');
-  if (typeof seed !== 'bigint' && !Number.isSafeInteger(seed)) throw invalid('options.seed', 'a whole number', seed);
   if (!Number.isFinite(first) || !Number.isFinite(second)) throw invalid('options', 'numbers that are finite', [first, second]);
-  const key = BigInt.asUintN(64, BigInt(seed));
+  const key = checkedSeed(seed);
   return made(device, dtype, shape, name, options, (run, tensor) => {
     const { size } = tensor;
     if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);

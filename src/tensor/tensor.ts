@@ -2,8 +2,8 @@
  * Tensors: device memory with a dtype and a shape, and views of it. Views are made on the host and cost nothing; whatever
  * touches the memory is an operation.
  */
-import { CudaArgumentError, CudaDisposedError, PinnedBuffer } from '../core/index.js';
-import type { BitArray, DType, DTypeName, Device, DeviceBuffer, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, DeviceBuffer, PinnedBuffer } from '../core/index.js';
+import type { BitArray, DType, DTypeName, Device, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../core/arguments.js';
 import { readTarget } from '../core/host-codec.js';
 import { bytesBetween } from '../core/memory.js';
@@ -25,7 +25,7 @@ import type { DLTensor } from './dlpack.js';
 import { handOver, takeOver } from './exchange.js';
 import type { TakeOverOptions } from './exchange.js';
 import { claimOf, Partitioned } from './partitioned.js';
-import { contiguous, isContiguous, layoutOf, span } from './layout.js';
+import { contiguous, isContiguous, layoutOf, span, strided } from './layout.js';
 import type { Layout } from './layout.js';
 import { copies, withKernels } from './loaded-kernels.js';
 import { overlaps, overlapsItself } from './overlapping.js';
@@ -67,10 +67,14 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   /**
    * A tensor of memory that is there already, which stays its owner's.
    *
-   * @throws CudaArgumentError where the shape has more elements than the buffer, or the layout reaches outside of it
+   * @throws CudaArgumentError for what is no buffer, shape or layout, where the shape has more elements than the buffer, and where
+   * the layout reaches outside of it
    */
   static of<D extends DTypeName, const S extends Shape>(buffer: DeviceBuffer<D>, shape: S | Layout<S>): Tensor<D, Dims<S>> {
-    const layout = (Array.isArray(shape) ? contiguous(shape as S) : shape) as Layout<Dims<S>>;
+    if (!(buffer instanceof DeviceBuffer)) throw invalid('buffer', 'a DeviceBuffer', buffer);
+    if (typeof (shape as unknown) !== 'object' || shape === null) throw invalid('shape', 'a list of extents, or a layout of shape, strides and offset', shape);
+    const given = shape as Layout<S>;
+    const layout = (Array.isArray(shape) ? contiguous(shape as S) : strided(given.shape as S, given.strides, given.offset)) as Layout<Dims<S>>;
     const { end } = span(layout);
     if (end > buffer.length) throw invalid('shape', `at most the ${buffer.length} elements of the buffer`, layout.shape);
     return new Tensor(buffer, layout, false);
@@ -165,15 +169,17 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   /** Two axes exchanged; the last two where none are named. */
-  transpose<const A extends number = -2, const B extends number = -1>(
-    a?: A & Checked<Transposed<S, A, B>>, b?: B & Checked<Transposed<S, A, B>>,
+  transpose(): Tensor<D, Known<Transposed<S, -2, -1>>>;
+  transpose<const A extends number, const B extends number = -1>(
+    a: A & Checked<Transposed<S, A, B>>, b?: B & Checked<Transposed<S, A, B>>,
   ): Tensor<D, Known<Transposed<S, A, B>>>;
   transpose(a?: number, b?: number): never {
     return this.view(axes.transpose(this.layout as Layout, a as never, b as never)) as never;
   }
 
   /** Without its axes of extent 1, or without the one that is named. */
-  squeeze<const A extends number | undefined = undefined>(axis?: A & Checked<Squeezed<S, A>>): Tensor<D, Known<Squeezed<S, A>>>;
+  squeeze(): Tensor<D, Known<Squeezed<S, undefined>>>;
+  squeeze<const A extends number>(axis: A & Checked<Squeezed<S, A>>): Tensor<D, Known<Squeezed<S, A>>>;
   squeeze(axis?: number): never {
     return this.view(axes.squeeze(this.layout as Layout, axis as never)) as never;
   }
@@ -402,7 +408,8 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   dense(): DeviceBuffer<D> {
     this.checkAlive();
     const { offset } = this.layout;
-    return this.buffer.slice(offset, offset + this.size);
+    // Where nothing lies may be behind the end.
+    return this.size === 0 ? this.buffer.slice(0, 0) : this.buffer.slice(offset, offset + this.size);
   }
 
   /** @internal */

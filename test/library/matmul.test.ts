@@ -88,6 +88,18 @@ onDevice('Products of matrices', (host) => {
     });
   });
 
+  test('factors of one element for all that is summed over', async () => {
+    for (const name of ['f16', 'bf16', 'f32', 'f64'] as const) {
+      for (const [m, k, n] of [[1, 6, 5], [5, 6, 1], [3, 8, 5], [1, 16, 16], [16, 32, 16]] as const) {
+        using column = await given(name, numbers(m, 5), [m, 1]);
+        using row = await given(name, numbers(n, 6), [1, n]);
+        const [a, b] = [column.broadcastTo([m, k] as never), row.broadcastTo([k, n] as never)] as unknown as [AnyTensor, AnyTensor];
+        const [x, y] = [await read(column.dup() as never), await read(row.dup() as never)];
+        check(await read(product(a, b)), (_, r) => x[r]!, (_, p, c) => y[c]!, [1, m, n, k], name, name);
+      }
+    }
+  });
+
   test('axes before the last two count matrices, and broadcast', async () => {
     for (const name of ['f16', 'f32'] as const) {
       for (const [shapeA, shapeB] of [[[3], [3]], [[2, 3], [3]], [[3], [2, 1]], [[2, 1, 2], [3, 1]], [[2, 3, 2], [1, 3, 1]], [[1], []], [[], [4]]] as const) {

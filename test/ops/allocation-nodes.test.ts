@@ -54,6 +54,16 @@ onDevice('nodes that allocate', (host) => {
     other.close();
   });
 
+  test('what was allocated before a conditional node is there behind it', async ({ skip }) => {
+    skip(!supported);
+    using condition = await tensor(device(), i32, [1]);
+    using two = await full(device(), f32, [4], 2);
+    const op = two.dup().when(() => condition, (x) => x.fill(7)).use((x) => x.dup());
+    await using graph = await op.capture(stream, { allocate: 'nodes' });
+    const result = await graph.launch();
+    expect([...await result.read()]).toEqual([7, 7, 7, 7]);
+  });
+
   test('level 3: without the option it is refused, and the error says how', async () => {
     const error = await failure(() => stream.capture(() => { device().alloc(i32, N, { stream }); }));
     expect([error.code, error.message]).toEqual(['ERR_CUDA_CAPTURE', expect.stringContaining("{ allocate: 'nodes' }")]);

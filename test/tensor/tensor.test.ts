@@ -319,6 +319,15 @@ onDevice('Tensors', (host) => {
     expect(() => tensor(device(), f32, [1, 2, 3], [2, 2])).toThrow('3 elements');
     expect(() => rand(device(), i32 as never, [1])).toThrow('f16, bf16, f32 or f64');
     expect(() => Tensor.of(device().alloc(f32, 3), [4])).toThrow('at most the 3 elements');
+    expect(() => Tensor.of(device().alloc(f32, 3), { shape: [3], strides: [-1], offset: 0 })).toThrow('offset: expected at least 2');
+    expect(() => Tensor.of(device().alloc(f32, 3), 3 as never)).toThrow('shape: expected a list of extents, or a layout');
+    expect(() => Tensor.of({} as never, [3])).toThrow('buffer: expected a DeviceBuffer');
+    expect(() => arange(device(), u64, 3, { start: 2n ** 64n })).toThrow('options.start: expected a whole number of 64 bits');
+    for (const seed of [-1, 2n ** 64n, 0.5, 2 ** 60]) expect(() => rand(device(), f32, [3], { seed })).toThrow('options.seed: expected a whole number from 0 to 2^64 - 1');
+    expect(() => rand(device(), f32, [3], { to: 1e39 })).toThrow('options.to: expected from -3.4028234663852886e+38 to 3.4028234663852886e+38, for f32');
+    expect(() => rand(device(), f16, [3], { from: -1e6 })).toThrow('options.from: expected from -65504 to 65504, for f16');
+    expect(() => rand(device(), f32, [3], { from: -3e38, to: 3e38 })).toThrow('options.to: expected at most 3.4028234663852886e+38 above options.from');
+    expect(() => rand(device(), f64, [3], { from: 2, to: 1 })).toThrow('options.to: expected at least options.from, 2');
   });
 
   test('elements of a plain list are looked at: nothing wraps, is cut off or becomes NaN', async () => {
@@ -367,6 +376,27 @@ onDevice('Tensors', (host) => {
     expect(() => saveNpy('x.npy' as never)).toThrow('tensor: expected a Tensor');
     expect(() => saveSafetensors({ x: 5 } as never)).toThrow('tensors["x"]: expected a Tensor, got 5');
     expect(() => saveSafetensors(x as never)).toThrow('Write saveSafetensors({ weights })');
+  });
+
+  test('views of nothing, wherever they would begin, are read and written like others', async () => {
+    using nothing = await zeros(device(), f32, [0, 5]);
+    using whole = await zeros(device(), f32, [4, 5]);
+    for (const view of [nothing.slice([0, 0], [3, 5]), nothing.slice([0, 0], [null, null, -1]), whole.slice([4, 4], [3, 5]), whole.slice([3, 3], [3, 5])] as Tensor<'f32'>[]) {
+      expect(view.size).toBe(0);
+      await view.write(new Float32Array(0));
+      expect(await view.read()).toEqual(new Float32Array(0));
+    }
+  });
+
+  test('types of views without arguments do not depend on what they are assigned to', async () => {
+    using x = await arange(device(), f32, 6);
+    using one = await zeros(device(), f32, [1, 3]);
+    const turned: Tensor<'f32', [3, 2]> = x.reshape([2, 3]).transpose();
+    const line: Tensor<'f32', [3]> = one.squeeze();
+    expect([turned.shape, line.shape]).toEqual([[3, 2], [3]]);
+    // @ts-expect-error the axes are exchanged
+    const wrong: Tensor<'f32', [2, 3]> = x.reshape([2, 3]).transpose();
+    expect(wrong.shape).toEqual([3, 2]);
   });
 
   test('of memory that somebody else has', async () => {

@@ -95,7 +95,8 @@ export function endCapture(call: string, stream: Stream): Graph {
   const unjoined = capture.invalid ? undefined : capture.unjoined();
   capture.end();
   const { graph } = capture;
-  for (const { allocation, freed } of graph.memory.allocations) if (!freed) allocation.memory.retire(allocation);
+  // A body has its memory from the graph around it, whose capture goes on.
+  if (!graph.isBody) for (const { allocation, freed } of graph.memory.allocations) if (!freed) allocation.memory.retire(allocation);
   if (capture.invalid) {
     if (!capture.fills) graph.destroy();
     fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 'a call during the capture was not allowed');
