@@ -94,12 +94,14 @@ export const f32 = dtype('f32', 4, 'float', true);
 export const f64 = dtype('f64', 8, 'float', true);
 /**
  * OCP's E4M3, which others call e4m3fn: 1 sign, 4 exponent and 3 fraction bits, from 2^-9 to 448; no infinity, NaN is
- * 0x7f. `Float32Array`, exact when read; rounded to nearest even when written, to NaN above 464.
+ * 0x7f. `Float32Array`, exact when read; rounded to nearest even when written from the host and by `convert`, to NaN above 464;
+ * kernels write what is greater than 448, infinity too, as that, as the GPU's own conversion does (cvt.rn.satfinite).
  */
 export const f8e4m3 = dtype('f8e4m3', 1, 'float', false);
 /**
  * OCP's E5M2: 1 sign, 5 exponent and 2 fraction bits, from 2^-16 to 57344, infinity and NaN. `Float32Array`, exact when
- * read; rounded to nearest even when written, to infinity from 61440 on.
+ * read; rounded to nearest even when written from the host and by `convert`, to infinity from 61440 on; kernels write what is
+ * greater than 57344, infinity too, as that, as the GPU's own conversion does (cvt.rn.satfinite).
  */
 export const f8e5m2 = dtype('f8e5m2', 1, 'float', false);
 /** One byte, 0 or 1, as C++ has it; `Uint8Array`. Bytes go out and come in as they are: write nothing but 0 and 1. */

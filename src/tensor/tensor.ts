@@ -74,7 +74,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     if (!(buffer instanceof DeviceBuffer)) throw invalid('buffer', 'a DeviceBuffer', buffer);
     if (typeof (shape as unknown) !== 'object' || shape === null) throw invalid('shape', 'a list of extents, or a layout of shape, strides and offset', shape);
     const given = shape as Layout<S>;
-    const layout = (Array.isArray(shape) ? contiguous(shape as S) : strided(given.shape as S, given.strides, given.offset)) as Layout<Dims<S>>;
+    const layout = (Array.isArray(shape) ? contiguous(shape as S) : strided(given.shape as S, given.strides, given.offset));
     const { end } = span(layout);
     if (end > buffer.length) throw invalid('shape', `at most the ${buffer.length} elements of the buffer`, layout.shape);
     return new Tensor(buffer, layout, false);
