@@ -6,6 +6,7 @@ import { firstResult } from './cpu-device/first-result.js';
 import { cpuKernels } from './cpu-device/kernels.js';
 import { cpuLaunchAwait } from './cpu-device/launch-await.js';
 import { besideSimulator } from './cpu-device/simulator.js';
+import { typescriptCompileTimes } from './cpu-device/typescript-compile-time.js';
 import { cpuWorkers } from './cpu-device/workers.js';
 import { photographsBenchmarks } from './images/photographs.js';
 import { letterboxes } from './images/letterbox.js';
@@ -69,6 +70,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   firstResult,
   ...cpuCopies,
   ...compileTimes,
+  ...typescriptCompileTimes,
   ...cpuKernels,
   ...cpuWorkers,
   ...besideSimulator,

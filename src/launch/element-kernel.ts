@@ -66,6 +66,8 @@ export interface ElementKernel<S extends ElementParams = ElementParams, U extend
   prepare(device: AnyDevice, shapes?: TensorShapes<S>): Promise<void>;
   /** The PTX for contiguous tensors of one shape. Rejects with CudaCompileError */
   ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
+  /** The machine code of that, as {@link KernelFunction.sass}. */
+  sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy of the form for contiguous tensors of one shape. */
   report(device: AnyDevice): Promise<KernelReport>;
   /** The fastest of several sets of constants, measured as {@link KernelFunction.tune} does it. Outputs have to be passed. */
@@ -195,6 +197,7 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
       prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) => (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
       tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses }>) => tune(this, args, options),
       ptx: (target: KernelTarget, options?: CodeOptions) => this.usual().ptx(target, options),
+      sass: (device: AnyDevice, options?: CodeOptions) => this.usual().sass(device, options),
       report: (device: AnyDevice) => this.usual().report(device),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),
       toString: () => this.toString(),

@@ -71,6 +71,8 @@ export interface TileKernel<S extends ElementParams = ElementParams, U extends U
   prepare(device: AnyDevice, shape: TileExtents<S, T>): Promise<void>;
   /** The PTX for contiguous tensors of these extents. Rejects with CudaCompileError */
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
+  /** The machine code of that, as {@link KernelFunction.sass}. */
+  sass(device: AnyDevice, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy for contiguous tensors of these extents. */
   report(device: AnyDevice, shape: TileExtents<S, T>): Promise<KernelReport>;
   /**
@@ -244,6 +246,7 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
       with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) => this.with(changes).callable(),
       prepare: async (device: AnyDevice, shape: unknown) => this.usual(shape).prepare(device),
       ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) => this.usual(shape).ptx(target, options),
+      sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) => this.usual(shape).sass(device, options),
       report: async (device: AnyDevice, shape: unknown) => this.usual(shape).report(device),
       tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>) => tune(this, args, options),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),
