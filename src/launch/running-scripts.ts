@@ -62,16 +62,38 @@ function listScripts(): Listed | undefined {
 export function runningScripts(file: string): readonly RunningScript[] {
   try {
     const list = listScripts();
-    const found = list?.scripts.get(withoutQuery(asUrl(file))) ?? [];
-    const texts: RunningScript[] = [];
-    for (const { scriptId, sourceMapURL = '', startLine, startColumn } of [...found].reverse()) {
-      list!.session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
-        if (error === null) texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
-      });
-    }
-    return texts;
+    return list === undefined ? [] : textsOf(list, list.scripts.get(withoutQuery(asUrl(file))) ?? []);
   } catch {
     // A Node that was built without it, or that does not permit it.
     return [];
   }
+}
+
+/** The script that has this text, and its name, where one of all has. */
+export function onlyScriptWith(text: string): { readonly file: string; readonly script: RunningScript } | undefined {
+  let only: { readonly file: string; readonly script: RunningScript } | undefined;
+  try {
+    const list = listScripts();
+    if (list === undefined) return undefined;
+    for (const [file, parsed] of list.scripts) {
+      if (file === '' || file.startsWith('node:')) continue;
+      const script = textsOf(list, parsed.slice(-1)).find((each) => each.text.includes(text));
+      if (script === undefined) continue;
+      if (only !== undefined) return undefined;
+      only = { file, script };
+    }
+  } catch {
+    // As above.
+  }
+  return only;
+}
+
+function textsOf({ session }: Listed, parsed: readonly Parsed[]): RunningScript[] {
+  const texts: RunningScript[] = [];
+  for (const { scriptId, sourceMapURL = '', startLine, startColumn } of [...parsed].reverse()) {
+    session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
+      if (error === null) texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
+    });
+  }
+  return texts;
 }

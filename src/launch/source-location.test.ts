@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -161,6 +161,15 @@ test('vitest: this file', () => {
   const lines = readFileSync(file, 'utf8').split('\n');
   const line = lines.findIndex(text => text.includes('] = 98765;'));
   expect(place).toEqual({ file, line: line + 1, column: lines[line]!.indexOf('98765') + 1, codeLine: lines[line], original: true });
+});
+
+test('a function that another module gives', async () => {
+  const file = join(folder, 'helper.mjs');
+  writeFileSync(file, '// Another module.\n\nexport const helper = (x) => {\n  return x + 98764;\n};\n');
+  const { helper } = await import(/* @vite-ignore */ pathToFileURL(file).href) as { helper: (x: number) => number };
+  const text = Function.prototype.toString.call(helper);
+  const place = locateText(text, captureStack(kernel)).at(text.indexOf('98764'));
+  expect(place).toEqual({ file, line: 4, column: 14, codeLine: '  return x + 98764;', original: true });
 });
 
 test('a function of eval: the place in its own text, which it says', () => {

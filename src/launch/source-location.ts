@@ -5,7 +5,8 @@
  */
 import { parseStack } from '../core/call-stack.js';
 import type { StackFrame } from '../core/call-stack.js';
-import { runningScripts } from './running-scripts.js';
+import { onlyScriptWith, runningScripts } from './running-scripts.js';
+import type { RunningScript } from './running-scripts.js';
 import { mapUrlIn, pathOf, readText, sourceMapOf } from './source-map-of.js';
 import type { TextMap } from './source-map-of.js';
 
@@ -99,14 +100,20 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
     for (const script of runningScripts(file)) {
       const candidates = occurrences(script.text, text);
       if (candidates.length === 0) continue;
-      const { startLine, startColumn } = script;
-      const offset = nearest(candidates, offsetOf(script.text, frame, startLine, startColumn));
-      const same = disk !== undefined && isStripped(script.text.slice(0, offset + text.length), disk);
-      return { file, text: script.text, offset, mapUrl: script.mapUrl, startLine, startColumn, disk: same ? disk : undefined };
+      return inScript(text, file, script, nearest(candidates, offsetOf(script.text, frame, script.startLine, script.startColumn)), disk);
     }
     if (offsets.length > 0) return inFile();
   }
-  return undefined;
+  // A function that another module gives, which is on nobody's stack.
+  const only = onlyScriptWith(text);
+  if (only === undefined) return undefined;
+  const path = pathOf(only.file);
+  return inScript(text, only.file, only.script, only.script.text.indexOf(text), path === undefined ? undefined : readText(path));
+}
+
+function inScript(text: string, file: string, { text: running, mapUrl, startLine, startColumn }: RunningScript, offset: number, disk: string | undefined): Found {
+  const same = disk !== undefined && isStripped(running.slice(0, offset + text.length), disk);
+  return { file, text: running, offset, mapUrl, startLine, startColumn, disk: same ? disk : undefined };
 }
 
 /**

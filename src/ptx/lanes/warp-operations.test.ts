@@ -117,4 +117,33 @@ describe('warp operations', () => {
       }
     });
   }
+
+  // Lanes 0 and 1, 2 and 3 are together first, then 0 and 2, 1 and 3; lane 1 comes late, when 0 waits for it and 2 for 0.
+  it.each([
+    ['shfl.sync.idx.b32 %r, %v, %from, 31, %mask;', (group: readonly number[], from: number, value: (lane: number) => number) => value(group[from]!)],
+    ['redux.sync.add.u32 %r, %v, %mask;', (group: readonly number[], _: number, value: (lane: number) => number) => group.reduce((sum, lane) => sum + value(lane), 0)],
+    ['setp.eq.u32 %q, %r, %r; vote.sync.ballot.b32 %r, %q, %mask;', (group: readonly number[]) => maskOf(group)],
+    ['match.any.sync.b32 %r, 7, %mask;', (group: readonly number[]) => maskOf(group)],
+  ] as const)('groups that overlap are not taken for one another: %s', (operation, wanted) => {
+    const step = (by: number, add: number, store: number): string => `
+      and.b32 %x, %t, ${by}; setp.ne.u32 %p, %x, 0; ${by === 2 ? 'selp.u32 %mask, 12, 3, %p;' : 'selp.u32 %mask, 10, 5, %p;'} xor.b32 %from, %t, ${by === 2 ? 1 : 2};
+      add.u32 %v, %t, ${add}; ${operation} st.global.u32 [%out+${store}], %r;`;
+    const source = `.version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {
+      .reg .b64 %out; .reg .b32 %t, %x, %i, %n, %v, %r, %mask, %from; .reg .pred %p, %q;
+      ld.param.u64 %out, [out]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x; mad.wide.u32 %out, %t, 8, %out; mov.u32 %r, 0;
+      setp.ne.u32 %p, %t, 1; @%p bra go; mov.u32 %i, 0;
+      late: st.volatile.global.u32 [%out], %i; bar.warp.sync 2; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra late;
+      go: ${step(2, 100, 0)} ${step(1, 200, 4)} ret; }\n`;
+    for (const simd of [false, true]) {
+      const grid = new Grid(source, { simd });
+      const out = grid.put(new Uint32Array(8));
+      expect(grid.run('k', [{ i64: out.address }, { i32: 5 }], { grid: [1], block: [4], maxCalls: 1000 }).status).toBe(STATUS.done);
+      const expected = [0, 1, 2, 3].flatMap((lane) => {
+        const first = lane < 2 ? [0, 1] : [2, 3];
+        const second = lane % 2 === 0 ? [0, 2] : [1, 3];
+        return [wanted(first, 1 - (lane & 1), (each) => each + 100), wanted(second, 1 - (lane >> 1), (each) => each + 200)];
+      });
+      expect([...out.view], simd ? 'in lanes' : 'thread by thread').toEqual(expected);
+    }
+  });
 });

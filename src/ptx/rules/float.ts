@@ -75,7 +75,7 @@ const arithmetic = (operation: 'add' | 'sub' | 'mul'): Compute => (e, type, push
     }
     code.get(a).get(b);
     // The addend is a zero of the product's sign, so that it never changes the sign of a zero result.
-    code.f64(0).get(a).f64(1).op('f64.copysign').get(b).f64(1).op('f64.copysign').op('f64.mul').op('f64.copysign');
+    code.f64(0).f64(1).get(a).op('f64.copysign').f64(1).get(b).op('f64.copysign').op('f64.mul').op('f64.copysign');
   } else {
     if (wasm === 'f32') code.f32(1);
     else code.f64(1);

@@ -125,6 +125,15 @@ describe('directed rounding of two operands', () => {
     }
     return encode(low * 2n + (low * low === scaled ? 0n : 1n), (x.e - shift) / 2 - 1, f, mode);
   }
+  it.each(['rn', 'rz', 'rm', 'rp'].flatMap((mode) => ([['f32', F32], ['f64', F64]] as const).map(([type, f]) => [mode, type, f] as const)))('the sign of a product of zero: mul.%s.%s', (mode, type, f) => {
+    const sign = 1n << BigInt(f.bits - 1);
+    const one = BigInt(f.bias) << BigInt(f.mantissa);
+    const some = [0n, sign].flatMap((zero) => [0n, sign, one, one | sign, 1n, 1n | sign].flatMap((other) => [[zero, other], [other, zero]] as const));
+    // A block has 256 threads.
+    const pairs = Array.from({ length: 256 }, (_, i) => some[i % some.length]!);
+    const results = run(`mul.${mode}.${type} %r, %a, %b;`, f, pairs.flatMap(([a, b]) => [a, b, 0n]), false);
+    expect(results).toEqual(pairs.map(([a, b]) => (a ^ b) & sign));
+  });
   for (const mode of ['rn', 'rz', 'rm', 'rp'] as const) {
     for (const [type, f] of [['f32', F32], ['f64', F64]] as const) {
       const one = BigInt(f.bias) << BigInt(f.mantissa);

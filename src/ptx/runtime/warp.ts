@@ -50,9 +50,13 @@ const resolver = (name: string, apply: string): string => `
         ;; A thread is in its own group even if its mask forgets it.
         (local.set $group (i32.or (i32.and $mask $live) (i32.shl 1 $lane)))
         (br_if $groups (i32.and $group (i32.xor $waiting -1)))))
-    ;; Those of the group that wait at the same operation.
+    ;; Those of the group that wait at the same operation, of the same group: another one that overlaps may come first.
     (local.set $same 0)
-    ${forGroup('compare', `(if (i32.eq (i32.load offset=${MAIL.operation} $box) $op) (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`)}
+    ${forGroup('compare', `
+      (if (i32.and
+          (i32.eq (i32.load offset=${MAIL.operation} $box) $op)
+          (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask) (i32.eq (i32.and $op 255) ${OP['activemask']!})))
+        (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`)}
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
       (then (local.set $group $same))
       (else (br_if $groups (i32.ne $group $same))))
