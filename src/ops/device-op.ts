@@ -45,6 +45,9 @@ export type OrOp<T> = T | DeviceOp<T>;
 /** What a callback must not return: it would be waited for by nobody, or run by accident. */
 type Plain<U> = U extends PromiseLike<unknown> ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made' : U;
 
+/** The same where an operation may be returned as well. A string that says so would keep literals from being widened. */
+type PlainOrOp<U> = U extends DeviceOp<unknown> ? U : U extends PromiseLike<unknown> ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' } : U;
+
 export class DeviceOp<T> implements PromiseLike<T> {
   /** @internal */
   readonly node: Node<T>;
@@ -89,7 +92,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /** Looks at the value while the work is being queued, and passes it on. */
-  tap(callback: (value: T) => void): DeviceOp<T> {
+  tap<U>(callback: (value: T) => Plain<U>): DeviceOp<T> {
     checkCallback('tap', callback);
     return new DeviceOp(new Mapped<T, T>(this.part, (value) => {
       plain('tap', callback(value));
@@ -146,11 +149,13 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   /**
    * Where this fails, what the callback makes of the error takes its place: an operation, or a value. To know whether it
-   * fails the host waits for the device at this point; then the rest goes on, on the same stream.
+   * fails the host waits for the device at this point; then the rest goes on, on the same stream. This is an operation to
+   * itself: what stands before it in the same run, or beside it in `parallel`, does not fail with it, and it is carried
+   * out whether that fails or not. The callback is not called where what stands before it has failed.
    */
-  orElse<U = T>(callback: (error: unknown) => OrOp<U>): DeviceOp<T | U> {
+  orElse<U>(callback: (error: unknown) => PlainOrOp<U>): DeviceOp<T | Given<U>> {
     checkCallback('orElse', callback);
-    return new DeviceOp(new Recovered<T, U>(this.part, callback, nodeOf));
+    return new DeviceOp(new Recovered<T, Given<U>>(this.part, callback, (result) => nodeOfPlain('orElse(callback)', result)));
   }
 
   /**
@@ -160,7 +165,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    */
   ensure(callback: () => DeviceOp<unknown> | undefined | void): DeviceOp<T> {
     checkCallback('ensure', callback);
-    return new DeviceOp(new Ensured<T>(this.part, callback, nodeOf));
+    return new DeviceOp(new Ensured<T>(this.part, callback, (result) => nodeOfPlain('ensure(callback)', result)));
   }
 
   /**
@@ -180,7 +185,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkCallback('when', then, 'then');
     if (otherwise !== undefined) checkCallback('when', otherwise, 'otherwise');
     const choices = (otherwise === undefined ? [then] : [then, otherwise]).map((choice) => (value: T) => nodeOfResult(choice(value), 'when'));
-    return new DeviceOp(new When<T>(this.part, 'when', (value) => nodeOf<unknown>(condition(value)), choices));
+    return new DeviceOp(new When<T>(this.part, 'when', (value) => nodeOfPlain('when(condition)', condition(value)), choices));
   }
 
   /**
@@ -191,7 +196,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   repeatWhile(condition: (value: T) => OrOp<Decider>, body: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
     checkCallback('repeatWhile', condition, 'condition');
     checkCallback('repeatWhile', body, 'body');
-    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOf<unknown>(condition(value)), (value) => nodeOfResult(body(value), 'repeatWhile')));
+    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOfPlain('repeatWhile(condition)', condition(value)), (value) => nodeOfResult(body(value), 'repeatWhile')));
   }
 
   /**
@@ -204,7 +209,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     checkCallback('choose', index, 'index');
     if (!(Array.isArray as (value: unknown) => boolean)(choices) || choices.length < 1 || choices.length > MOST_CHOICES) throw invalid('choices', `a list of 1 to ${MOST_CHOICES} functions`, choices);
     for (const choice of choices) checkCallback('choose', choice, 'choices');
-    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOf<unknown>(index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value), 'choose'))));
+    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOfPlain('choose(index)', index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value), 'choose'))));
   }
 
   /** Names it, for errors and traces. */
@@ -401,13 +406,19 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
 const nodeOfContext = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'withContext');
 const nodeOfUse = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'use');
 
+/** The node of what a callback returned that may give a value or an operation. */
+const nodeOfPlain = (argument: string, result: unknown): Node<unknown> => nodeOf(result instanceof DeviceOp ? result as DeviceOp<unknown> : synchronous(argument, 'a value or a DeviceOp', result));
+
 function plain<U>(method: string, result: U): U {
   if (result instanceof DeviceOp) throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'To go on with an operation use andThen(…).');
-  if (isThenable(result)) {
-    (result as PromiseLike<unknown>).then(undefined, ignore);
-    throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'Callbacks are synchronous: the work is being queued, and nothing is waited for.');
-  }
-  return result;
+  return synchronous(`${method}(callback)`, 'a value', result);
+}
+
+/** What a callback returned, unless that is on its way only: nobody would wait for it. */
+function synchronous<U>(argument: string, what: string, result: U): U {
+  if (!isThenable(result)) return result;
+  (result as PromiseLike<unknown>).then(undefined, ignore);
+  throw invalid(argument, `a callback that returns ${what}`, result, 'Callbacks are synchronous: the work is being queued, and nothing is waited for.');
 }
 
 function isThenable(value: unknown): boolean {

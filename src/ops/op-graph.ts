@@ -15,6 +15,7 @@ import { onOther } from './on-stream.js';
 import { poolOf } from './pools.js';
 import { Run, checkNotNested } from './run.js';
 import { policyOf } from './scheduling.js';
+import type { Placed } from './turns.js';
 
 /** What {@link OpGraph.scope} passes to its function. */
 export interface GraphScope {
@@ -44,13 +45,16 @@ export class OpGraph<T> implements AsyncDisposable {
   readonly stream: Stream;
   private readonly graph: Graph;
   private readonly owned: Disposable[];
+  /** What a launch uses: it takes its turn on that. */
+  private readonly uses: Placed[];
   private closed = false;
 
-  private constructor(stream: Stream, graph: Graph, output: T, owned: Disposable[]) {
+  private constructor(stream: Stream, graph: Graph, output: T, owned: Disposable[], uses: Placed[]) {
     this.stream = stream;
     this.graph = graph;
     this.output = output;
     this.owned = owned;
+    this.uses = uses;
   }
 
   /** @internal */
@@ -95,17 +99,19 @@ export class OpGraph<T> implements AsyncDisposable {
     const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device), nodes);
     let output: T;
     let graph: Graph;
+    let uses: Placed[];
     try {
       // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
       graph = await stream.capture(() => {
         output = run.resume(() => submit(run));
+        uses = [...stream.captureScope!.uses.keys()].map((memory) => ({ memory }));
       }, nodes ? { allocate: 'nodes' } : {});
       await run.prepared();
     } catch (error) {
       close(run.owned);
       throw error;
     }
-    return new OpGraph(stream, graph, output!, run.owned);
+    return new OpGraph(stream, graph, output!, run.owned, uses!);
   }
 
   get device(): Device {
@@ -122,7 +128,7 @@ export class OpGraph<T> implements AsyncDisposable {
       run.checkNotRecording('graph.launch()', 'record the operation itself');
       this.graph.launch(run.stream);
       return this.output;
-    }));
+    }, this.uses));
   }
 
   /** The operation, on the graph's own stream: to write new inputs before the next launch. */
@@ -147,6 +153,7 @@ export class OpGraph<T> implements AsyncDisposable {
     const other = await OpGraph.capture(nodeOf(op), this.stream);
     try {
       await this.graph.update(other.graph);
+      this.uses.splice(0, this.uses.length, ...other.uses);
       // Its memory is part of this graph from now on.
       this.owned.push(...other.owned.splice(0));
     } finally {

@@ -1,6 +1,6 @@
 /**
  * What looks at whether an operation failed. A failure on the device shows when the device has come to it, long after the
- * callbacks of the operation have run: so the host waits here, and what comes next is an operation to itself.
+ * callbacks of the operation have run: so the host waits here. What may fail and leave the rest as it is, is queued aside.
  */
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
@@ -8,30 +8,34 @@ import type { Run } from './run.js';
 
 type Outcome<T> = { value: T } | { error: unknown };
 
-/** Runs `inner` to its end, by itself, and then what `next` queues for its outcome. */
-function afterwards<T, U>(inner: Node<T>, run: Run, what: string, next: (outcome: Outcome<T>) => Submitted<U>): Submitted<U> {
-  run.checkNotRecording(`${what}()`, 'whether something fails shows when the graph is launched. Put it around graph.launch()');
-  if (run.mode === 'block') {
-    let outcome: Outcome<T>;
-    try {
-      const value = inner.submit(run);
-      run.block();
-      outcome = { value: value as T };
-    } catch (error) {
-      outcome = { error };
-    }
-    return run.restart(() => next(outcome));
-  }
-  let ended: Promise<T>;
+type Queue<T> = (run: Run) => Submitted<T>;
+
+/** Queues on the run, and waits for the end. */
+function endOf<T>(run: Run, queue: Queue<T>): Promise<T> {
+  let value: Submitted<T>;
   try {
-    ended = run.ended(inner.submit(run));
+    value = queue(run);
   } catch (error) {
-    // Nothing that was queued before the error is anybody's any more; it is over before the rest goes on, by stream order.
+    // What was queued before the error is part of what failed: it is over before the rest goes on, by stream order.
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
-    ended = Promise.reject(error);
+    value = new Later<T>(Promise.reject(error), true);
   }
-  return new Later(ended.then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
-    .then((outcome) => run.settled(run.restart(() => next(outcome)))), false);
+  return run.ended(value);
+}
+
+/** {@link endOf}, with the thread blocked until it is over. */
+function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
+  try {
+    const value = queue(run);
+    run.block();
+    return { value: value as T };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function checkNotRecording(run: Run, what: string): void {
+  run.checkNotRecording(`${what}()`, 'whether something fails shows when the graph is launched. Put it around graph.launch()');
 }
 
 export class Recovered<T, U> implements Node<T | U> {
@@ -48,8 +52,28 @@ export class Recovered<T, U> implements Node<T | U> {
   }
 
   submit(run: Run): Submitted<T | U> {
+    const { inner } = this;
+    const queue = (aside: Run): Submitted<T> => inner.submit(aside);
+    checkNotRecording(run, 'orElse');
+    if (run.mode === 'block') {
+      const outcome = run.aside((aside) => blockedEndOf(aside, queue));
+      if (!('error' in outcome)) return outcome.value;
+      // What failed before it is no affair of the callback's.
+      run.block();
+      return this.instead(outcome.error, run);
+    }
+    const before = run.over();
+    before.catch(ignore);
+    const ended = run.aside((aside) => endOf(aside, queue).then((value) => {
+      run.takeOver(aside);
+      return value;
+    }));
+    return new Later<T | U>(ended.catch((error: unknown) => before.then(() => run.settled(run.resume(() => this.instead(error, run))))), false);
+  }
+
+  private instead(error: unknown, run: Run): Submitted<U> {
     const { callback } = this;
-    return afterwards<T, T | U>(this.inner, run, 'orElse', (outcome) => ('error' in outcome ? (this.nodeOf(callback(outcome.error)) as Node<U>).submit(run) : outcome.value));
+    return (this.nodeOf(callback(error)) as Node<U>).submit(run);
   }
 
   describe(depth: number): string {
@@ -71,27 +95,19 @@ export class Ensured<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
-    const { callback } = this;
-    return afterwards<T, T>(this.inner, run, 'ensure', (outcome) => {
-      let last: Submitted<unknown>;
-      try {
-        last = this.nodeOf(callback()).submit(run);
-      } catch (error) {
-        throw 'error' in outcome ? causedBy(error, outcome.error) : error;
-      }
-      const end = (): T => {
-        if ('error' in outcome) throw outcome.error;
-        return outcome.value;
-      };
-      if (last instanceof Later) return new Later(last.promise.then(end, (error: unknown) => { throw 'error' in outcome ? causedBy(error, outcome.error) : error; }), false);
-      // The callback's operation is waited for in any case, and with a failure before it nobody else would.
-      if (!('error' in outcome)) return outcome.value;
-      if (run.mode === 'block') {
-        run.block();
-        return end();
-      }
-      return new Later(run.over().then(end, (error: unknown) => { throw causedBy(error, outcome.error); }), true);
-    });
+    const { inner, callback, nodeOf } = this;
+    const queue = (): Submitted<T> => inner.submit(run);
+    const last = (aside: Run): Submitted<unknown> => nodeOf(callback()).submit(aside);
+    checkNotRecording(run, 'ensure');
+    if (run.mode === 'block') {
+      const outcome = blockedEndOf(run, queue);
+      const end = run.aside((aside) => blockedEndOf(aside, last));
+      if ('error' in end) throw causedBy(end.error, outcome);
+      return known(outcome);
+    }
+    return new Later(endOf(run, queue).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
+      .then((outcome) => run.resume(() => run.aside((aside) => endOf(aside, last)))
+        .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); })), false);
   }
 
   describe(depth: number): string {
@@ -99,9 +115,18 @@ export class Ensured<T> implements Node<T> {
   }
 }
 
+function known<T>(outcome: Outcome<T>): T {
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}
+
 /** An error of the last step, which hides one before it. */
-function causedBy(error: unknown, first: unknown): unknown {
-  if (!(error instanceof Error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
-  Object.defineProperty(error, 'cause', { value: first, configurable: true, writable: true, enumerable: false });
+function causedBy(error: unknown, before: Outcome<unknown>): unknown {
+  if (!('error' in before) || !(error instanceof Error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
+  Object.defineProperty(error, 'cause', { value: before.error, configurable: true, writable: true, enumerable: false });
   return error;
+}
+
+function ignore(): void {
+  // It is the run's failure, which its end tells.
 }

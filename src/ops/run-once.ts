@@ -10,7 +10,7 @@ interface Ran<T> {
   readonly run: Run;
   readonly stream: Stream;
   readonly mark: number;
-  readonly outcome: { value: Submitted<T> } | { error: unknown };
+  outcome: { value: Submitted<T> } | { error: unknown };
   /** Its end. */
   over: Promise<void> | undefined;
 }
@@ -51,6 +51,7 @@ export class Shared<T> implements Node<T> {
     const ran: Ran<T> = { run, stream: run.stream, mark: run.stream.mark, outcome, over: undefined };
     if (run.recording) run.remembered.set(this, ran);
     else this.ran = ran;
+    if ('value' in outcome && outcome.value instanceof Later) settle(ran, outcome.value);
     return ran;
   }
 
@@ -63,8 +64,15 @@ export class Shared<T> implements Node<T> {
 function join(run: Run, ran: Ran<unknown>): void {
   if (!run.recording && ran.stream !== run.stream && !ran.stream.isClosed) run.stream.waitFor(ran.stream, ran.mark);
   if (run.mode !== 'queue' || 'error' in ran.outcome) return;
-  ran.over ??= ran.run.over();
+  const { value } = ran.outcome;
+  // Before the value is known not all of it has been queued.
+  ran.over ??= value instanceof Later ? value.promise.then(() => ran.run.over()) : ran.run.over();
   run.dependOn(ran.over);
+}
+
+/** Once the value is known it is there at once, for a recording and a thread that blocks too. */
+function settle<T>(ran: Ran<T>, { promise }: Later<T>): void {
+  promise.then((value) => { ran.outcome = { value }; }, (error: unknown) => { ran.outcome = { error }; });
 }
 
 /** One value of an operation that gives several. */

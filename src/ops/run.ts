@@ -77,12 +77,15 @@ export class Run implements OpContext {
   /** How often it had to wait for what was still being loaded. */
   loads = 0;
 
+  /** What it is a part of, where it queues aside; else itself. */
+  readonly whole: Run;
   /** Whether what is recorded allocates by nodes of the graph. */
   readonly nodes: boolean;
 
-  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined, nodes = false) {
+  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined, nodes = false, whole?: Run) {
     this.nodes = nodes;
-    this.number = ++runs;
+    this.whole = whole ?? this;
+    this.number = whole?.number ?? ++runs;
     this.device = device;
     this.stream = stream;
     this.policy = policy;
@@ -180,14 +183,29 @@ export class Run implements OpContext {
     current = undefined;
   }
 
-  /** What the work so far is part of ends here: what `queue` queues fails or succeeds by itself. */
-  restart<T>(queue: () => T): T {
-    this.others = undefined;
-    this.operation = undefined;
-    if (current !== this) return this.resume(queue);
-    // This thread has blocked in the middle of the run.
-    this.renew().take();
-    return queue();
+  /**
+   * Queues what is an operation to itself on the stream, while this run is queueing: this one fails where whoever waits for the
+   * other says so. It goes on as a run of its own, so that what it knows only later is its own as well.
+   */
+  aside<T>(queue: (aside: Run) => T): T {
+    const { device, stream, policy, mode, pool, operation } = this;
+    const aside = new Run(device, stream, policy, mode, pool, false, this.whole);
+    aside.renew().take();
+    current = aside;
+    // Parts of what has a name are called so.
+    if (operation?.label !== undefined) aside.label(operation.label);
+    try {
+      return queue(aside);
+    } finally {
+      // eslint-disable-next-line @typescript-eslint/no-this-alias -- it goes on queueing
+      current = this;
+      operation?.take();
+    }
+  }
+
+  /** What a run aside made is part of what this one gives: see {@link closeOnFailure}. */
+  takeOver(aside: Run): void {
+    for (const each of aside.unwanted?.splice(0) ?? []) this.closeOnFailure(each);
   }
 
   private renew(): Operation {

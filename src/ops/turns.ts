@@ -102,14 +102,15 @@ function take(run: Run, known: readonly object[], until: Promise<unknown>): void
 }
 
 /** Until what comes next in the same run has been queued as well: all of it, or what this turn of the event loop comes to. */
-function settled(run: Run): Promise<void> {
+function settled({ whole }: Run): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
-    run.known?.then(() => { resolve(); }, () => { resolve(); });
+    whole.known?.then(() => { resolve(); }, () => { resolve(); });
   });
 }
 
-interface Placed {
+/** What has memory: a tensor, a buffer, or what stands for one. */
+export interface Placed {
   readonly memory?: object;
   readonly buffer?: { readonly memory?: object };
   /** Of tiles. */

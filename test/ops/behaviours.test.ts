@@ -75,6 +75,34 @@ onDevice('Laziness and sharing', (host) => {
     y.close();
   });
 
+  const later: [string, (work: RecordedWork) => DeviceOp<DeviceBuffer<'i32'>>][] = [
+    ['orElse', (on) => on.make(3).orElse(() => on.make(9))],
+    ['orElse of what fails', (on) => on.failing().orElse(() => on.make(3)) as DeviceOp<DeviceBuffer<'i32'>>],
+    ['ensure', (on) => on.make(3).ensure(() => undefined)],
+    ['a value of the host', (on) => on.make(3).use((buffer) => on.read(buffer)).andThen((n) => on.make(n))],
+  ];
+  test.each(later)('what was shared behind %s is there once it is known, for a thread that blocks and a graph too', async (_, make) => {
+    const shared = make(work).shared();
+    const [part] = zip(shared).unzip();
+    const [a, b] = await Promise.all([shared, part]);
+    expect(a).toBe(b);
+    work.taken();
+    expect(shared.sync()).toBe(a);
+    expect(part.sync()).toBe(a);
+    await using graph = await part.andThen((buffer) => work.add(buffer)).capture();
+    await graph.launch();
+    expect(await work.read(a)).toBe(4);
+    expect(work.taken().filter((entry) => entry.startsWith('make'))).toEqual([]);
+    a.close();
+  });
+
+  test('what was shared and failed goes on failing, once that is known', async () => {
+    const shared = work.make(1).use((buffer) => work.read(buffer)).map((): number => { throw new RangeError('mine'); }).shared();
+    for (let i = 0; i < 2; i++) expect(await failure(() => shared)).toBeInstanceOf(RangeError);
+    expect(() => shared.sync()).toThrow('mine');
+    expect(await failure(() => shared.capture())).toBeInstanceOf(RangeError);
+  });
+
   test('6: a diamond runs its root once', async () => {
     const root = work.make(1).shared();
     const left = root.andThen((buffer) => work.add(buffer));
@@ -192,6 +220,24 @@ onDevice('Errors', (host) => {
     expect(await failure(() => value(1).map((async () => 1) as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });
 
+  test('12: so is every other, and what it rejects with is nobody\'s', async () => {
+    const late = (async () => { throw new Error('late'); }) as never;
+    const refused: [string, DeviceOp<unknown>][] = [
+      ['tap(callback)', value(1).tap(late)],
+      ['orElse(callback)', work.failing().orElse(late)],
+      ['ensure(callback)', value(1).ensure(late)],
+      ['ensure(callback)', work.failing().ensure(late)],
+      ['when(condition)', value(1).when(late, () => value(1))],
+      ['repeatWhile(condition)', value(1).repeatWhile(late, () => value(1))],
+      ['choose(index)', value(1).choose(late, [() => value(1)])],
+    ];
+    for (const [argument, op] of refused) {
+      const error = { code: 'ERR_CUDA_INVALID_ARGUMENT', argument, message: expect.stringContaining('synchronous') as string };
+      expect(await failure(() => op)).toMatchObject(error);
+      expect(await failure(() => op.sync())).toMatchObject(error);
+    }
+  });
+
   test('12: and inside of a graph\'s scope', async () => {
     const error = await failure(() => OpGraph.scope(host.device.createStream(), () => { value(1).sync(); }));
     expect(error).toMatchObject({ code: 'ERR_CUDA_NESTED' });
@@ -242,6 +288,41 @@ onDevice('Errors', (host) => {
     expect(await value(1).orElse(() => 2)).toBe(1);
     expect(await empty((): number => { throw new Error('x'); }).orElse(() => 2)).toBe(2);
     stream.close();
+  });
+
+  const ends: [string, (op: DeviceOp<unknown>) => unknown][] = [['awaited', (op) => op.then()], ['with a thread that blocks', (op) => op.sync()]];
+  test.each(ends)('orElse leaves what failed before it as it is, %s', async (_, run) => {
+    using buffer = host.device.alloc(i32, LENGTH);
+    let called = 0;
+    const instead = (): number => ++called;
+    const one = work.fill(buffer, 1);
+    const failed = { code: 'ERR_CUDA_OUT_OF_MEMORY' };
+    expect(await failure(() => run(work.failing().andThen(() => one.orElse(instead))))).toMatchObject(failed);
+    expect(await failure(() => run(zip(work.failing(), one.orElse(instead))))).toMatchObject(failed);
+    expect(await failure(() => run(zip(one.orElse(instead), work.failing())))).toMatchObject(failed);
+    expect(await failure(() => run(work.failing().andThen((made) => enqueue(host.device, ({ stream }) => { made.fill(stream, 2); }).orElse(instead))))).toMatchObject(failed);
+    expect(await failure(() => run(work.failing().andThen(() => empty(() => { throw new Error('second'); }).orElse(instead))))).toMatchObject(failed);
+    expect(called).toBe(0);
+    expect(await run(one.andThen(() => work.failing().orElse(instead)))).toBe(1);
+    expect(await run(one.andThen(() => work.failing().orElse(() => work.add(buffer))).andThen(() => work.add(buffer)))).toBe(buffer);
+    expect(await work.read(buffer)).toBe(3);
+    // One within the other: the inner one's affair is its own step only.
+    expect(await run(work.failing().andThen(() => one.orElse(() => 'inner')).orElse(() => 'outer'))).toBe('outer');
+  });
+
+  test('what is shared within orElse fails for everybody else', async () => {
+    const shared = work.failing().shared();
+    const failed = { code: 'ERR_CUDA_OUT_OF_MEMORY' };
+    expect(await shared.orElse(() => 2)).toBe(2);
+    expect(await failure(() => shared)).toMatchObject(failed);
+    const again = work.failing().shared();
+    expect(await failure(() => zip(again.orElse(() => 2), again))).toMatchObject(failed);
+  });
+
+  test('the name of the whole is that of what may fail in it', async () => {
+    const messages: string[] = [];
+    await work.failing().orElse((error) => messages.push((error as Error).message)).label('whole');
+    expect(messages).toEqual([expect.stringContaining("'whole'")]);
   });
 
   test('use, withContext and their kin name themselves where they are used wrong', async () => {
@@ -704,5 +785,29 @@ onDevice('Parallel branches', (host) => {
   test('an error in one of them is the error of all', async () => {
     expect(await failure(() => parallel(work.make(1).use(() => value(1)), work.failing(), value(1)))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(await value(3)).toBe(3);
+  });
+
+  const ends: [string, (op: DeviceOp<unknown>) => unknown][] = [['awaited', (op) => op.then()], ['with a thread that blocks', (op) => op.sync()]];
+  test.each(ends)('what fails in one of them and is taken care of leaves the others alone, %s', async (_, run) => {
+    using first = host.device.alloc(i32, LENGTH);
+    using second = host.device.alloc(i32, LENGTH);
+    const recovered = work.failing().orElse(() => work.fill(first, 1));
+    const late = value(1).ensure(() => undefined).map(() => { throw new Error('late'); }).orElse(() => work.fill(first, 1));
+    for (const broken of [recovered, late]) {
+      for (const op of [parallel(broken, work.fill(second, 2)), parallel(work.fill(second, 2), broken), parallel(broken, value(1).ensure(() => work.fill(second, 2)))]) {
+        await work.fill(first, 0);
+        await work.fill(second, 0);
+        await run(op);
+        expect([await work.read(first), await work.read(second)]).toEqual([1, 2]);
+      }
+    }
+  });
+
+  test.each(ends)('what fails beside orElse and ensure fails the whole, %s', async (_, run) => {
+    const failed = { code: 'ERR_CUDA_OUT_OF_MEMORY' };
+    for (const calm of [value(1).orElse(() => 2), work.make(1).use(() => value(1)).ensure(() => undefined), work.failing().orElse(() => 2)]) {
+      expect(await failure(() => run(parallel(calm, work.failing())))).toMatchObject(failed);
+      expect(await failure(() => run(parallel(work.failing(), calm)))).toMatchObject(failed);
+    }
   });
 });

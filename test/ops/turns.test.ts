@@ -63,6 +63,30 @@ onDevice('runs that wait for their kernels', (host) => {
     expect([...await sums.read()]).toEqual([0, 1, 3, 6]);
   });
 
+  test('nor is a graph, which writes what they write', async () => {
+    using x = await tensor(host.device, f32, [1, 2]);
+    using y = await zeros(host.device, f32, [2]);
+    await using graph = await y.fill(7).capture();
+    const first = fresh(1)(y, x).run();
+    const launched = graph.launch().run();
+    const filled = x.copyFrom(y).run();
+    await Promise.all([first, launched, filled]);
+    expect([...await y.read()]).toEqual([7, 7]);
+    expect([...await x.read()]).toEqual([7, 7]);
+  });
+
+  test('nor a graph that reads what they write, with the parameters of another', async () => {
+    using x = await tensor(host.device, f32, [1, 2]);
+    using y = await zeros(host.device, f32, [2]);
+    using z = await zeros(host.device, f32, [2]);
+    await using graph = await z.copyFrom(x).capture();
+    await graph.reparam(z.copyFrom(y));
+    const first = fresh(1)(y, x).run();
+    const launched = graph.launch().run();
+    await Promise.all([first, launched]);
+    expect([...await z.read()]).toEqual([3, 5]);
+  });
+
   test('one that fails lets the next ones go', async () => {
     using x = await tensor(host.device, f32, [1, 2]);
     const wrong = kernel(`wrong_${process.pid}`, { x: inout(f32) }, ({ x: values }, gpu) => { values[gpu.globalId.x] = (gpu as unknown as { missing(): number }).missing(); });

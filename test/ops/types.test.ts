@@ -17,6 +17,13 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(op.withContext(({ stream }) => value(stream.priority))).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.label('x').shared()).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.orElse(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
+  expectTypeOf(op.orElse(() => value('x' as string))).toEqualTypeOf<DeviceOp<number | string>>();
+  expectTypeOf(op.orElse((error) => (error instanceof Error ? value(true as boolean) : 'x' as string))).toEqualTypeOf<DeviceOp<number | string | boolean>>();
+  expectTypeOf(op.orElse(() => { throw new Error('another'); })).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.orElse(() => undefined)).toEqualTypeOf<DeviceOp<number | undefined>>();
+  expectTypeOf(op.orElse<string>(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
+  expectTypeOf(op.tap((x) => [x].push(x))).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.tap(() => { throw new Error('mine'); })).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.ensure(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(zip(op, 'a' as string, zip(op))).toEqualTypeOf<DeviceOp<[number, string, [number]]>>();
   expectTypeOf(parallel(op, value(true as boolean))).toEqualTypeOf<DeviceOp<[number, boolean]>>();
@@ -42,6 +49,18 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   op.andThen(() => 1);
   // @ts-expect-error: nobody waits for a promise
   op.andThen(async () => value(1));
+  // @ts-expect-error: nobody waits for a promise
+  op.tap(async () => undefined);
+  // @ts-expect-error: nobody waits for a promise
+  op.orElse(async () => 5);
+  // @ts-expect-error: nobody waits for a promise
+  op.ensure(async () => undefined);
+  // @ts-expect-error: nobody waits for a promise
+  made.when(async () => zeros(device, f32, [1]), () => made);
+  // @ts-expect-error: nobody waits for a promise
+  op.withContext(async () => value(1));
+  // @ts-expect-error: nobody waits for a promise
+  made.use(async (x) => x.dup());
   // @ts-expect-error: an operation in the place of a value
   op.map(() => value(1));
   // @ts-expect-error: what is not closed
