@@ -11,16 +11,14 @@ export interface Dim3 {
 }
 
 /** dtypes of shared and local arrays, as names of methods. */
-export type ArrayMethods = Readonly<Record<'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64', ArrayMethod>> & { readonly bool: BoolArrayMethod };
+export type ArrayMethods = Readonly<Record<'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64', ArrayMethod>> & { readonly bool: ArrayMethod<boolean> };
 
 /** Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed `[row][column]`. */
-export interface ArrayMethod {
-  (length: number): KernelArray<number>;
-  (rows: number, columns: number): KernelArray<KernelArray<number>>;
-  (planes: number, rows: number, columns: number): KernelArray<KernelArray<KernelArray<number>>>;
+export interface ArrayMethod<T = number> {
+  (length: number): KernelArray<T>;
+  (rows: number, columns: number): KernelArray<KernelArray<T>>;
+  (planes: number, rows: number, columns: number): KernelArray<KernelArray<KernelArray<T>>>;
 }
-
-export type BoolArrayMethod = (length: number) => KernelArray<boolean>;
 
 /** Elements of an array in a kernel. */
 export interface KernelArray<T> {
@@ -204,8 +202,8 @@ export interface Gpu {
 
   /** Shared by the block; `gpu.shared.f32(16, 16)`. Not initialised. */
   readonly shared: ArrayMethods;
-  /** The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`. */
-  readonly dynamicShared: Readonly<Record<keyof ArrayMethods, () => KernelArray<number>>>;
+  /** The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`. All of them begin at its first byte; `length` is how many elements the launch's bytes hold. %dynamic_smem_size */
+  readonly dynamicShared: Readonly<Record<Exclude<keyof ArrayMethods, 'bool'>, () => KernelArray<number>>> & { readonly bool: () => KernelArray<boolean> };
   /** Of the thread; `gpu.local.f32(4)`. Zeros. */
   readonly local: ArrayMethods;
 
@@ -257,9 +255,9 @@ export interface Gpu {
 
   /** Adds, and gives what was there. Relaxed order, device scope. atom.add */
   atomicAdd(target: AtomicTarget, index: number, value: number): number;
-  /** atom.min; integers. */
+  /** atom.min; of f32 and f64 a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMin(target: AtomicTarget, index: number, value: number): number;
-  /** atom.max; integers. */
+  /** atom.max; of f32 and f64 a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMax(target: AtomicTarget, index: number, value: number): number;
   atomicAnd(target: AtomicTarget, index: number, value: number): number;
   atomicOr(target: AtomicTarget, index: number, value: number): number;

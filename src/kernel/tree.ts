@@ -142,9 +142,9 @@ export type BinaryOperator = 'add' | 'sub' | 'mul' | 'div' | 'rem' | 'and' | 'or
 export type CompareOperator = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne';
 /** Single instructions whose results differ in the last bits between devices, within the bounds of the PTX ISA. */
 export type ApproximateName = 'div' | 'rcp' | 'sqrt' | 'rsqrt' | 'ex2' | 'lg2' | 'sin' | 'cos' | 'tanh';
-/** Indices of the thread; of the tree's index type for `globalId`, else i32. `lane` and `warp` count within the warp and the block. */
+/** Indices of the thread; of the tree's index type for `globalId`, else i32. `lane` and `warp` count within the warp and the block; `dynamicSharedBytes` is what the launch gives. */
 export type SpecialName =
-  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}` | 'lane' | 'warp' | 'clock' | 'globaltimer';
+  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}` | 'lane' | 'warp' | 'dynamicSharedBytes' | 'clock' | 'globaltimer';
 
 /** An expression, and the type of its value. */
 export type Expression = Node & { readonly type: ValueType } & (

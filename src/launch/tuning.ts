@@ -144,7 +144,8 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(define
   const milliseconds = await trial.measure(variants, errors, rounds);
   const chosen = milliseconds.reduce<number>((best, each, index) => (each !== undefined && each < (milliseconds[best] ?? Infinity) ? index : best), 0);
   const record: Recorded = { chosen, milliseconds: milliseconds.map((each) => each ?? null) };
-  void cache?.write(entry, Buffer.from(JSON.stringify(record)));
+  // A process that ends behind this has recorded it. What cannot be written is measured again.
+  await cache?.write(entry, Buffer.from(JSON.stringify(record))).catch(() => undefined);
   return told(variants, candidates, chosen, milliseconds, errors, false);
 }
 

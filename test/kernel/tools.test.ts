@@ -13,6 +13,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
 import { readKernel, type KernelSource, type Signature, type SignatureEntry } from '../../src/kernel/index.js';
 import type { StorageType } from '../../src/kernel/tree.js';
+import { threadsForAxes, type CutAxis, type TensorForm, type TileForm } from '../../src/kernel/tiles/tile-form.js';
+import { tileSource } from '../../src/kernel/tiles/tile-source.js';
 import { sameTree } from './same-tree.test-support.js';
 
 const tensor = (storage: StorageType, rank = 1): SignatureEntry => ({ kind: 'tensor', element: { storage }, access: 'inout', rank });
@@ -127,6 +129,14 @@ const kernels: Record<string, { source: string; signature: Signature; uses?: Ker
       moved.x > 0 && moved.x < 9 ? p[i].x = moved.x + by.x : p[i].y = moved.y;
     }`,
   },
+  truncated: {
+    signature: { n: tensor('i32'), y: tensor('f32') },
+    source: `({ n, y }, gpu) => {
+      const i = gpu.globalId.x;
+      n[i] = y[i] | 0;
+      n[i + 1] = y[i] * 2 | 0;
+    }`,
+  },
   flags: {
     signature: { y: tensor('bool'), x: tensor('f32') },
     source: `({ y, x }, gpu) => {
@@ -146,9 +156,68 @@ const kernels: Record<string, { source: string; signature: Signature; uses?: Ker
 // A comparison with undefined is no kernel; what is tested is everything else of that loop.
 kernels.flags!.source = kernels.flags!.source.replace('void 0 === undefined ? 1 : 2', '1 / 4');
 
+const cutAxis = (name: string, cut: CutAxis['cut'] = 'blocks'): CutAxis => ({ name, tile: 16, extent: 64, widest: 1, cut });
+const run = (row: number | undefined, column: number | undefined): TensorForm => ({ access: 'run', outer: [], row, column, rank: 2 });
+/** `m` by `n`, and an axis `k` that blocks walk. */
+const cut: TileForm = {
+  ...threadsForAxes([cutAxis('m'), cutAxis('n'), cutAxis('k', 'walk')], [[0, 1], [0, 2], [2, 1]])!, broadcast: false,
+  tensors: { c: run(0, 1), d: run(0, undefined), a: run(0, 2), b: run(2, 1), x: run(0, 1) },
+};
+const tileSignature: Signature = {
+  ...Object.fromEntries(['c', 'd'].map((name) => [name, { ...tensor('f32'), access: 'output' } as SignatureEntry])), ...Object.fromEntries(['a', 'b', 'x'].map((name) => [name, { ...tensor('f32'), access: 'input' } as SignatureEntry])), scale: scalar('f32'),
+};
+
+/** Bodies of tile kernels. */
+const tiles: Record<string, string> = {
+  softmaxOfTiles: `({ c, x }, tile) => {
+    const v = x.load();
+    const e = Math.exp(v - tile.max(v, 1));
+    c.store(e / tile.sum(e, 1));
+  }`,
+  severalStores: `({ c, d, x, scale }, { sum, max }) => {
+    let v = x.load();
+    v = v * scale;
+    v = v + 1;
+    c.store(v);
+    d.store(sum(v, 1) + max(v, 1));
+  }`,
+  givenLater: `({ c, x }, tile) => {
+    let v;
+    v = x.load();
+    let w;
+    w = v * Math.abs(v);
+    c.store(w * Math.exp(w));
+  }`,
+  productOfTiles: `({ c, a, b }, tile) => {
+    let sum = 0;
+    for (const part of tile.over('k')) sum = tile.dot(a.load(part), b.load(part), sum);
+    c.store(sum);
+  }`,
+  twoLoops: `({ c, d, a, b, x, scale }, tile) => {
+    const first = x.load();
+    let most = -Infinity;
+    let weight = 0;
+    let sums = 0;
+    for (const part of tile.over('k')) {
+      const v = a.load(part);
+      const higher = Math.max(most, tile.max(v, 1));
+      weight = weight * Math.exp(most - higher) + tile.sum(Math.exp(v - higher), 1);
+      sums = tile.dot(v, b.load(part), sums * scale);
+      most = higher;
+    }
+    for (const part of tile.over('k')) {
+      const v = a.load(part);
+      weight += tile.sum(v / scale, 1);
+    }
+    d.store(weight);
+    c.store(sums + first);
+  }`,
+};
+
 /** All of them in one script, which leaves the functions where `evaluate` finds them. */
 const script = `globalThis.kernelsOfTools = {};
 ${Object.entries(kernels).map(([name, { source }]) => `globalThis.kernelsOfTools.${name} = ${source};`).join('\n')}
+${Object.entries(tiles).map(([name, source]) => `globalThis.kernelsOfTools.${name} = ${source};`).join('\n')}
 globalThis.kernelsOfTools.method = { saxpy({ y, a, x }, gpu) { const i = gpu.globalId.x; if (i < y.length) y[i] = a * x[i] + y[i]; } }.saxpy;
 `;
 
@@ -161,6 +230,7 @@ function evaluate(code: string): Record<string, unknown> {
 }
 
 const treeOf = (name: string, text: string): string => {
+  if (Object.hasOwn(tiles, name)) return sameTree(readKernel(tileSource({ name, signature: tileSignature, text, uses: {}, indexType: 'i32' }, cut)));
   const { signature, uses } = kernels[name === 'method' ? 'saxpy' : name]!;
   return sameTree(readKernel({ name, signature, text, uses: uses ?? {}, indexType: 'i32' }));
 };
@@ -239,6 +309,14 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
     expect(Object.keys(functions)).toEqual(names);
     for (const name of names) expect(treeOf(name, String(functions[name])), name).toBe(expected.get(name));
   }, 60_000);
+
+  it('esbuild, to ES2015: powers', async () => {
+    const cube = '({ y, x }) => { y[0] = x[0] ** 3; y[1] **= 2; }';
+    const { code } = await esbuild(`globalThis.kernelsOfTools = { cube: ${cube} };`, { target: 'es2015' });
+    const textTree = (text: string): string => sameTree(readKernel({ name: 'cube', signature: { y: tensor('f32'), x: tensor('f32') }, text, uses: {}, indexType: 'i32' }));
+    expect(String(evaluate(code).cube)).toContain('__pow(');
+    expect(textTree(String(evaluate(code).cube))).toBe(textTree(cube));
+  });
 
   it('vitest, of this file', () => {
     // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the text that vitest gives it, with no types

@@ -27,6 +27,10 @@ const all = kernel(
     expectTypeOf(bodies[0]!.alive).toEqualTypeOf<boolean>();
     expectTypeOf(flag).toEqualTypeOf<boolean>();
     expectTypeOf(wide).toEqualTypeOf<number>();
+    expectTypeOf(gpu.dynamicShared.f32().length).toEqualTypeOf<number>();
+    expectTypeOf(gpu.dynamicShared.bool()[0]!).toEqualTypeOf<boolean>();
+    expectTypeOf(gpu.shared.bool(4, 4)[1]![2]!).toEqualTypeOf<boolean>();
+    expectTypeOf(gpu.local.bool(2, 4, 4)[1]![2]![3]!).toEqualTypeOf<boolean>();
     expectTypeOf(one.alive).toEqualTypeOf<boolean>();
     expectTypeOf(gpu.TILE).toEqualTypeOf<number>();
     expectTypeOf(gpu.SHIFT).toEqualTypeOf<number>();

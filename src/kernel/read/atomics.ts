@@ -1,16 +1,18 @@
 /** Atomics, loads and stores that other threads' are seen through, and those that pass the caches by. */
 import type { Expression, Place, StorageType, ValueType } from '../tree.js';
 import { arity, happen, integer, number, statement, type Call } from './calls.js';
+import { callText } from './device-functions.js';
 import { placeIn } from './places.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
-import { describe, inType, type Value } from './values.js';
+import { describe, inType, typed, type Value } from './values.js';
 
 type Operator = (Expression & { op: 'atomic' })['operator'];
 
 /** Storage types that each operator changes. */
 const whole: readonly StorageType[] = ['i32', 'u32', 'i64', 'u64'];
+const single: readonly StorageType[] = [...whole, 'f32', 'f64'];
 const allowed: Readonly<Record<Operator, readonly StorageType[]>> = {
-  add: [...whole, 'f32', 'f64', 'f16', 'bf16'], min: whole, max: whole, and: whole, or: whole, xor: whole, exch: [...whole, 'f32', 'f64'], cas: [...whole, 'f32', 'f64'],
+  add: [...single, 'f16', 'bf16'], min: single, max: single, and: whole, or: whole, xor: whole, exch: single, cas: single,
 };
 
 /** The element that the first two arguments name. */
@@ -35,6 +37,16 @@ function operand(call: Call, at: number, storage: StorageType): Expression {
   return inType(value, type);
 }
 
+/** Elements whose least and largest the device has no instruction for: what it has compares and exchanges. Bits tell whether it did, for -0 equals 0. */
+const loops: Partial<Record<Operator, string>> = Object.fromEntries((['<', '>'] as const).map((than) => [than === '<' ? 'min' : 'max',
+  `(y, i, value, gpu) => { let seen = gpu.volatileLoad(y, i); while (value ${than} seen) { const before = gpu.atomicCompareExchange(y, i, seen, value); if (gpu.bits(before) === gpu.bits(seen)) break; seen = before; } return seen; }`]));
+
+/** What to write where an operator does not change these elements. */
+function insteadOf(operator: Operator, storage: StorageType): string {
+  if (!isFloat(readAs[storage])) return 'Use i32, u32, i64 or u64 for what is changed together.';
+  return operator !== 'cas' && allowed.cas.includes(storage) ? 'For floats use gpu.atomicCompareExchange in a loop.' : 'Use f32 for what is changed together; gpu.atomicAdd alone changes f16 and bf16 too.';
+}
+
 function atomic(operator: Operator) {
   return (call: Call): Value => {
     const values = operator === 'cas' ? 2 : 1;
@@ -42,9 +54,10 @@ function atomic(operator: Operator) {
     const place = target(call, 'write');
     const { pass, node, name } = call;
     if (!allowed[operator].includes(place.storage)) {
-      const integersOnly = isFloat(readAs[place.storage]) ? 'For floats use gpu.atomicCompareExchange in a loop.' : 'Use i32, u32, i64 or u64 for what is changed together.';
-      pass.fail(node, `${name} cannot change ${place.storage}: it is for ${allowed[operator].join(', ')}`, integersOnly);
+      pass.fail(node, `${name} cannot change ${place.storage}: it is for ${allowed[operator].join(', ')}`, insteadOf(operator, place.storage));
     }
+    const loop = isFloat(readAs[place.storage]) ? loops[operator] : undefined;
+    if (loop !== undefined) return callText(pass, node, name, loop, [call.args[0]!, call.args[1]!, typed(operand(call, 2, place.storage))]);
     const compare = operator === 'cas' ? operand(call, 2, place.storage) : undefined;
     return happen(call, {
       op: 'atomic', operator, type: readAs[place.storage], place, operand: operand(call, operator === 'cas' ? 3 : 2, place.storage), scope: 'device',

@@ -3,7 +3,7 @@ import type { AnyNode, CallExpression, ConditionalExpression, Expression as Sour
 import type { Expression } from '../tree.js';
 import { assignment, update } from './assignments.js';
 import type { Call } from './calls.js';
-import { callDevice } from './device-functions.js';
+import { callDevice, failIfRecursive } from './device-functions.js';
 import { member } from './members.js';
 import { convert, logical, not } from './nodes.js';
 import { literal, operate, operateUnary, truth } from './operators.js';
@@ -228,6 +228,7 @@ function callValue(pass: Pass, node: CallExpression): Value {
   if (node.optional) return pass.fail(node, 'Optional calls have no use in a kernel: every function is there', 'Write f(x) without ?.');
   const { callee } = node;
   if (callee.type === 'Super') return unsupported(pass, callee);
+  if (callee.type === 'Identifier' && pass.frame.parsed.names.get(callee) === undefined && !Object.hasOwn(freeNames, callee.name)) failIfRecursive(pass, callee, callee.name);
   // (0, gpu.f)(x): what tools write for a call without an object.
   const fn = read(pass, callee.type === 'SequenceExpression' ? callee.expressions.at(-1)! : callee);
   if (fn.kind !== 'function' && fn.kind !== 'device') return pass.fail(callee, `${pass.code(callee)} is ${describe(fn)}, and cannot be called`, 'Call functions of Math, of gpu, or device functions given through uses.');

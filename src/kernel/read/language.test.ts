@@ -160,6 +160,11 @@ describe('arrays of the kernel', () => {
     expect(wholeOf('({ y }, gpu) => { const d = gpu.dynamicShared.u8(); d[0] = 1; }')).toBe(lines('()', 'dynamic u8[0] dynamic0', 'dynamic0[0] = 1'));
   });
 
+  it('of dynamic shared memory have as many elements as the launch gives bytes for', () => {
+    expect(bodyOf('const d = gpu.dynamicShared.f16(); y_i32[0] = d.length; y_i32[1] = gpu.dynamicShared.bool().length;')).toBe(lines(
+      'y_i32[0] = div.i32(dynamicSharedBytes, 2)', 'y_i32[1] = div.i32(dynamicSharedBytes, 1)'));
+  });
+
   it('of a thread are zeros where they are declared', () => expect(bodyOf('for (;;) { const l = gpu.local.i32(2); l[0]++; }')).toBe(lines('loop 0', '  clear local0', '  local0[0] = add.i32(local0[0], 1)')));
 
   it.each([
@@ -167,7 +172,6 @@ describe('arrays of the kernel', () => {
     ['gpu.shared.f32(1e5)', 'gpu.shared.f32 of 100000 elements takes 400000 bytes, and shared memory has 49152 here'], ['gpu.shared.f32(0)', 'gpu.shared.f32 takes lengths from 1, and got 0'],
     ['gpu.shared.f32(8000); gpu.shared.f32(8000)', 'With this gpu.shared.f32 the kernel\'s shared arrays take 64000 bytes, and shared memory has 49152 here'],
     ['const l = gpu.local.f32(4); l[4] = 1', 'Index 4 is beyond the array, which has 4 elements there'], ['const l = [1, 2]', 'Arrays cannot be written as literals in a kernel'],
-    ['y_i32[0] = gpu.dynamicShared.f32().length', 'The length of dynamic shared memory is not known to the kernel: the launch gives it'],
   ])('refuses %s', (code, what) => expect(errorOf(`({ y_i32 }, gpu) => { ${code}; }`).what).toBe(what));
 });
 
@@ -202,6 +206,23 @@ describe('uses', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = gpu.f(y[1]); }', { f } as never).what).toBe('A device function cannot call itself: gpu.f → gpu.g → gpu.f');
   });
   it.each([
+    ['a function of its own name', 'gpu.fact(5)', { fact: 'function fact(n) { return n <= 1 ? 1 : n * fact(n - 1); }' }, 'fact → fact', 'fact'],
+    ['one that a minifier renamed', 'gpu.fact(5)', { fact: 'function e(n) { return n <= 1 ? 1 : n * e(n - 1); }' }, 'fact → fact', 'e'],
+    ['an arrow function by the name that it is used by', 'gpu.fact(5)', { fact: '(n) => n <= 1 ? 1 : n * fact(n - 1)' }, 'fact → fact', 'fact'],
+    ['by gpu, though it does not use itself', 'gpu.fact(5)', { fact: '(n, gpu) => n <= 1 ? 1 : n * gpu.fact(n - 1)' }, 'fact → fact', 'gpu.fact'],
+    ['two by their names', 'gpu.f(5)', { f: '(n) => g(n)', g: '(n) => f(n - 1)' }, 'f → g → f', 'g'],
+    ['three, of which two by gpu', 'gpu.f(5)', { f: '(n, gpu) => gpu.g(n)', g: '(n, gpu) => gpu.h(n)', h: '(n) => f(n - 1)' }, 'f → g → h → f', 'gpu.g'],
+  ])('may not call themselves: %s', (_, call, uses, cycle, code) => {
+    const error = errorOf(`({ y }, gpu) => { y[0] = ${call}; }`, Object.fromEntries(Object.entries(uses).map(([name, text]) => [name, { text, uses: {} }])));
+    expect(error).toEqual({ what: `A device function cannot call itself: ${cycle}`, fix: 'Functions are put in place of their calls: write a loop.', code });
+  });
+  it('and a kernel does not either', () => {
+    expect(errorOf('function me({ y }, gpu) { y[0] = 1; me({ y }, gpu); }').what).toBe('A kernel cannot call itself: k → k');
+    // Its name on the device is no name in its body.
+    expect(errorOf('({ y }, gpu) => { y[0] = k(1); }').fix).toBe('Give it through uses: { k } and write gpu.k.');
+    expect(errorOf('({ y }, gpu) => { y[0] = gpu.k(1); }').fix).toBe('Give it through uses: { k }.');
+  });
+  it.each([
     ['(v) => { if (v > 0) return 1; }', 'gpu.f gives a value on some paths only'], ['(v) => { for (;;) { if (v > 0) return 1; else break; } }', 'gpu.f gives a value on some paths only'], ['(a, b, gpu) => a', 'gpu.f takes 2 arguments and gpu, and got 1'], ['(a, b) => a * b', 'b is gpu in this call of gpu.f, which gives no argument for it, where a number is needed'],
     ['() => 1', 'gpu.f takes 0 arguments, and got 1'], ['(v) => {}', 'gpu.f(y[1]) has no value, where a number is needed'], ['(v = 1) => v', 'Parameters of a kernel have no default values: every one is given at the launch'],
   ])('refuses %s', (text, what) => expect(errorOf('({ y }, gpu) => { y[0] = gpu.f(y[1]); }', { f: { text, uses: {} } }).what).toBe(what));
@@ -233,12 +254,24 @@ describe('gpu', () => {
     ['y_i32[0] = gpu.warpSize', 'y_i32[0] = 32'], ['y_i64[0] = gpu.clock()', 'clock: i64 = clock\ny_i64[0] = clock'],
   ])('%s', (code, tree) => expect(bodyOf(`${code};`)).toBe(tree));
 
+  it.each([
+    ['gpu.atomicExchange(y_f16, 0, 1)', 'gpu.atomicExchange cannot change f16: it is for i32, u32, i64, u64, f32, f64', 'Use f32 for what is changed together; gpu.atomicAdd alone changes f16 and bf16 too.'],
+    ['gpu.atomicCompareExchange(y_f16, 0, 1, 2)', 'gpu.atomicCompareExchange cannot change f16', 'Use f32 for what is changed together; gpu.atomicAdd alone changes f16 and bf16 too.'],
+    ['gpu.atomicMin(y_f16, 0, 1)', 'gpu.atomicMin cannot change f16', 'Use f32 for what is changed together; gpu.atomicAdd alone changes f16 and bf16 too.'],
+    ['gpu.atomicOr(y, 0, 1)', 'gpu.atomicOr cannot change f32', 'For floats use gpu.atomicCompareExchange in a loop.'],
+    ['gpu.atomicAdd(y_u8, 0, 1)', 'gpu.atomicAdd cannot change u8', 'Use i32, u32, i64 or u64 for what is changed together.'],
+  ])('%s names what there is instead', (code, what, fix) => {
+    const error = errorOf(`({ y, y_f16, y_u8 }, gpu) => { ${code}; }`);
+    expect(error.what).toContain(what);
+    expect(error.fix).toBe(fix);
+  });
+
   it('sums a warp by a butterfly', () => {
     expect(bodyOf('y[0] = gpu.warp.sum(s_f32);').split('\n').filter((line) => line.includes('shuffle.bfly')).map((line) => /v, (\d+),/.exec(line)![1])).toEqual(['16', '8', '4', '2', '1']);
   });
 
   it.each([
-    ['gpu.warp.nothing()', 'gpu.warp has no nothing'], ['gpu.atomicAdd(y[0], 1, 2)', 'gpu.atomicAdd takes a tensor or an array, its index and a value, and got a number (f32)'], ['gpu.atomicMin(y, 0, 2)', 'gpu.atomicMin cannot change f32: it is for i32, u32, i64, u64'],
+    ['gpu.warp.nothing()', 'gpu.warp has no nothing'], ['gpu.atomicAdd(y[0], 1, 2)', 'gpu.atomicAdd takes a tensor or an array, its index and a value, and got a number (f32)'], ['gpu.atomicAnd(y, 0, 2)', 'gpu.atomicAnd cannot change f32: it is for i32, u32, i64, u64'], ['gpu.atomicMax(x, 0, 1)', 'x is an input, and this writes to it: gpu.atomicMax(x, 0, 1)'],
     ['gpu.fast.sin(s_f64)', 'gpu.fast.sin works in f32, and argument 1 is f64'], ['gpu.bits(s_i32)', 'gpu.bits takes a float, and got i32'], ['gpu.block.sum()', 'gpu.block.sum takes 1 argument, and got 0'], ['y[0] = gpu.threadIdx', 'gpu.threadIdx is a group of names, where a number is needed'],
     ['y[0] = gpu.f32', 'gpu.f32 is a function, where a number is needed'], ['gpu.atomicAdd(x, 0, 1)', 'x is an input, and this writes to it: gpu.atomicAdd(x, 0, 1)'],
   ])('refuses %s', (code, what) => expect(errorOf(`({ y, x, s_i32, s_f64 }, gpu) => { ${code}; }`).what).toBe(what));

@@ -1,16 +1,17 @@
 /** object.name and object[index]. */
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { consoleFunctions } from './console.js';
+import { failIfRecursive } from './device-functions.js';
 import { asNumber, freeNames, read, readNumber } from './expressions.js';
 import { gpuName, gpuNamesIn } from './gpu-names.js';
 import { mathConstants, mathFunction } from './math-table.js';
-import { compare, constant } from './nodes.js';
+import { binary, compare, constant } from './nodes.js';
 import { literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { indexInto, indexOf, load } from './places.js';
 import { fieldsOf, structField } from './slots.js';
 import { concrete, constantOf, describe, typed, type NumberValue, type Value } from './values.js';
-import { join, readAs } from './types.js';
+import { join, readAs, storageBytes } from './types.js';
 
 /** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
 export function propertyName(node: MemberExpression): string | undefined {
@@ -128,7 +129,10 @@ export function property(pass: Pass, node: AnyNode, value: Value, name: string):
     case 'array': {
       const [length] = value.dims;
       if (name !== 'length') return pass.fail(node, `An array has no ${name} in a kernel`, 'It has length and its elements.');
-      if (length === undefined) return pass.fail(node, 'The length of dynamic shared memory is not known to the kernel: the launch gives it', 'Pass it as a parameter.');
+      if (length === undefined) {
+        const bytes = { op: 'special', name: 'dynamicSharedBytes', type: 'i32', span } as const;
+        return typed(binary('div', bytes, constant(storageBytes[pass.arrays[value.array]!.storage], 'i32', span), span));
+      }
       return literal(length, span);
     }
     case 'list':
@@ -189,6 +193,7 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
   if (narrow !== undefined && pass.frame.shownAs === undefined && path === '' && !narrow.has.includes(name)) return pass.fail(node, `There is no gpu.${name} in ${narrow.of}`, narrow.fix);
   const found = gpuName(pass, node, path === '' ? name : `${path}.${name}`);
   if (found !== undefined) return found;
+  if (path === '') failIfRecursive(pass, node, name);
   const within = path === '' ? 'gpu' : `gpu.${path}`;
   if (path !== '') return pass.fail(node, `${within} has no ${name}`, `It has ${gpuNamesIn(path).join(', ')}.`);
   return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`, `Give it through uses: { ${name} }.`);

@@ -48,9 +48,67 @@ function arithmetic(operator: BinaryOperator) {
     const { left, right, syntax } = operands;
     const type = commonType(left, right);
     const span = spanOf(operands);
+    if (operator === 'mul' && isFloat(type)) checkNegated(operands);
     const whole = binary(operator, inType(left, type), inType(right, type), span);
     return typed(contract(whole, operands.pass.span(syntax.left), operands.pass.span(syntax.right)));
   };
+}
+
+function failZero(pass: Pass, node: AnyNode): never {
+  return pass.fail(node, `This divides by zero: ${pass.code(node)}`, 'Divide by something else; for infinity write Infinity.');
+}
+
+const isUnsigned = (type: ValueType): type is 'u32' | 'u64' => type === 'u32' || type === 'u64';
+const signed = { u32: 'i32', u64: 'i64' } as const;
+
+/** A constant below zero, also as one side of a choice. */
+function isNegative(value: NumberValue): boolean {
+  if (value.content.is === 'choice') return isNegative(value.content.then) || isNegative(value.content.otherwise);
+  const known = constantOf(value);
+  return known !== undefined && Number(known) < 0;
+}
+
+/** A division of integers without a sign in which one side is below zero: that side would become a large number without a word. */
+function checkSigns({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
+  if (!isUnsigned(type)) return;
+  const by = isNegative(right);
+  if (!by && !isNegative(left)) return;
+  const [whole, negative] = [syntax.left, syntax.right].map((side) => (/^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side))) as [string, string];
+  const cast = `gpu.${signed[type]}`;
+  const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
+  pass.failUnlessTypesChange(node, `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, and ${type} holds no negative numbers: ${pass.code(node)}`,
+    `Write ${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`);
+}
+
+/** The negated integer without a sign that a number is, or the first factor of it. */
+function negatedIn(expression: Expression): { readonly type: 'u32' | 'u64' } | undefined {
+  switch (expression.op) {
+    case 'unary': return expression.operator === 'neg' && isUnsigned(expression.type) ? { type: expression.type } : undefined;
+    // In a type with a sign and of no more bits it is what -u means.
+    case 'convert': {
+      const negated = negatedIn(expression.operand);
+      return expression.type === 'i32' || (expression.type === 'i64' && negated?.type === 'u64') ? undefined : negated;
+    }
+    case 'binary': return expression.operator === 'mul' ? negatedIn(expression.left) : undefined;
+    default: return undefined;
+  }
+}
+
+/**
+ * What is negated without a sign is 2 ** 32 - u, which is no -u any more once it is divided or becomes a float, though
+ * minifiers write -u / 16 for -(u / 16).
+ */
+function checkNegated({ pass, node, left }: Operands): void {
+  const negated = left.content.is === 'expression' ? negatedIn(left.content.expression) : undefined;
+  if (negated === undefined) return;
+  pass.failUnlessTypesChange(node, `A negated ${negated.type} has no sign, it is 2 ** ${negated.type.slice(1)} - u, and this computes with that: ${pass.code(node)}`,
+    `Make it signed before it is negated: -gpu.${signed[negated.type]}(u).`);
+}
+
+/** `1 / 0`, `-1 / 0` and `0 / 0`: what minifiers write for Infinity and NaN. */
+function isInfinity({ left, right }: Operands['syntax']): boolean {
+  const numerator = left.type === 'UnaryExpression' && left.operator === '-' ? left.argument : left;
+  return numerator.type === 'Literal' && (numerator.value === 1 || numerator.value === 0) && right.type === 'Literal' && right.value === 0;
 }
 
 /** Division, by anything but zero. */
@@ -58,10 +116,10 @@ function division(operator: 'div' | 'rem') {
   return (operands: Operands): NumberValue => {
     const { pass, node, left, right } = operands;
     const divisor = constantOf(right);
-    if (divisor !== undefined && Number(divisor) === 0) {
-      pass.fail(node, `This divides by zero: ${pass.code(node)}`, 'Divide by something else; for infinity write Infinity.');
-    }
+    if (divisor !== undefined && Number(divisor) === 0) failZero(pass, node);
     const type = commonType(left, right);
+    checkSigns(operands, type);
+    checkNegated(operands);
     return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
   };
 }
@@ -69,15 +127,28 @@ function division(operator: 'div' | 'rem') {
 /** Refuses floats, and says how to make an integer of them. */
 export function wholeOperand(pass: Pass, node: AnyNode, value: NumberValue, what: string): void {
   if (!isFloat(settled(value.level))) return;
+  pass.fail(node, ...notWhole(pass, node, value, what));
+}
+
+/** What is wrong with a float where an integer has to be, and what to write. */
+export function notWhole(pass: Pass, node: AnyNode, value: NumberValue, what: string): readonly [what: string, fix: string] {
   const code = pass.code(node);
-  pass.fail(node, `${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`);
+  const known = constantOf(value);
+  if (known !== undefined && !Number.isFinite(Number(known))) {
+    return [`${what} is ${String(known)}, and integers hold no infinity or NaN: ${code}`, `Write an integer; gpu.i32(${code}) is the one that a float of this value is cast to.`];
+  }
+  return [`${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`];
 }
 
 function bits(operator: 'and' | 'or' | 'xor') {
   return (operands: Operands): NumberValue => {
     const { pass, left, right, syntax } = operands;
-    // x | 0: what JavaScript writes for an integer of a float.
-    if (operator === 'or' && isFloat(settled(left.level)) && constantOf(right) === 0) return typed(convert(concrete(left), 'i32'));
+    // x | 0: what JavaScript writes for an integer of a float, and minifiers turn around.
+    if (operator === 'or') {
+      for (const [value, other] of [[left, right], [right, left]] as const) {
+        if (isFloat(settled(value.level)) && constantOf(other) === 0) return typed(convert(concrete(value), 'i32'));
+      }
+    }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
     wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
     // 0x9e3779b9 with an i32 is its bits, as in JavaScript.
@@ -156,6 +227,9 @@ export function operate(operands: Operands): NumberValue {
   const { pass, node, operator, left, right } = operands;
   const rule = rules[operator];
   if (rule === undefined) return pass.fail(node, `The operator ${operator} is not known in a kernel`, 'Kernels have arithmetic, bitwise and comparison operators.');
+  if ((operator === '/' || operator === '%') && left.content.is === 'literal' && right.content.is === 'literal' && Number(right.content.value) === 0) {
+    if (operator === '%' || !isInfinity(operands.syntax)) return failZero(pass, node);
+  }
   const known = foldBinary(operator, left.content.is === 'literal' ? left.content.value : undefined, right.content.is === 'literal' ? right.content.value : undefined);
   return known === undefined ? rule(operands) : literal(known, spanOf(operands));
 }

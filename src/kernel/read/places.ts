@@ -2,7 +2,7 @@
 import type { AnyNode } from 'acorn';
 import type { Expression, Place } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
-import { wholeOperand } from './operators.js';
+import { notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, readAs, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
@@ -81,8 +81,7 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
   const type = readAs[place.storage];
   // An array that is as another value may still get that one's type.
   if (type !== 'bool' && !isFloat(type) && isFloat(settled(value.level))) {
-    const code = pass.code(node);
-    pass.failUnlessTypesChange(node, `What is written to ${place.storage} elements is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`);
+    pass.failUnlessTypesChange(node, ...notWhole(pass, node, value, `What is written to ${place.storage} elements`));
   }
   return inType(value, type);
 }

@@ -49,16 +49,19 @@ export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64
 /** Integer types, without a sign. */
 export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u64'>> = { i32: 'u32', u32: 'u32', i64: 'u64', u64: 'u64' };
 
-/** The number in that type: integers wrap, floats round. A fraction is no integer's business: callers have refused it. */
+/** Of a float: infinities and NaN, which no integer is, are 0, where an error is still to be told. */
+const cutOff = (value: number | boolean): bigint => (Number.isFinite(Number(value)) ? BigInt(Math.trunc(Number(value))) : 0n);
+
+/** The number in that type: integers wrap, floats round. A fraction is no integer's business: callers refuse it. */
 export function constantOfType(value: number | bigint | boolean, type: ValueType): number | bigint | boolean {
   switch (type) {
     case 'bool': return typeof value === 'number' ? value !== 0 && !Number.isNaN(value) : Boolean(value);
     case 'f32': return Math.fround(Number(value));
     case 'f64': return Number(value);
-    case 'i32': return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : Number(BigInt.asIntN(32, BigInt(Math.trunc(Number(value)))));
-    case 'u32': return Number(BigInt.asUintN(32, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value)))));
-    case 'i64': return BigInt.asIntN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value))));
-    case 'u64': return BigInt.asUintN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(Number(value))));
+    case 'i32': return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : Number(BigInt.asIntN(32, cutOff(value)));
+    case 'u32': return Number(BigInt.asUintN(32, typeof value === 'bigint' ? value : cutOff(value)));
+    case 'i64': return BigInt.asIntN(64, typeof value === 'bigint' ? value : cutOff(value));
+    case 'u64': return BigInt.asUintN(64, typeof value === 'bigint' ? value : cutOff(value));
   }
 }
 

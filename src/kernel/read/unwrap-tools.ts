@@ -2,9 +2,12 @@
  * Takes out what tools put into a function's text, by its structure and not by its names, which differ between versions:
  *
  * - name wrappers, `__name(function, "name")` (esbuild's keepNames, tsx): a call of a free function with a function and a string;
+ * - powers, `__pow(a, b)` (esbuild, for targets before ES2016): `a ** b`, by its name, since nothing else tells it;
+ * - loops over iterators that are closed behind them, `try { for (var it = list[Symbol.iterator](), step; …) { step.value } } …`
+ *   (SWC's ES5): `for (const step of list) { step }`;
  * - coverage counters, `cov_1ab2().s[3]++` (istanbul), alone, in comma expressions and in branches.
  */
-import type { AnyNode, Expression } from 'acorn';
+import type { AnyNode, Expression, Statement } from 'acorn';
 
 const counters = new Set(['s', 'f', 'b', 'bT']);
 
@@ -30,9 +33,13 @@ function unwrapped(node: AnyNode): AnyNode {
   switch (node.type) {
     case 'CallExpression': {
       const [wrapped, name] = node.arguments;
+      if (node.callee.type === 'Identifier' && /^__pow\d*$/.test(node.callee.name) && node.arguments.length === 2 && node.arguments.every((each) => each.type !== 'SpreadElement')) {
+        return { type: 'BinaryExpression', operator: '**', left: wrapped as Expression, right: name as Expression, start: node.start, end: node.end };
+      }
       if (node.callee.type === 'Identifier' && node.arguments.length === 2 && isFunction(wrapped) && isText(name)) return wrapped!;
       return node;
     }
+    case 'TryStatement': return iteration(node.block.body) ?? node;
     case 'SequenceExpression': {
       const kept = node.expressions.filter((expression) => !isCounter(expression));
       if (kept.length === node.expressions.length || kept.length === 0) return node;
@@ -47,6 +54,27 @@ function unwrapped(node: AnyNode): AnyNode {
   }
 }
 
+/** The loop that stands in a `try` for what comes behind it. */
+function iteration([loop, ...others]: readonly AnyNode[]): AnyNode | undefined {
+  if (loop?.type !== 'ForStatement' || others.length > 0 || loop.init?.type !== 'VariableDeclaration') return undefined;
+  const [iterator, step, ...further] = [...loop.init.declarations].sort((a, b) => Number(Boolean(b.init)) - Number(Boolean(a.init)));
+  const call = iterator?.init;
+  if (step === undefined || step.init || step.id.type !== 'Identifier' || further.length > 0 || call?.type !== 'CallExpression' || call.callee.type !== 'MemberExpression') return undefined;
+  const { object: list, property, computed } = call.callee;
+  if (!computed || list.type === 'Super' || property.type !== 'MemberExpression' || property.property.type !== 'Identifier' || property.property.name !== 'iterator') return undefined;
+  const { start, end } = loop;
+  return {
+    type: 'ForOfStatement', await: false, right: list, body: withoutValue(loop.body, step.id.name) as Statement, start, end,
+    left: { type: 'VariableDeclaration', kind: 'const', declarations: [step], start: step.start, end: step.end },
+  };
+}
+
+/** With `NAME` for `NAME.value`. */
+function withoutValue(node: AnyNode, name: string): AnyNode {
+  if (node.type === 'MemberExpression' && node.object.type === 'Identifier' && node.object.name === name && node.property.type === 'Identifier' && node.property.name === 'value') return node.object;
+  return mapChildren(node, (child) => withoutValue(child, name));
+}
+
 /** `__name(declared, "declared");` after a function's declaration. */
 function isNaming(node: Expression): boolean {
   const [named, name] = node.type === 'CallExpression' && node.callee.type === 'Identifier' && node.arguments.length === 2 ? node.arguments : [];
@@ -55,15 +83,20 @@ function isNaming(node: Expression): boolean {
 
 /** The syntax without what tools added; changes the nodes it is given. */
 export function unwrapTools(node: AnyNode): AnyNode {
+  return unwrapped(mapChildren(node, unwrapTools));
+}
+
+/** The node with others as its children. */
+function mapChildren(node: AnyNode, map: (child: AnyNode) => AnyNode): AnyNode {
   const fields = node as unknown as Record<string, unknown>;
   for (const [key, value] of Object.entries(fields)) {
     if (Array.isArray(value)) {
-      fields[key] = value.map((child: unknown) => (isNode(child) ? unwrapTools(child) : child));
+      fields[key] = value.map((child: unknown) => (isNode(child) ? map(child) : child));
     } else if (isNode(value)) {
-      fields[key] = unwrapTools(value);
+      fields[key] = map(value);
     }
   }
-  return unwrapped(node);
+  return node;
 }
 
 function isNode(value: unknown): value is AnyNode {

@@ -45,6 +45,7 @@ interface ThreadView {
   readonly gridDim: Axes;
   readonly globalId: Axes;
   readonly globalSize: Axes;
+  readonly dynamicSharedBytes: number;
   readonly lane: number;
   readonly warpIdx: number;
   readonly block: typeof BLOCK;
@@ -189,7 +190,7 @@ export function simulateKernel(tree: KernelTree, options: SimulateOptions): void
   const globalSize = { x: grid[0] * block[0], y: grid[1] * block[1], z: grid[2] * block[2] };
   const nanoseconds = (): bigint => BigInt(Math.round((performance.now() - started) * 1e6));
   const common = {
-    blockDim, gridDim, globalSize, block: BLOCK, warp: WARP, grid: GRID, clock: nanoseconds, globalTimer: nanoseconds, turn: (): Meeting => TURN,
+    blockDim, gridDim, globalSize, dynamicSharedBytes: options.sharedBytes ?? 0, block: BLOCK, warp: WARP, grid: GRID, clock: nanoseconds, globalTimer: nanoseconds, turn: (): Meeting => TURN,
     local: (array: number): Memory => localMemory(tree.arrays[array]!),
     print: (format: string, printed: readonly Value[]): void => { print(formatPrint(format, printed)); },
     assert: (test: boolean, message: string, site: number): void => {

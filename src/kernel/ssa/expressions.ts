@@ -22,6 +22,8 @@ const readsSign = new Set(['div', 'rem', 'min', 'max', 'shr', 'mulhi']);
 const specialRanges: Readonly<Record<string, number>> = {
   'tid.x': 1023, 'tid.y': 1023, 'tid.z': 63, 'ntid.x': 1024, 'ntid.y': 1024, 'ntid.z': 64,
   'ctaid.x': 2 ** 31 - 2, 'ctaid.y': 65534, 'ctaid.z': 65534, 'nctaid.x': 2 ** 31 - 1, 'nctaid.y': 65535, 'nctaid.z': 65535, laneid: 31,
+  // More than a block has on any device: 227 KiB (CUDA C++ Programming Guide, table of compute capabilities).
+  dynamic_smem_size: 2 ** 20,
 };
 
 function special(b: Builder, name: string): Value {
@@ -73,6 +75,7 @@ function buildSpecial(b: Builder, name: SpecialName): Value {
   switch (name) {
     case 'lane': return b.options.block && b.options.block[1] === 1 && b.options.block[2] === 1 ? b.make('and', 'b32', [special(b, 'tid.x'), b.constant('b32', 31)]) : special(b, 'laneid');
     case 'warp': return b.make('shr', 'b32', [linearThread(b), b.constant('b32', 5)], '', 'u32');
+    case 'dynamicSharedBytes': return special(b, 'dynamic_smem_size');
     default: return b.effect('clock', 'b64', [], name);
   }
 }

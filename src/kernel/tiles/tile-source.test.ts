@@ -6,6 +6,7 @@ import { emitKernel } from '../emit/emit.js';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
+import { sameTree } from '../../../test/kernel/same-tree.test-support.js';
 import { MOST_ELEMENTS, columnSlots, rowSlots, threadsFor, threadsForAxes } from './tile-form.js';
 import type { CutAxis, TensorForm, TileForm } from './tile-form.js';
 import { tileSource } from './tile-source.js';
@@ -100,7 +101,8 @@ test.each([
   ['y.store(y.load())', 'y is an output, and is not read', 'y.load()'],
   ['x.store(1)', 'x is an input, and is not written', 'x.store(1)'],
   ['x.load()', 'A tile kernel consists of variables, stores and loops over tiles: x.load()', 'x.load()'],
-  ['let v', 'v has no value yet', 'v'],
+  ['let v; y.store(v)', 'v has no value yet here', 'v'],
+  ['let v; y.store(v + 1); v = 2', 'v has no value yet here', 'v'],
   ['const [v] = x.load()', '[v] = x.load() is not known in a tile kernel', '[v] = x.load()'],
   ['y.store(q)', '`q` is not known in a kernel', 'q'],
   ['const q = tile.shared; y.store(q)', 'There is no shared in a tile kernel', 'tile.shared'],
@@ -117,7 +119,9 @@ test.each([
   ['y.store(tile.transpose(x.load()))', 'Rows and columns of all tensors are one here', 'tile.transpose(x.load())'],
   ['let v = 0; v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
   ['let v = 0; v ||= 1', '||= is not known in a tile kernel', 'v ||= 1'],
-  ['let v = 0; y.store(v = 1)', 'An assignment is a statement of its own', 'v = 1'],
+  ['let v = 0; y.store(v + (v = 1))', 'An assignment is a statement of its own', 'v = 1'],
+  ['let v = 0; y.store(x.load() > 0 ? v = 1 : v)', 'An assignment is a statement of its own', 'v = 1'],
+  ['let v = 0; y.store(v), v++', 'Nothing is counted in a tile kernel: v++', 'v++'],
   ['y = x.load()', 'Only variables are assigned in a tile kernel', 'y = x.load()'],
   ['y.store()', 'store takes a value', 'y.store()'],
   ['y.store(x.load(), 1)', 'store takes what a loop over tiles counts, and no index: 1', '1'],
@@ -142,6 +146,41 @@ test.each([
   ['for (const k of tile.over("k")) c.store(tile.dot(a.load(k)))', 'dot takes two tiles, and what their product is added to', 'tile.dot(a.load(k))'],
 ])('with axes: %s', (statement, message, code) => {
   refuses({ ...product, text: `({ c, a, b }, tile) => { ${statement}; }` }, ofProduct, message, code);
+});
+
+test.each([
+  ['commas', 'const v = x.load(); y.store(v), y.store(v * 2);', 'const v = x.load(); y.store(v); y.store(v * 2);'],
+  ['an expression as the body', undefined, 'y.store(x.load()); y.store(1);', '({ y, x }) => (y.store(x.load()), y.store(1))'],
+  ['void', 'void y.store(1);', 'y.store(1);'],
+  ['a let that is assigned later', 'let v, e; v = x.load(), e = Math.exp(v), y.store(e);', 'const v = x.load(); const e = Math.exp(v); y.store(e);'],
+  ['a var that is assigned later', 'var e; e = Math.exp(x.load()); y.store(e);', 'const e = Math.exp(x.load()); y.store(e);'],
+  ['a second var', 'var v = x.load(); var v = v * 2; y.store(v);', 'let v = x.load(); v = v * 2; y.store(v);'],
+  ['an assignment within an expression', 'let v, e; e = (v = x.load()) * v + 1; y.store(e);', 'const v = x.load(); const e = v * v + 1; y.store(e);'],
+  ['an assignment that is stored', 'let v = x.load(); y.store(v *= 2);', 'let v = x.load(); v *= 2; y.store(v);'],
+  ['parameters taken apart by variables', undefined, 'y.store(tile.sum(x.load(), 1) * tile.N);', 'function (a, b) { var y = a.y, x = a.x, s = b.sum, n = b.N; y.store(s(x.load(), 1) * n); }'],
+  ['parameters under other names', undefined, 'y.store(tile.sum(x.load(), 1));', '(a, b) => { const c = a, t = b, { y, x: z } = c; const { sum } = t; y.store(sum(z.load(), 1)); }'],
+  ['a power of esbuild', 'y.store(__pow(x.load(), 3));', 'y.store(x.load() ** 3);'],
+])('reads %s', (_, statements, same, text = `({ y, x }, tile) => { ${statements} }`) => {
+  const form = broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' });
+  const treeOf = (of: string): string => sameTree(readKernel(tileSource({ ...softmax, text: of, uses: { N: 2 } }, form)));
+  expect(treeOf(text)).toBe(treeOf(`({ y, x }, tile) => { ${same} }`));
+});
+
+test.each([
+  ['without braces', 'for (let k of tile.over("k")) sum = tile.dot(a.load(k), b.load(k), sum), sum += 0;', 'for (const k of tile.over("k")) { sum = tile.dot(a.load(k), b.load(k), sum); sum += 0; }'],
+  ['that are counted', 'for (var i = 0, parts = tile.over("k"); i < parts.length; i++) { var k = parts[i]; sum = tile.dot(a.load(k), b.load(k), sum); }', 'for (const k of tile.over("k")) sum = tile.dot(a.load(k), b.load(k), sum);'],
+  [
+    'that are counted and share variables', 'for (var n = 1, i = 0, parts = tile.over("k"); i < parts.length; i++) { var k = parts[i], v = a.load(k); sum += n * tile.sum(v, 1); } for (var j = 0, others = tile.over("k"); j < others.length; j++) k = others[j], v = a.load(k), sum += tile.max(v, 1);',
+    'const n = 1; for (const k of tile.over("k")) { const v = a.load(k); sum += n * tile.sum(v, 1); } for (const k of tile.over("k")) { const v = a.load(k); sum += tile.max(v, 1); }',
+  ],
+  ['behind a comma', 'for (var k of (sum += 1, tile.over("k"))) sum += tile.sum(a.load(k), 1);', 'sum += 1; for (const k of tile.over("k")) sum += tile.sum(a.load(k), 1);'],
+])('reads loops %s', (_, statements, same) => {
+  const treeOf = (of: string): string => sameTree(readKernel(tileSource({ ...product, text: `({ c, a, b }, tile) => { let sum = 0; ${of} c.store(sum); }` }, ofProduct)));
+  expect(treeOf(statements)).toBe(treeOf(same));
+});
+
+test('what a var has in a loop it has not behind it', () => {
+  refuses({ ...product, text: '({ c, a, b }, tile) => { for (var k of tile.over("k")) { var v = tile.sum(a.load(k), 1); } c.store(v); }' }, ofProduct, 'v has no value yet here, or had it in a loop only', 'v');
 });
 
 test('a mean of whole tiles is of a constant length, and of one that is a power of two takes no division', () => {

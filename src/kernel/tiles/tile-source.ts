@@ -4,10 +4,10 @@
  * a loop of constant length, so that it lies in registers. A variable has the shape that all its values broadcast to, which is known when
  * the body was read to its end: it is read again until nothing new is found.
  */
-import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForOfStatement, VariableDeclarator } from 'acorn';
+import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForOfStatement, ForStatement, Identifier, VariableDeclaration, VariableDeclarator } from 'acorn';
 
 import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
-import { parseFunction } from '../read/parse.js';
+import { childrenOf, parseFunction } from '../read/parse.js';
 import { propertyName } from '../read/members.js';
 import type { KernelSource, NarrowGpu, SignatureEntry } from '../signature.js';
 import { variesOf, writeLoad, writeStore } from './tile-memory.js';
@@ -36,6 +36,10 @@ type Binding =
   | { readonly is: 'member'; readonly name: string }
   /** What a loop counts: the tiles of an axis. */
   | { readonly is: 'step'; readonly axis: number }
+  /** All tiles of an axis, in a loop that ES5 counts: the one at `counter` is the loop's. */
+  | { readonly is: 'tiles'; readonly axis: number; readonly counter: string }
+  /** A variable that gets its value behind its declaration. */
+  | { readonly is: 'unset' }
   | (TileValue & { readonly is: 'value' })
   | Variable;
 
@@ -81,7 +85,12 @@ class TileBody extends TileWriter {
   /** Tensors whose tile was stored. */
   private readonly stored = new Set<string>();
   private readonly buffers = new Buffers();
-  private readonly assigned = new Set<string>();
+  /** The statements around, in which a name stands for one variable. */
+  private block!: AnyNode;
+  /** The statement or declaration that is being written. */
+  private whole!: AnyNode;
+  /** Whether what is being written is computed under a condition. */
+  private inBranch = false;
   /** Axes of the loops around what is being written. */
   private walked: ReadonlySet<number> = new Set();
   foundMore = false;
@@ -96,7 +105,8 @@ class TileBody extends TileWriter {
     const { node } = parseFunction(text, 0);
     this.bind(node.params[0], 'args');
     this.bind(node.params[1], 'tile');
-    this.findAssigned(node.body);
+    this.block = node.body;
+    for (const name of varsIn(node.body)) if (!this.names.has(name)) this.names.set(name, { is: 'unset' });
     out.write('(args$, gpu$) => {\n');
     out.as(node, () => {
       this.prologue();
@@ -133,10 +143,11 @@ class TileBody extends TileWriter {
     return name;
   }
 
-  /** Names that are assigned anywhere: a minifier's `let` may be a constant. */
-  private findAssigned(node: AnyNode): void {
-    if (node.type === 'AssignmentExpression' && node.left.type === 'Identifier') this.assigned.add(node.left.name);
-    for (const child of statementsOf(node)) this.findAssigned(child);
+  /** Whether a variable gets another value than the one that it gets here: a minifier's `let` may be a constant. */
+  private isAssigned(here: Identifier, node: AnyNode = this.block): boolean {
+    if (node.type === 'AssignmentExpression' && node.left.type === 'Identifier' && node.left.name === here.name && node.left !== here) return true;
+    if (node.type === 'VariableDeclaration' && node.kind === 'var' && node.declarations.some(({ id, init }) => id !== here && id.type === 'Identifier' && id.name === here.name && init)) return true;
+    return childrenOf(node).some((child) => this.isAssigned(here, child));
   }
 
   /** Where the block's tile and the thread's first element are. Columns count in units of their axis' width. */
@@ -176,34 +187,61 @@ class TileBody extends TileWriter {
     switch (node.type) {
       case 'EmptyStatement': return;
       case 'ExpressionStatement': return this.perform(node.expression);
-      case 'BlockStatement': return this.scope(() => { for (const each of node.body) this.statement(each); });
+      case 'BlockStatement': return this.scope(node, () => { for (const each of node.body) this.statement(each); });
       case 'ForOfStatement': return this.out.as(node, () => { this.loop(node); });
       case 'VariableDeclaration':
-        for (const declarator of node.declarations) this.out.as(declarator, () => { this.variable(declarator, node.kind === 'const'); });
+        for (const declarator of node.declarations) this.out.as(declarator, () => { this.declarator(declarator, node.kind); });
         return;
-      case 'ForStatement': case 'WhileStatement': case 'DoWhileStatement': case 'ForInStatement':
-        return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … x.load(part) … } for an axis that is cut by { walk: 64 }.');
+      case 'ForStatement':
+        return this.countedLoop(node) ? undefined : this.failLoop(node);
+      case 'WhileStatement': case 'DoWhileStatement': case 'ForInStatement': return this.failLoop(node);
       default: return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, `${WHAT_IS_WRITTEN} What needs more is written with kernel(…).`);
     }
   }
 
-  private scope(write: () => void): void {
-    const { names } = this;
-    this.names = new Map(names);
-    write();
-    this.names = names;
+  private failLoop(node: AnyNode): never {
+    return this.fail(node, `${CONSISTS_OF}: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … x.load(part) … } for an axis that is cut by { walk: 64 }.');
   }
 
-  private variable(declarator: VariableDeclarator, constant: boolean): void {
+  private scope(block: AnyNode, write: () => void): void {
+    const { names, block: around } = this;
+    this.names = new Map(names);
+    this.block = block;
+    write();
+    this.names = names;
+    this.block = around;
+  }
+
+  private declarator(declarator: VariableDeclarator, kind: VariableDeclaration['kind']): void {
     const { id, init } = declarator;
+    this.whole = declarator;
+    const of = init ? this.bindingOf(init) : undefined;
+    if (id.type === 'ObjectPattern' && (of?.is === 'args' || of?.is === 'tile')) return this.bind(id, of.is);
     if (id.type !== 'Identifier') return this.fail(declarator, `${this.code(declarator)} is not known in a tile kernel`, 'Write const v = …, one name for each value.');
-    if (init === null || init === undefined) return this.fail(declarator, `${this.code(declarator)} has no value yet, and so no type`, `Write let ${id.name} = 0.`);
-    const assigned = !constant && this.assigned.has(id.name);
+    const before = this.names.get(id.name);
+    if (!init) {
+      if (kind !== 'var') this.names.set(id.name, { is: 'unset' });
+      return;
+    }
+    // Blocks have no `var` of their own: it is the one that is there.
+    if (kind === 'var' && before?.is === 'variable') return this.assignment({ type: 'AssignmentExpression', operator: '=', left: id, right: init, start: declarator.start, end: declarator.end });
+    this.variable(declarator, id, init, kind === 'const');
+  }
+
+  /** A variable with its first value. What is no value, or stays what it is, has one more name: ES5 takes parameters apart by variables. */
+  private variable(node: AnyNode, id: Identifier, init: Expression, constant: boolean): void {
+    const assigned = !constant && this.isAssigned(id);
+    const same = this.bindingOf(init);
+    if (same !== undefined && this.hasNames(same, assigned)) {
+      this.names.set(id.name, same);
+      return;
+    }
     this.hoist(init);
-    const known = assigned ? undefined : this.written.get(init);
+    // What is assigned on the way goes on changing.
+    const known = assigned || init.type === 'AssignmentExpression' ? undefined : this.written.get(init);
     const name = known?.name ?? this.newName(id.name);
     const own = this.varies(init);
-    const varies = assigned ? this.join(declarator, own, this.found.variables.get(id.start)) : own;
+    const varies = assigned ? this.join(node, own, this.found.variables.get(id.start)) : own;
     const variable: Variable = { is: 'variable', name, varies, at: id.start, depth: this.depth, walked: this.walked, assigned, staged: new Map() };
     if (!assigned) {
       if (known === undefined) this.define(name, init, varies);
@@ -222,7 +260,28 @@ class TileBody extends TileWriter {
     this.names.set(id.name, variable);
   }
 
+  /** Whether a variable that is given this becomes another name of it. */
+  private hasNames(binding: Binding, assigned: boolean): boolean {
+    switch (binding.is) {
+      case 'args': case 'tile': case 'step': return true;
+      case 'param': return !assigned || this.definition.signature[binding.name]!.kind === 'tensor';
+      case 'member': return (TILE_NAMES as readonly string[]).includes(binding.name) || (!assigned && this.isKnown(binding.name));
+      default: return false;
+    }
+  }
+
+  private isKnown(member: string): boolean {
+    return Object.hasOwn(this.definition.uses, member) || (OWN_NAMES as readonly string[]).includes(member);
+  }
+
   private perform(node: AnyNode): void {
+    // Minifiers join statements by commas.
+    if (node.type === 'SequenceExpression') {
+      for (const each of node.expressions) this.perform(each);
+      return;
+    }
+    if (node.type === 'UnaryExpression' && (node.operator === 'void' || node.operator === '!')) return this.perform(node.argument);
+    this.whole = node;
     const store = node.type === 'CallExpression' ? this.methodOf(node) : undefined;
     if (node.type === 'CallExpression' && store?.method === 'store') return this.store(node, store.param);
     if (node.type === 'AssignmentExpression') return this.out.as(node, () => { this.assignment(node); });
@@ -234,6 +293,15 @@ class TileBody extends TileWriter {
   private assignment(node: AssignmentExpression): void {
     const { left, right, operator } = node;
     const to = left.type === 'Identifier' ? this.names.get(left.name) : undefined;
+    if (left.type === 'Identifier' && operator === '=') {
+      if (to?.is === 'unset') return this.variable(node, left, right, false);
+      // A `var` counts the tiles of one loop after the other.
+      const step = to?.is === 'step' ? this.bindingOf(right) : undefined;
+      if (step?.is === 'step') {
+        this.names.set(left.name, step);
+        return;
+      }
+    }
     if (left.type !== 'Identifier' || to?.is !== 'variable') {
       return this.fail(node, `Only variables are assigned in a tile kernel: ${this.code(node)}`, 'Write y.store(…): it writes the whole tile, and nothing else can be written.');
     }
@@ -266,19 +334,41 @@ class TileBody extends TileWriter {
 
   /** `for (const part of tile.over('k'))`: the block goes through all tiles of an axis. */
   private loop(node: ForOfStatement): void {
-    const { left, right, body } = node;
-    const declared = left.type === 'VariableDeclaration' ? left.declarations[0]?.id : undefined;
-    const callee = right.type === 'CallExpression' ? this.bindingOf(right.callee) : undefined;
-    if (declared?.type !== 'Identifier' || right.type !== 'CallExpression' || callee?.is !== 'member' || callee.name !== 'over') {
+    const { left, right: given, body } = node;
+    const declared = left.type === 'VariableDeclaration' ? left.declarations[0]?.id : left;
+    const right = given.type === 'SequenceExpression' ? given.expressions.at(-1)! : given;
+    if (given.type === 'SequenceExpression') for (const each of given.expressions.slice(0, -1)) this.perform(each);
+    if (declared?.type !== 'Identifier' || right.type !== 'CallExpression' || this.ownCallee(right) !== 'over') {
       return this.fail(node, `A loop of a tile kernel goes over the tiles of an axis: ${this.code(node)}`, 'Write for (const part of tile.over(\'columns\')) { … }.');
     }
-    const axis = this.axisNamed(right);
+    this.walk(right, body, declared.name, (axis) => ({ is: 'step', axis }));
+  }
+
+  /** `for (var i = 0, parts = tile.over('k'); i < parts.length; i++)`: what ES5 makes of the loop over all tiles, with `parts[i]` as the tile. */
+  private countedLoop({ init, test, update, body }: ForStatement): boolean {
+    if (init?.type !== 'VariableDeclaration' || test?.type !== 'BinaryExpression' || test.operator !== '<' || update?.type !== 'UpdateExpression' || update.operator !== '++') return false;
+    const { left, right } = test;
+    const list = right.type === 'MemberExpression' && propertyName(right) === 'length' ? right.object : undefined;
+    if (left.type !== 'Identifier' || list?.type !== 'Identifier' || update.argument.type !== 'Identifier' || update.argument.name !== left.name) return false;
+    const declared = (name: string): VariableDeclarator | undefined => init.declarations.find(({ id }) => id.type === 'Identifier' && id.name === name);
+    const [counter, tiles] = [declared(left.name), declared(list.name)];
+    if (counter?.init?.type !== 'Literal' || counter.init.value !== 0 || tiles?.init?.type !== 'CallExpression' || this.ownCallee(tiles.init) !== 'over') return false;
+    // Minifiers put the declarations before a loop into it.
+    for (const each of init.declarations) if (each !== counter && each !== tiles) this.out.as(each, () => { this.declarator(each, init.kind); });
+    const { init: call } = tiles;
+    this.out.as(call, () => { this.walk(call, body, list.name, (axis) => ({ is: 'tiles', axis, counter: left.name })); });
+    return true;
+  }
+
+  /** The statements of a loop for every tile of an axis. `step`: what `declared` stands for in them. */
+  private walk(over: CallExpression, body: AnyNode, declared: string, step: (axis: number) => Binding): void {
+    const axis = this.axisNamed(over);
     const { name, tile, width } = this.axis(axis);
-    if (this.walked.has(axis)) return this.fail(right, `A loop over ${name} is already around this one: ${this.code(right)}`, 'Give the inner one an axis with a name of its own.');
+    if (this.walked.has(axis)) return this.fail(over, `A loop over ${name} is already around this one: ${this.code(over)}`, 'Give the inner one an axis with a name of its own.');
     if (this.axis(axis).cut === 'whole') {
       // One tile of all: where it is, is known.
-      return this.scope(() => {
-        this.names.set(declared.name, { is: 'step', axis });
+      return this.scope(body, () => {
+        this.names.set(declared, step(axis));
         this.statement(body);
       });
     }
@@ -289,8 +379,8 @@ class TileBody extends TileWriter {
     const { walked } = this;
     this.walked = new Set([...walked, axis]);
     this.depth++;
-    this.scope(() => {
-      this.names.set(declared.name, { is: 'step', axis });
+    this.scope(body, () => {
+      this.names.set(declared, step(axis));
       this.statement(body);
     });
     this.depth--;
@@ -327,6 +417,7 @@ class TileBody extends TileWriter {
     if (node.type === 'ParenthesizedExpression') return this.bindingOf(node.expression);
     if (node.type !== 'MemberExpression') return undefined;
     const object = this.bindingOf(node.object);
+    if (object?.is === 'tiles') return node.computed && node.property.type === 'Identifier' && node.property.name === object.counter ? { is: 'step', axis: object.axis } : undefined;
     const name = propertyName(node);
     if (name === undefined) return undefined;
     if (object?.is === 'args') return { is: 'param', name: this.paramOf(node, name) };
@@ -356,7 +447,21 @@ class TileBody extends TileWriter {
       if (own !== undefined) this.out.as(node, () => { this.reduce(node, own); });
       return;
     }
-    for (const child of operandsOf(node)) this.hoist(child);
+    if (node.type === 'AssignmentExpression' && node.left.type === 'Identifier') return this.hoistAssignment(node, node.left.name);
+    const { inBranch } = this;
+    for (const [at, child] of operandsOf(node).entries()) {
+      this.inBranch = inBranch || (at > 0 && (node.type === 'ConditionalExpression' || node.type === 'LogicalExpression'));
+      this.hoist(child);
+    }
+    this.inBranch = inBranch;
+  }
+
+  /** `w = (v = x.load()) * v`, as minifiers write two statements: the assignment comes first, where it always happens and nothing before it reads the variable. */
+  private hoistAssignment(node: AssignmentExpression, name: string): void {
+    if (this.inBranch || isNamedBefore(this.whole, name, node.start)) return;
+    this.out.as(node, () => { this.assignment(node); });
+    const variable = this.names.get(name);
+    if (variable?.is === 'variable') this.written.set(node, { is: 'value', name: variable.name, varies: variable.varies });
   }
 
   varies(node: AnyNode): Varies {
@@ -431,10 +536,11 @@ class TileBody extends TileWriter {
         return `args$.${binding.name}`;
       }
       case 'member': {
-        if (Object.hasOwn(this.definition.uses, binding.name) || (OWN_NAMES as readonly string[]).includes(binding.name)) return `gpu$.${binding.name}`;
+        if (this.isKnown(binding.name)) return `gpu$.${binding.name}`;
         if ((TILE_NAMES as readonly string[]).includes(binding.name)) return this.fail(node, `${binding.name} is a function`, `Write ${binding.name}(v, 1).`);
         return this.fail(node, `There is no ${binding.name} in a tile kernel: ${this.code(node)}`, `There are ${TILE_NAMES.join(', ')}, arithmetic, and what uses lists. What needs threads is written with kernel(…).`);
       }
+      case 'unset': return this.fail(node, `${this.code(node)} has no value yet here, or had it in a loop only`, 'Give it one where it is declared: let v = 0.');
       case 'step': return this.fail(node, `${this.code(node)} stands for a tile of ${this.axis(binding.axis).name}, and is no number`, `Pass it to load and store: x.load(${this.code(node)}).`);
       default: return this.fail(node, `${this.code(node)} as a whole is no value`, WHAT_IS_WRITTEN);
     }
@@ -606,12 +712,15 @@ function operandsOf(node: AnyNode): AnyNode[] {
   }
 }
 
-/** Statements within a statement, and its expression. */
-function statementsOf(node: AnyNode): AnyNode[] {
-  switch (node.type) {
-    case 'BlockStatement': return node.body;
-    case 'ForOfStatement': return [node.body];
-    case 'ExpressionStatement': return [node.expression];
-    default: return [];
-  }
+/** Names that are declared by `var` anywhere: they belong to the whole body. */
+function varsIn(node: AnyNode): string[] {
+  const own = node.type === 'VariableDeclaration' && node.kind === 'var' ? node.declarations.flatMap(({ id }) => (id.type === 'Identifier' ? [id.name] : [])) : [];
+  return [...own, ...childrenOf(node).flatMap(varsIn)];
+}
+
+/** Whether a name stands in the source before a place. */
+function isNamedBefore(node: AnyNode, name: string, place: number): boolean {
+  if (node.start >= place) return false;
+  if (node.type === 'Identifier') return node.name === name;
+  return (node.type === 'MemberExpression' && !node.computed ? [node.object] : childrenOf(node)).some((child) => isNamedBefore(child, name, place));
 }

@@ -57,6 +57,40 @@ test('a body reads in JavaScript as it was written', () => {
   both(tree, 2, 32, { y: new Float32Array(50), x: Float32Array.from({ length: 50 }, (_, i) => Math.sin(i)), n: 20 });
 });
 
+test.each(['f32', 'f64'] as const)('the least and the largest of %s', (storage) => {
+  const tree = read({ least: tensor(storage), most: tensor(storage), seen: tensor(storage), x: tensor(storage, 'input') }, `({ least, most, seen, x }, gpu) => {
+    const i = gpu.globalId.x;
+    const inBlock = gpu.shared.${storage}(1);
+    if (gpu.threadIdx.x === 0) inBlock[0] = -Infinity;
+    gpu.block.sync();
+    gpu.atomicMax(inBlock, 0, x[i]);
+    gpu.block.sync();
+    if (gpu.threadIdx.x === 0) gpu.atomicMax(most, 0, inBlock[0]);
+    gpu.atomicMin(least, 0, x[i]);
+    if (i === 0) seen[0] = gpu.atomicMin(seen, 1, -9);
+    if (i === 0) gpu.atomicMin(seen, 2, 0);
+  }`);
+  const array = storage === 'f32' ? Float32Array : Float64Array;
+  const x = new array(Array.from({ length: 96 }, (_, i) => (i === 17 ? NaN : Math.sin(i * 3) * 100)));
+  const sorted = [...x].filter((each) => !Number.isNaN(each)).sort((a, b) => a - b);
+  const args = { least: new array([Infinity]), most: new array([-Infinity]), seen: new array([0, 5, NaN]), x };
+  both(tree, 3, 32, args);
+  expect([args.least[0], args.most[0], ...args.seen]).toEqual([sorted[0], sorted.at(-1), 5, -9, NaN]);
+});
+
+test('dynamic shared memory has the length that the launch gives it', () => {
+  const tree = read({ y: tensor('i32') }, `({ y }, gpu) => {
+    const wide = gpu.dynamicShared.f64();
+    const flags = gpu.dynamicShared.bool();
+    y[0] = wide.length;
+    y[1] = flags.length;
+  }`);
+  const args = { y: new Int32Array(2) };
+  const device = runKernel(tree, { values: { y: args.y.slice() }, block: [1], dynamicShared: 100 });
+  simulateKernel(tree, { grid: 1, block: 1, sharedBytes: 100, args });
+  expect([[...args.y], device.of('y')]).toEqual([[12, 100], args.y]);
+});
+
 test('what one writes as values: increments, commas, chains, logical operators', () => {
   const tree = read({ out: tensor('i32') }, `({ out }, gpu) => {
     let i = 0, j = 5;
