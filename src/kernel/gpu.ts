@@ -20,6 +20,11 @@ export interface ArrayMethod<T = number> {
   (planes: number, rows: number, columns: number): KernelArray<KernelArray<KernelArray<T>>>;
 }
 
+/** As {@link ArrayMethod}; without lengths as long as the launch's bytes. */
+export interface DynamicArrayMethod<T = number> extends ArrayMethod<T> {
+  (): KernelArray<T>;
+}
+
 /** Elements of an array in a kernel. */
 export interface KernelArray<T> {
   readonly length: number;
@@ -202,8 +207,12 @@ export interface Gpu {
 
   /** Shared by the block; `gpu.shared.f32(16, 16)`. Not initialised. */
   readonly shared: ArrayMethods;
-  /** The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`. All of them begin at its first byte; `length` is how many elements the launch's bytes hold. %dynamic_smem_size */
-  readonly dynamicShared: Readonly<Record<Exclude<keyof ArrayMethods, 'bool'>, () => KernelArray<number>>> & { readonly bool: () => KernelArray<boolean> };
+  /**
+   * The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`, or with lengths as for
+   * {@link shared}, which those bytes have to hold. All of them begin at its first byte; without lengths `length` is how many
+   * elements the launch's bytes hold. %dynamic_smem_size
+   */
+  readonly dynamicShared: Readonly<Record<Exclude<keyof ArrayMethods, 'bool'>, DynamicArrayMethod>> & { readonly bool: DynamicArrayMethod<boolean> };
   /** Of the thread; `gpu.local.f32(4)`. Zeros. */
   readonly local: ArrayMethods;
 

@@ -29,6 +29,7 @@ const all = kernel(
     expectTypeOf(wide).toEqualTypeOf<number>();
     expectTypeOf(gpu.dynamicShared.f32().length).toEqualTypeOf<number>();
     expectTypeOf(gpu.dynamicShared.bool()[0]!).toEqualTypeOf<boolean>();
+    expectTypeOf(gpu.dynamicShared.f32(4, 8)[0]![0]!).toEqualTypeOf<number>();
     expectTypeOf(gpu.shared.bool(4, 4)[1]![2]!).toEqualTypeOf<boolean>();
     expectTypeOf(gpu.local.bool(2, 4, 4)[1]![2]![3]!).toEqualTypeOf<boolean>();
     expectTypeOf(one.alive).toEqualTypeOf<boolean>();

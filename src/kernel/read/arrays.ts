@@ -10,14 +10,21 @@ const storages = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', '
 /** 48 KiB is what ptxas lets a module declare in shared memory; 512 KiB is a thread's local memory (CUDA C++ Programming Guide, table of compute capabilities). */
 const limits = { shared: { bytes: 48 << 10, fix: 'Use gpu.dynamicShared, whose bytes the launch gives.' }, local: { bytes: 512 << 10, fix: 'Use a tensor.' } } as const;
 
+/** Lengths, one for each axis. */
+function lengths(call: Call): number[] {
+  const { pass, node, name } = call;
+  const dims = call.args.map((_, at) => known(call, at));
+  for (const [at, dim] of dims.entries()) {
+    if (dim < 1) pass.fail(call.argNodes[at] ?? node, `${name} takes lengths from 1, and got ${dim}`, 'Give it the number of elements.');
+  }
+  return dims;
+}
+
 function declare(space: 'shared' | 'local', storage: StorageType) {
   return (call: Call): Value => {
     const { pass, node, name } = call;
     arity(call, 1, 3);
-    const dims = call.args.map((_, at) => known(call, at));
-    for (const [at, dim] of dims.entries()) {
-      if (dim < 1) pass.fail(call.argNodes[at] ?? node, `${name} takes lengths from 1, and got ${dim}`, 'Give it the number of elements.');
-    }
+    const dims = lengths(call);
     const length = dims.reduce((a, b) => a * b, 1);
     const { bytes, fix } = limits[space];
     if (length * storageBytes[storage] > bytes) {
@@ -43,8 +50,10 @@ export function arrayLike(space: 'shared' | 'local') {
   return (call: Call): Value => declare(space, commonType(number(call, 1)))({ ...call, args: call.args.slice(0, 1) });
 }
 
+/** Without lengths it has as many elements as the launch's bytes hold. */
 export const dynamicArrayFunctions: Readonly<Record<string, (call: Call) => Value>> = Object.fromEntries(storages.map((storage) => [storage, (call: Call): Value => {
-  arity(call, 0);
+  arity(call, 0, 3);
+  const dims = call.args.length === 0 ? [undefined] : lengths(call);
   const array = call.pass.array(`dynamic:${storage}`, { name: call.pass.uniqueName('dynamic'), space: 'dynamic', storage, length: 0 });
-  return { kind: 'array', array, dims: [undefined] };
+  return { kind: 'array', array, dims };
 }]));

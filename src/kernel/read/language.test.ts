@@ -165,6 +165,11 @@ describe('arrays of the kernel', () => {
       'y_i32[0] = div.i32(dynamicSharedBytes, 2)', 'y_i32[1] = div.i32(dynamicSharedBytes, 1)'));
   });
 
+  it('of dynamic shared memory may have axes too', () => {
+    expect(bodyOf('const d = gpu.dynamicShared.f32(4, 8); d[gpu.lane][1] = d.length + d[0].length;')).toBe('dynamic0[add.i32(mul.i32(lane, 8), 1)] = 12:f32');
+    expect(errorOf('({ y }, gpu) => { gpu.dynamicShared.f32(0); }').what).toBe('gpu.dynamicShared.f32 takes lengths from 1, and got 0');
+  });
+
   it('of a thread are zeros where they are declared', () => expect(bodyOf('for (;;) { const l = gpu.local.i32(2); l[0]++; }')).toBe(lines('loop 0', '  clear local0', '  local0[0] = add.i32(local0[0], 1)')));
 
   it.each([

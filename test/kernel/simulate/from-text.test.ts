@@ -91,6 +91,20 @@ test('dynamic shared memory has the length that the launch gives it', () => {
   expect([[...args.y], device.of('y')]).toEqual([[12, 100], args.y]);
 });
 
+test('dynamic shared memory in rows', () => {
+  const tree = read({ y: tensor('i32') }, `({ y }, gpu) => {
+    const rows = gpu.dynamicShared.i32(4, 8);
+    const i = gpu.threadIdx.x;
+    rows[i >> 3][i & 7] = i;
+    gpu.block.sync();
+    y[i] = rows[3 - (i >> 3)][7 - (i & 7)];
+  }`);
+  const args = { y: new Int32Array(32) };
+  const device = runKernel(tree, { values: { y: args.y.slice() }, block: [32], dynamicShared: 128 });
+  simulateKernel(tree, { grid: 1, block: 32, sharedBytes: 128, args });
+  expect([[...args.y], device.of('y')]).toEqual([Array.from({ length: 32 }, (_, i) => 31 - i), args.y]);
+});
+
 test('what one writes as values: increments, commas, chains, logical operators', () => {
   const tree = read({ out: tensor('i32') }, `({ out }, gpu) => {
     let i = 0, j = 5;
