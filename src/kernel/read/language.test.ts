@@ -235,12 +235,18 @@ describe('uses', () => {
 });
 
 describe('barriers', () => {
-  it.each(['if (gpu.threadIdx.x < 5) gpu.block.sync()', 'const first = gpu.threadIdx.x === 0; if (first) { gpu.block.sync() }', 'if (gpu.lane & 1) y[0] = gpu.block.sum(1)', 'if (gpu.lane === 0 && y[0] > 1 ? false : gpu.warpIdx === 1) {} else if (gpu.warpIdx === 1) gpu.block.any(true)'])('are refused where threads cannot come to them: %s', (code) => {
-    expect(errorOf(`({ y }, gpu) => { ${code}; }`).what).toBe('Not all threads of the block come to this barrier: the condition around it depends on the thread');
+  it.each(['if (gpu.threadIdx.x < 5) gpu.block.sync()', 'const first = gpu.threadIdx.x === 0; if (first) { gpu.block.sync() }', 'if (gpu.lane & 1) y[0] = gpu.block.sum(1)', 'if (gpu.lane === 0 && y[0] > 1 ? false : gpu.warpIdx === 1) {} else if (gpu.warpIdx === 1) gpu.block.any(true)',
+    'for (let k = 0; k < 8; k++) { if (gpu.threadIdx.x === 3) break; gpu.block.sync(); }', 'for (let k = 0; k < 8; k++) { gpu.block.sync(); if (k < 5) { if (gpu.threadIdx.x === 3) break; } }',
+    'for (let k = 0; k < 8; k++) { if (gpu.lane > 3) continue; y[0] = gpu.block.sum(1); }', 'a: for (;;) { for (;;) { if (gpu.lane > 3) break a; if (y[0] > 1) break; } gpu.block.sync(); }',
+    'if (gpu.threadIdx.x === 3) gpu.grid.sync()'])('are refused where threads cannot come to them: %s', (code) => {
+    expect(errorOf(`({ y }, gpu) => { ${code}; }`).what).toBe('Not all threads of the block come to this barrier: a condition on the way to it depends on the thread');
   });
-  it.each(['if (y.length > 5) gpu.block.sync()', 'if (gpu.globalId.x < y.length) gpu.block.sync()', 'if (gpu.threadIdx.x < 1024) gpu.block.sync()', 'if (gpu.blockIdx.x === 0) gpu.block.sync()', 'if (gpu.lane === 0) gpu.warp.sync()'])('are left alone where they may: %s', (code) => {
+  it.each(['if (y.length > 5) gpu.block.sync()', 'if (gpu.globalId.x < y.length) gpu.block.sync()', 'if (gpu.threadIdx.x < 1024) gpu.block.sync()', 'if (gpu.blockIdx.x === 0) gpu.block.sync()', 'if (gpu.lane === 0) gpu.warp.sync()',
+    'if (gpu.threadIdx.x > 20) return; gpu.block.sync()', 'for (let k = 0; k < 8; k++) { gpu.block.sync(); if (gpu.lane > 3) continue; y[0] = 1; }', 'for (;;) { if (gpu.lane > 3) break; y[0] = 1; } gpu.block.sync()',
+    'for (let k = 0; k < 8; k++) { if (y[0] > 3) break; gpu.block.sync(); }'])('are left alone where they may: %s', (code) => {
     expect(wholeOf(`({ y }, gpu) => { ${code}; }`)).toContain('barrier');
   });
+  it('of the grid are refused where blocks cannot come to them', () => expect(errorOf('({ y }, gpu) => { if (gpu.blockIdx.x === 0) gpu.grid.sync(); }').what).toBe('Not all blocks of the grid come to this barrier: a condition on the way to it depends on the block'));
   it('of the grid make the kernel cooperative', () => expect(wholeOf('({ y }, gpu) => { gpu.grid.sync(); }')).toBe('()\ncooperative\nbarrier grid'));
 });
 

@@ -57,8 +57,9 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
   pass.showSpans();
   const locals = pass.locals();
   checkAssigned(body, (local, span) => pass.fail(span, `\`${locals[local]!.name}\` is read where it may have no value yet`, 'Give it one where it is declared, or on every path.'));
-  checkBarriers(body, locals, (span, parted) => {
-    if (parted === 'block') return pass.fail(span, 'Not all threads of the block come to this barrier: the condition around it depends on the thread', 'Take it out of the condition.');
+  checkBarriers(body, locals, pass.cooperative, (span, parted) => {
+    if (parted === 'block') return pass.fail(span, 'Not all threads of the block come to this barrier: a condition on the way to it depends on the thread', 'Take it out of the condition.');
+    if (parted === 'grid') return pass.fail(span, 'Not all blocks of the grid come to this barrier: a condition on the way to it depends on the block', 'Take it out of the condition.');
     return pass.fail(span, 'Not all lanes of the warp come here: the condition around it depends on the lane', 'Take it out of the condition: all 32 lanes work on matrices together.');
   });
   return {

@@ -1,6 +1,7 @@
 /**
- * Finds barriers of the block under conditions that differ between its threads for certain, and what a warp does with matrices
- * under conditions that differ between its lanes: conditions that are made of the thread's own index and of constants only.
+ * Finds barriers of the block that its threads come to under conditions that differ between them for certain, or behind such a way
+ * out of a loop, barriers of the grid likewise, and what a warp does with matrices where its lanes are apart: conditions that are made
+ * of the thread's own index, the block's, and of constants only.
  * What depends on arguments may be the same for all threads, and is left alone.
  */
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
@@ -21,34 +22,72 @@ const comparisons: Readonly<Record<(Expression & { op: 'compare' })['operator'],
 };
 
 /** Who does not come there together. */
-export type Parted = 'block' | 'warp';
+export type Parted = 'grid' | 'block' | 'warp';
 
-/** Calls `report` with the first statement that not all threads of the block, or not all lanes of the warp, can come to. */
-export function checkBarriers(body: readonly Statement[], locals: readonly LocalVariable[], report: (span: Span, parted: Parted) => never): void {
+/** Who is not together any more. */
+interface Apart {
+  readonly grid: boolean;
+  readonly block: boolean;
+  readonly warp: boolean;
+}
+
+/** What is left: a loop or group, or this turn of a loop. */
+type Exit = `${'break' | 'continue'} ${number}`;
+
+const TOGETHER: Apart = { grid: false, block: false, warp: false };
+
+/**
+ * Calls `report` with the first statement that not all blocks of the grid, not all threads of the block, or not all lanes of the warp,
+ * can come to. Threads that have ended are missed by no barrier; those that have left a loop are.
+ */
+export function checkBarriers(body: readonly Statement[], locals: readonly LocalVariable[], cooperative: boolean, report: (span: Span, parted: Parted) => never): void {
   const definitions = new Map<number, Expression>();
-  const check = (statements: readonly Statement[], divergent: boolean, parted: boolean): void => {
+  /** Returns who leaves which loop or group, or a turn of it, without the others. */
+  const check = (statements: readonly Statement[], given: Apart): ReadonlyMap<Exit, Apart> => {
+    const exits = new Map<Exit, Apart>();
+    let apart = given;
+    /** What comes behind is without those who have left. */
+    const leave = (exit: Exit, by: Apart): void => {
+      exits.set(exit, joined(exits.get(exit) ?? TOGETHER, by));
+      apart = joined(apart, by);
+    };
     for (const statement of statements) {
       if (statement.kind === 'assign' && locals[statement.local]!.constant) definitions.set(statement.local, statement.value);
-      if (divergent) {
-        if (statement.kind === 'barrier' && statement.of !== 'warp') report(statement.span, 'block');
-        if (expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
+      if (statement.kind === 'barrier') {
+        if (apart.block && statement.of !== 'warp') report(statement.span, 'block');
+        if (apart.grid && statement.of === 'grid') report(statement.span, 'grid');
       }
-      if (parted && (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices')) report(statement.span, 'warp');
+      if (apart.block && expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
+      if (apart.warp && (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices')) report(statement.span, 'warp');
+      if (statement.kind === 'break' || statement.kind === 'continue') leave(`${statement.kind} ${statement.id}`, TOGETHER);
       if (statement.kind === 'if') {
-        const differs = divergent || differsBetweenThreads(statement.test, definitions);
-        const parts = parted || (differs && differsBetweenThreads(statement.test, definitions, inOneWarp));
-        check(statement.then, differs, parts);
-        check(statement.otherwise, differs, parts);
-      } else if (statement.kind === 'loop') {
-        check(statement.body, divergent, parted);
-        check(statement.update, divergent, parted);
-      } else if (statement.kind === 'group') {
-        check(statement.body, divergent, parted);
+        const { test } = statement;
+        const block = differsBetweenThreads(test, definitions);
+        const by = { grid: block || (cooperative && differsBetweenThreads(test, definitions, undefined, inGrid)), block, warp: block && differsBetweenThreads(test, definitions, inOneWarp) };
+        const sides = [statement.then, statement.otherwise].map((side) => check(side, joined(apart, by)));
+        for (const side of sides) for (const [exit, others] of side) leave(exit, joined(others, by));
+      } else if (statement.kind === 'loop' || statement.kind === 'group') {
+        const [left, next] = [`break ${statement.id}`, `continue ${statement.id}`] as const;
+        const parts = statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
+        const found = parts.flatMap((part) => [...check(part, apart)]);
+        // The next turn is without those that have left the loop.
+        const gone = found.filter(([exit]) => exit === left).reduce((sum, [, by]) => joined(sum, by), TOGETHER);
+        if (statement.kind === 'loop' && gone !== TOGETHER) for (const part of parts) check(part, joined(apart, gone));
+        for (const [exit, by] of found) if (exit !== left && exit !== next) leave(exit, by);
       }
     }
+    return exits;
   };
-  check(body, false, false);
+  check(body, TOGETHER);
 }
+
+function joined(a: Apart, b: Apart): Apart {
+  if (a === TOGETHER) return b;
+  return { grid: a.grid || b.grid, block: a.block || b.block, warp: a.warp || b.warp };
+}
+
+/** And of blocks: as many as tell. */
+const inGrid: Partial<Record<SpecialName, number>> = { ...largest, 'blockIdx.x': 1023, 'blockIdx.y': 1023, 'blockIdx.z': 1023 };
 
 /** How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of 32 threads has. */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
@@ -58,14 +97,16 @@ function hasBarrier(expression: Expression): boolean {
 }
 
 /** Whether two values of one thread index, all else being equal, give the test different values. `near`: of so many values in a row. */
-function differsBetweenThreads(test: Expression, definitions: ReadonlyMap<number, Expression>, near?: Partial<Record<SpecialName, number>>): boolean {
+function differsBetweenThreads(
+  test: Expression, definitions: ReadonlyMap<number, Expression>, near?: Partial<Record<SpecialName, number>>, most: Partial<Record<SpecialName, number>> = largest,
+): boolean {
   const found = new Set<SpecialName>();
-  if (!specialsOf(test, definitions, found)) return false;
+  if (!specialsOf(test, definitions, most, found)) return false;
   for (const name of found) {
     let first: Scalar | undefined;
     const group = near === undefined ? Infinity : near[name];
     if (group === undefined) continue;
-    for (let value = 0; value <= largest[name]!; value++) {
+    for (let value = 0; value <= most[name]!; value++) {
       if (value % group === 0) first = undefined;
       const result = evaluate(test, definitions, new Map([...found].map((each) => [each, each === name ? value : 0])));
       if (result === undefined) return false;
@@ -77,17 +118,17 @@ function differsBetweenThreads(test: Expression, definitions: ReadonlyMap<number
 }
 
 /** Collects the thread's indices; false where something else takes part. */
-function specialsOf(expression: Expression, definitions: ReadonlyMap<number, Expression>, found: Set<SpecialName>): boolean {
+function specialsOf(expression: Expression, definitions: ReadonlyMap<number, Expression>, most: Partial<Record<SpecialName, number>>, found: Set<SpecialName>): boolean {
   if (expression.op === 'special') {
     found.add(expression.name);
-    return largest[expression.name] !== undefined;
+    return most[expression.name] !== undefined;
   }
   if (expression.op === 'local') {
     const definition = definitions.get(expression.local);
-    return definition !== undefined && specialsOf(definition, definitions, found);
+    return definition !== undefined && specialsOf(definition, definitions, most, found);
   }
   if (expression.op === 'load' || expression.op === 'abi') return false;
-  return operandsOf(expression).every((operand) => specialsOf(operand, definitions, found));
+  return operandsOf(expression).every((operand) => specialsOf(operand, definitions, most, found));
 }
 
 function evaluate(expression: Expression, definitions: ReadonlyMap<number, Expression>, indices: ReadonlyMap<SpecialName, number>): Scalar | undefined {
