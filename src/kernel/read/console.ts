@@ -1,6 +1,6 @@
 /** console.log as printf, console.assert as an assertion. */
 import type { Expression } from '../tree.js';
-import { number, statement, type Call } from './calls.js';
+import { arity, number, statement, type Call } from './calls.js';
 import { convert } from './nodes.js';
 import { truth } from './operators.js';
 import { concrete, nothing, type Value } from './values.js';
@@ -25,6 +25,7 @@ export const consoleFunctions: Readonly<Record<string, (call: Call) => Value>> =
   },
   assert: (call) => {
     const { pass, args, argNodes } = call;
+    arity(call, 1, 2);
     const [, message] = args;
     if (message !== undefined && message.kind !== 'string') pass.fail(argNodes[1]!, 'The message of console.assert has to be a string', "Write console.assert(i < n, 'i is beyond n').");
     const test = truth(number(call, 0));

@@ -306,6 +306,7 @@ describe('console', () => {
   });
   it('asserts', () => {
     expect(bodyOf("console.assert(s_i32 < 5, 'too large'); console.assert(true);")).toBe('assert lt.i32(s_i32, 5), "too large"');
+    expect(errorOf("({ y }, gpu) => { console.assert(y[0] < 5, 'too large', y[0]); }").what).toBe('console.assert takes 1 to 2 arguments, and got 3');
     expect(errorOf('({ y }) => { console.warn(1); }').what).toBe('console.warn is not known in a kernel');
   });
 });
