@@ -1,7 +1,7 @@
 /** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
 import { CudaArgumentError } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
-import { checkOptions } from '../core/arguments.js';
+import { checkOptions, invalid } from '../core/arguments.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
 import { lowered } from '../kernel/lowering.js';
 import { readKernel } from '../kernel/read/read-kernel.js';
@@ -62,6 +62,7 @@ const known = new WeakMap<Variant, Simulated>();
 /** @throws CudaCompileError, CudaArgumentError, SimulationError */
 export function simulate(variant: Variant, parameters: readonly Parameter[], defaults: Pick<SimulationOptions, 'grid' | 'block' | 'sharedBytes'>, args: Readonly<Record<string, unknown>>, options: SimulationOptions): void {
   checkOptions('options', options, ['grid', 'block', 'sharedBytes', 'print', 'checkUninitialized']);
+  if (typeof (args as unknown) !== 'object' || args === null) throw invalid('args', `what the kernel takes, by name: ${parameters.map(({ name }) => name).join(', ') || 'nothing'}`, args);
   const { tree, locate } = simulated(variant);
   const block = options.block ?? defaults.block ?? usualBlock(parameters);
   const grid = options.grid ?? defaults.grid ?? gridOver(variant.definition.name, largestShape(parameters, args), block);

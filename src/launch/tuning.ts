@@ -76,6 +76,8 @@ interface LaunchedOn {
   readonly device?: AnyDevice;
 }
 
+const EXAMPLE = 'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.';
+
 /** A kernel of any kind, as it is tuned. `C`: what its candidates change. */
 export interface Tunable<C> {
   readonly parameters: readonly Parameter[];
@@ -102,10 +104,11 @@ interface Recorded {
 
 /** @throws CudaArgumentError. Rejects where no candidate can be run */
 export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(defined: Tunable<C>, args: Readonly<Record<string, unknown>>, options: TuneSettings<C> & { readonly launch?: LaunchedOn }): Promise<ShapedTuning<unknown, C>> {
+  if ((options as unknown) === undefined) throw invalid('options', 'what to choose among', options, EXAMPLE);
   checkOptions('options', options, ['candidates', 'verify', 'rounds', 'anew', 'launch']);
   const { candidates, verify = true, rounds = ROUNDS, anew = false, launch = {} } = options;
   if (!Array.isArray(candidates) || candidates.length === 0) {
-    throw invalid('options.candidates', 'a list of what to choose among', candidates, 'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.');
+    throw invalid('options.candidates', 'a list of what to choose among', candidates, EXAMPLE);
   }
   if (typeof verify !== 'function') checkBoolean('options.verify', verify);
   checkInteger('options.rounds', rounds, 1, 1000);

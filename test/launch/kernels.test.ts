@@ -245,6 +245,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(error.message).toContain('y[gpu.globalId.x + 1] = 1;');
     expect(error.position?.file).toMatch(/kernels\.test\.ts$/);
     expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(CudaArgumentError);
+    expect((await failure(() => beyond.simulate(undefined as never))).message).toBe('args: expected what the kernel takes, by name: y, got undefined.');
     expect((await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message).toContain('options.grid');
   });
 

@@ -83,6 +83,7 @@ onDevice('Tuning', (host) => {
   test('what is asked for has to be there', async () => {
     using y = await device.ones(f32, [10]);
     const scale = fresh();
+    expect((await failure(() => scale.tune({ y, a: 2 }, undefined as never))).message).toContain('options: expected what to choose among, got undefined. Write { candidates: [');
     expect((await failure(() => scale.tune({ y, a: 2 }, { candidates: [] }))).message).toContain('options.candidates: expected a list of what to choose among');
     expect((await failure(() => scale.tune({ y, a: 2 }, { candidates: [{ uses: { TYLE: 2 } as never }] }))).message).toContain("Did you mean 'TILE'?");
     expect((await failure(() => scale.tune({ y, a: 2 }, { candidates: [{ block: 2048 }] }))).message).toContain('options.block');
