@@ -1,4 +1,5 @@
 /** What a device makes of a kernel: registers, memory, and how many of its blocks run at once. */
+import { invalid } from '../core/arguments.js';
 import type { Device, Dimensions, KernelAttributes } from '../core/index.js';
 import type { LoadedKernel } from './loaded-kernel.js';
 
@@ -16,6 +17,8 @@ export interface KernelReport extends Readonly<KernelAttributes> {
 
 export async function reportOf(device: Device, { kernel }: LoadedKernel, block: Dimensions, sharedBytes: number): Promise<KernelReport> {
   const threads = typeof block === 'number' ? block : (block as readonly number[]).reduce((product, extent) => product * extent, 1);
+  const { maxThreadsPerBlock } = device.properties;
+  if (threads > maxThreadsPerBlock) throw invalid('options.block', `at most ${maxThreadsPerBlock} threads, of ${device.name}`, block);
   const blocksPerMultiprocessor = await kernel.maxActiveBlocks(threads, sharedBytes);
   return {
     device: device.name, ...kernel.attributes, block, blocksPerMultiprocessor,
