@@ -62,7 +62,13 @@ const SET_BYTES = 128;
 
 function openAffinity(): Affinity | undefined {
   if (process.platform !== 'linux') return undefined;
-  const libc = koffi.load('libc.so.6');
+  let libc: ReturnType<typeof koffi.load>;
+  try {
+    libc = koffi.load('libc.so.6');
+  } catch {
+    // Another C library.
+    return undefined;
+  }
   const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
   const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
   return {
