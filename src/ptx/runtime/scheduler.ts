@@ -51,7 +51,8 @@ export const blockLoopText = (probed: boolean): string => `
 /** The exported function of a kernel that keeps state. */
 export function schedulerText({ warps, matrices, barriers, cluster, check, ordered, probed }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
-  const resolveWarp = `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end)`;
+  const resolve = (any: 0 | 1): string => `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any})`;
+  const resolveWarp = resolve(0);
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
   const orderedWarps = `
     (if (i32.eqz $position) (then
@@ -130,7 +131,21 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
       (i32.store offset=${SCRATCH.cursor} $scratch 0)
       (i32.store offset=${SCRATCH.carry} $scratch 0)
       ${warps ? `(i32.store offset=${ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
-      (return ${STATUS.waiting})))` : ''})
+      (return ${STATUS.waiting})))` : ''}
+    ${warps ? `
+    ;; All that are left wait. Members of one operation that name different masks are undefined; GPUs let many of them pass.
+    (local.set $verdict 0)
+    (local.set $warp 0)
+    (block $forgiven_done (loop $forgiven
+      (br_if $forgiven_done (i32.ge_u $warp $threads))
+      (local.set $end (i32.add $warp 32))
+      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      (local.set $verdict (i32.or $verdict ${resolve(1)}))
+      ${released}
+      (local.set $warp $end)
+      (br $forgiven)))
+    (local.set $warp 0)
+    (br_if $pass $verdict)` : ''})
   (call $fault_stuck $ctx)
   ${STATUS.fault})
 `;

@@ -22,8 +22,8 @@ const forGroup = (label: string, body: string): string => `
 
 /** Completes what is complete of a warp; `apply` carries an operation out. */
 const resolver = (name: string, apply: string): string => `
-;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices.
-(func $${name} (param $ctx $first $end i32) (result i32)
+;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices. \`any\`: masks of one operation may differ.
+(func $${name} (param $ctx $first $end $any i32) (result i32)
   (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same i32)
   (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}) (i32.shl $first 2)))
   (local.set $mail (i32.add ${MAILBOXES} (i32.shl $first 5)))
@@ -55,7 +55,7 @@ const resolver = (name: string, apply: string): string => `
     ${forGroup('compare', `
       (if (i32.and
           (i32.eq (i32.load offset=${MAIL.operation} $box) $op)
-          (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask) (i32.eq (i32.and $op 255) ${OP['activemask']!})))
+          (i32.or $any (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask) (i32.eq (i32.and $op 255) ${OP['activemask']!}))))
         (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`)}
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
       (then (local.set $group $same))
