@@ -113,6 +113,7 @@ function sums(count: number): number {
     c = (c - (i << 1)) | 0;
     d ^= i >> 1;
   }
+  // Asked for, so that none of it is left out.
   return (a ^ b ^ c ^ d) === 0.5 ? 0 : count;
 }
 

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 
 import type { Benchmark } from '../benchmark.js';
 import { root } from '../library.js';
+import { median } from '../statistics.js';
 
 const { f32, i32, inout, input, kernel, output, u32 } = root;
 
@@ -85,8 +86,6 @@ const KERNELS = [
 ];
 
 let compiled = 0;
-
-const median = (values: number[]): number => values.sort((a, b) => a - b)[values.length >> 1]!;
 
 export const typescriptCompileTimes: readonly Benchmark[] = [{
   area: 'cpu-device',

@@ -64,6 +64,8 @@ const NEAR_AFTER_MS = 0.006;
 /** What takes long varies by more: both grow by this part of it, until it is too long to be expected that well. */
 const NEAR_PART = 0.003;
 const NEAR_LIMIT_MS = 5;
+const nearBefore = (took: number): number => NEAR_BEFORE_MS + NEAR_PART * took;
+const nearAfter = (took: number): number => NEAR_AFTER_MS + NEAR_PART * took;
 
 /** Of some 50 ns each. */
 const PAUSES = 20;
@@ -496,7 +498,7 @@ export class Completion {
     const first = slot.waiters[0];
     if (first === undefined || slot.took > (this.host.crowded ? HOT_MS : NEAR_LIMIT_MS)) return false;
     const late = performance.now() - first.start - slot.took;
-    return late >= -NEAR_BEFORE_MS - NEAR_PART * slot.took && late < NEAR_AFTER_MS + NEAR_PART * slot.took;
+    return late >= -nearBefore(slot.took) && late < nearAfter(slot.took);
   }
 
   /**
@@ -509,7 +511,7 @@ export class Completion {
     if (this.active.length === 1 && slot !== undefined && first !== undefined) {
       const { slots } = this.shared;
       const at = slot.index * SLOT_WORDS + SLOT_FENCE;
-      const until = first.start + slot.took + NEAR_AFTER_MS + NEAR_PART * slot.took;
+      const until = first.start + slot.took + nearAfter(slot.took);
       let passed = false;
       do {
         for (let i = 0; i < 32 && !passed; i++) passed = ((Atomics.load(slots, at) - first.seq) | 0) >= 0;

@@ -53,6 +53,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
   const resolve = (any: 0 | 1): string => `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any})`;
   const resolveWarp = resolve(0);
+  const setEnd = '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end $threads)))';
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
   const orderedWarps = `
     (if (i32.eqz $position) (then
@@ -62,8 +63,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
     (block $warps_done (loop $warps
       (br_if $warps_done (i32.gt_u $position $count))
       (local.set $warp (i32.shl (call $warp_at $order (i32.sub $position 1) $count) 5))
-      (local.set $end (i32.add $warp 32))
-      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      ${setEnd}
       (loop $again
         (local.set $status (call $body $ctx (select $cursor $warp (i32.gt_u $cursor $warp)) $end))
         (if $status (then
@@ -98,8 +98,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
     ${ordered ? orderedWarps : warps ? `
     (block $warps_done (loop $warps
       (br_if $warps_done (i32.ge_u $warp $threads))
-      (local.set $end (i32.add $warp 32))
-      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      ${setEnd}
       (loop $again
         (local.set $status ${run('(select $cursor $warp (i32.gt_u $cursor $warp))', '$end')})
         (if $status (then
@@ -138,8 +137,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
     (local.set $warp 0)
     (block $forgiven_done (loop $forgiven
       (br_if $forgiven_done (i32.ge_u $warp $threads))
-      (local.set $end (i32.add $warp 32))
-      (if (i32.gt_u $end $threads) (then (local.set $end $threads)))
+      ${setEnd}
       (local.set $verdict (i32.or $verdict ${resolve(1)}))
       ${released}
       (local.set $warp $end)

@@ -1,5 +1,6 @@
 // Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has left its operands in its
-// mailbox; a group is complete when every thread named in its mask that has not exited waits at the same operation.
+// mailbox; a group is complete when every thread named in its mask that has not exited waits at the same operation, with the
+// same mask.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
