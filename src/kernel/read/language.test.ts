@@ -241,11 +241,20 @@ describe('barriers', () => {
     'if (gpu.threadIdx.x === 3) gpu.grid.sync()'])('are refused where threads cannot come to them: %s', (code) => {
     expect(errorOf(`({ y }, gpu) => { ${code}; }`).what).toBe('Not all threads of the block come to this barrier: a condition on the way to it depends on the thread');
   });
-  it.each(['if (y.length > 5) gpu.block.sync()', 'if (gpu.globalId.x < y.length) gpu.block.sync()', 'if (gpu.threadIdx.x < 1024) gpu.block.sync()', 'if (gpu.blockIdx.x === 0) gpu.block.sync()', 'if (gpu.lane === 0) gpu.warp.sync()',
+  it.each(['if (y.length > 5) gpu.block.sync()', 'if (gpu.globalId.x < y.length) gpu.block.sync()', 'if (gpu.threadIdx.x < 1024) gpu.block.sync()', 'if (gpu.blockIdx.x === 0) gpu.block.sync()', 'if (gpu.lane === 0) gpu.warp.sync(1)',
     'if (gpu.threadIdx.x > 20) return; gpu.block.sync()', 'for (let k = 0; k < 8; k++) { gpu.block.sync(); if (gpu.lane > 3) continue; y[0] = 1; }', 'for (;;) { if (gpu.lane > 3) break; y[0] = 1; } gpu.block.sync()',
     'for (let k = 0; k < 8; k++) { if (y[0] > 3) break; gpu.block.sync(); }'])('are left alone where they may: %s', (code) => {
     expect(wholeOf(`({ y }, gpu) => { ${code}; }`)).toContain('barrier');
   });
+  it.each(['y[0] = gpu.warp.sum(1)', 'y[0] = gpu.warp.shuffle(2, 0)', 'if (gpu.warp.any(x[0] > 0)) y[0] = 1', 'gpu.warp.sync()'])('what a whole warp does is refused where some lanes cannot come to it: %s', (code) => {
+    for (const test of ['gpu.lane < 5', 'gpu.threadIdx.x !== 7']) {
+      const error = errorOf(`({ y, x }, gpu) => { if (${test}) { ${code}; } }`);
+      expect(error.what).toBe('Not all lanes of the warp come here: the condition around it depends on the lane');
+      expect(error.fix).toContain('pass their mask');
+    }
+    for (const test of ['gpu.warpIdx === 0', 'gpu.threadIdx.x < 32', 'x[gpu.threadIdx.x] > 0']) wholeOf(`({ y, x }, gpu) => { if (${test}) { ${code}; } }`);
+  });
+  it('and with a mask taken as it is', () => expect(wholeOf('({ y, x }, gpu) => { if (gpu.lane < 5) y[0] = gpu.warp.shuffle(x[gpu.lane], 0, 31); }')).toContain('31'));
   it('of the grid are refused where blocks cannot come to them', () => expect(errorOf('({ y }, gpu) => { if (gpu.blockIdx.x === 0) gpu.grid.sync(); }').what).toBe('Not all blocks of the grid come to this barrier: a condition on the way to it depends on the block'));
   it('of the grid make the kernel cooperative', () => expect(wholeOf('({ y }, gpu) => { gpu.grid.sync(); }')).toBe('()\ncooperative\nbarrier grid'));
 });

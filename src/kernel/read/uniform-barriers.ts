@@ -1,6 +1,6 @@
 /**
  * Finds barriers of the block that its threads come to under conditions that differ between them for certain, or behind such a way
- * out of a loop, barriers of the grid likewise, and what a warp does with matrices where its lanes are apart: conditions that are made
+ * out of a loop, barriers of the grid likewise, and what a whole warp does together where its lanes are apart: conditions that are made
  * of the thread's own index, the block's, and of constants only.
  * What depends on arguments may be the same for all threads, and is left alone.
  */
@@ -58,7 +58,7 @@ export function checkBarriers(body: readonly Statement[], locals: readonly Local
         if (apart.grid && statement.of === 'grid') report(statement.span, 'grid');
       }
       if (apart.block && expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
-      if (apart.warp && (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices')) report(statement.span, 'warp');
+      if (apart.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
       if (statement.kind === 'break' || statement.kind === 'continue') leave(`${statement.kind} ${statement.id}`, TOGETHER);
       if (statement.kind === 'if') {
         const { test } = statement;
@@ -91,6 +91,20 @@ const inGrid: Partial<Record<SpecialName, number>> = { ...largest, 'blockIdx.x':
 
 /** How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of 32 threads has. */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
+
+function takesWholeWarp(statement: Statement): boolean {
+  if (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices') return true;
+  return (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) || expressionsOf(statement).some(asksWholeWarp);
+}
+
+function asksWholeWarp(expression: Expression): boolean {
+  const { op } = expression;
+  return ((op === 'shuffle' || op === 'vote' || op === 'match') && isWholeWarp(expression.mask)) || operandsOf(expression).some(asksWholeWarp);
+}
+
+function isWholeWarp(mask: Expression): boolean {
+  return mask.op === 'constant' && mask.value === 0xffffffff;
+}
 
 function hasBarrier(expression: Expression): boolean {
   return expression.op === 'barrierReduce' || operandsOf(expression).some(hasBarrier);
