@@ -8,18 +8,23 @@ import { root } from '../library.js';
 
 const { elementKernel, f32, i32, inout, input, kernel, output, struct, tileKernel, u32, u64, u8 } = root;
 
+/** Four elements for each thread, of a multiple of four. */
 export const saxpy = kernel('saxpy', { y: inout(f32), x: input(f32), a: f32 }, ({ y, x, a }, gpu) => {
-  const i = gpu.globalId.x;
-  if (i < y.length) y[i] = a * x[i]! + y[i]!;
+  const first = gpu.globalId.x * 4;
+  if (first >= y.length) return;
+  for (let k = 0; k < 4; k++) y[first + k] = a * x[first + k]! + y[first + k]!;
 });
 
+/** As many. */
 export const elementwise = kernel('elementwise', { y: output(f32), x: input(f32), z: input(f32) }, ({ y, x, z }, gpu) => {
-  const i = gpu.globalId.x;
-  if (i >= y.length) return;
-  const v = x[i]!;
-  const w = z[i]!;
-  const gate = v / (1 + Math.exp(-v));
-  y[i] = gate * w + Math.sqrt(Math.abs(w) + 1);
+  const first = gpu.globalId.x * 4;
+  if (first >= y.length) return;
+  for (let k = 0; k < 4; k++) {
+    const v = x[first + k]!;
+    const w = z[first + k]!;
+    const gate = v / (1 + Math.exp(-v));
+    y[first + k] = gate * w + Math.sqrt(Math.abs(w) + 1);
+  }
 });
 
 /** Of sides that are multiples of 64. */
@@ -58,41 +63,56 @@ export const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ ou
   if (gpu.threadIdx.x === 0) gpu.atomicAdd(out, 0, sum);
 });
 
-export const softmax = kernel('softmax', { y: output(f32), x: input(f32), columns: i32 }, ({ y, x, columns }, gpu) => {
-  const row = gpu.blockIdx.x * columns;
-  let max = -Infinity;
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) max = Math.max(max, x[row + i]!);
+/** The row's elements that a thread of 512 has: two runs of four. */
+const EACH = 8;
+
+/** Of rows of 4096. */
+export const softmax = kernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, gpu) => {
+  const v = gpu.local.f32(gpu.EACH);
+  const first = gpu.blockIdx.x * 1024 + gpu.threadIdx.x;
+  for (let i = 0; i < gpu.EACH; i++) v[i] = x[(first + (i >> 2) * 512) * 4 + i % 4]!;
+  let max = v[0]!;
+  for (let i = 1; i < gpu.EACH; i++) max = Math.max(max, v[i]!);
   max = gpu.block.max(max);
   let sum = 0;
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) sum += Math.exp(x[row + i]! - max);
+  for (let i = 0; i < gpu.EACH; i++) {
+    v[i] = Math.exp(v[i]! - max);
+    sum += v[i]!;
+  }
   const scale = 1 / gpu.block.sum(sum);
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = Math.exp(x[row + i]! - max) * scale;
-});
+  for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale;
+}, { uses: { EACH } });
 
-export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w: input(f32), b: input(f32), columns: i32, eps: f32 }, ({ y, x, w, b, columns, eps }, gpu) => {
-  const row = gpu.blockIdx.x * columns;
+/** Likewise. */
+export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w: input(f32), b: input(f32), eps: f32 }, ({ y, x, w, b, eps }, gpu) => {
+  const v = gpu.local.f32(gpu.EACH);
+  const first = gpu.blockIdx.x * 1024 + gpu.threadIdx.x;
   let sum = 0;
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) sum += x[row + i]!;
-  const mean = gpu.block.sum(sum) / columns;
+  for (let i = 0; i < gpu.EACH; i++) v[i] = x[(first + (i >> 2) * 512) * 4 + i % 4]!;
+  for (let i = 0; i < gpu.EACH; i++) sum += v[i]!;
+  const mean = gpu.block.sum(sum) / 4096;
   let square = 0;
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) {
-    const d = x[row + i]! - mean;
-    square += d * d;
+  for (let i = 0; i < gpu.EACH; i++) {
+    v[i] = v[i]! - mean;
+    square += v[i]! * v[i]!;
   }
-  const scale = 1 / Math.sqrt(gpu.block.sum(square) / columns + eps);
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = (x[row + i]! - mean) * scale * w[i]! + b[i]!;
-});
+  const scale = 1 / Math.sqrt(gpu.block.sum(square) / 4096 + eps);
+  for (let i = 0; i < gpu.EACH; i++) {
+    const column = (gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4;
+    y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[column]! + b[column]!;
+  }
+}, { uses: { EACH } });
 
-export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), columns: i32, eps: f32 }, ({ y, x, w, columns, eps }, gpu) => {
-  const row = gpu.blockIdx.x * columns;
+/** Likewise. */
+export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), eps: f32 }, ({ y, x, w, eps }, gpu) => {
+  const v = gpu.local.f32(gpu.EACH);
+  const first = gpu.blockIdx.x * 1024 + gpu.threadIdx.x;
   let square = 0;
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) {
-    const v = x[row + i]!;
-    square += v * v;
-  }
-  const scale = 1 / Math.sqrt(gpu.block.sum(square) / columns + eps);
-  for (let i = gpu.threadIdx.x; i < columns; i += gpu.blockDim.x) y[row + i] = x[row + i]! * scale * w[i]!;
-});
+  for (let i = 0; i < gpu.EACH; i++) v[i] = x[(first + (i >> 2) * 512) * 4 + i % 4]!;
+  for (let i = 0; i < gpu.EACH; i++) square += v[i]! * v[i]!;
+  const scale = 1 / Math.sqrt(gpu.block.sum(square) / 4096 + eps);
+  for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[(gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4]!;
+}, { uses: { EACH } });
 
 export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) }, ({ out, data }, gpu) => {
   const counts = gpu.shared.u32(256);

@@ -5,17 +5,24 @@
 
 #define K extern "C" __global__ void
 
-K saxpy(float *__restrict__ y, const float *__restrict__ x, float a, int n) {
+/* Four elements for each thread, of a multiple of four. */
+K saxpy(float4 *__restrict__ y, const float4 *__restrict__ x, float a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = a * x[i] + y[i];
+  if (i * 4 >= n) return;
+  float4 v = x[i], w = y[i];
+  y[i] = make_float4(a * v.x + w.x, a * v.y + w.y, a * v.z + w.z, a * v.w + w.w);
 }
 
-K elementwise(float *__restrict__ y, const float *__restrict__ x, const float *__restrict__ z, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  float v = x[i], w = z[i];
+__device__ __forceinline__ float gated(float v, float w) {
   float gate = v / (1.f + expf(-v));
-  y[i] = gate * w + sqrtf(fabsf(w) + 1.f);
+  return gate * w + sqrtf(fabsf(w) + 1.f);
+}
+
+K elementwise(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ z, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i * 4 >= n) return;
+  float4 v = x[i], w = z[i];
+  y[i] = make_float4(gated(v.x, w.x), gated(v.y, w.y), gated(v.z, w.z), gated(v.w, w.w));
 }
 
 /* Of sides that are multiples of 64. */
@@ -48,26 +55,26 @@ __device__ __forceinline__ float warpMax(float v) {
   return v;
 }
 
-/* The same in every thread of 256. */
-__device__ __forceinline__ float blockSum(float v) {
-  __shared__ float sums[8];
+/* The same in every thread. */
+template <int WARPS> __device__ __forceinline__ float blockSum(float v) {
+  __shared__ float sums[WARPS];
   v = warpSum(v);
   __syncthreads();
   if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = v;
   __syncthreads();
   float sum = sums[0];
-  for (int i = 1; i < 8; i++) sum += sums[i];
+  for (int i = 1; i < WARPS; i++) sum += sums[i];
   return sum;
 }
 
-__device__ __forceinline__ float blockMax(float v) {
-  __shared__ float most[8];
+template <int WARPS> __device__ __forceinline__ float blockMax(float v) {
+  __shared__ float most[WARPS];
   v = warpMax(v);
   __syncthreads();
   if ((threadIdx.x & 31) == 0) most[threadIdx.x >> 5] = v;
   __syncthreads();
   float max = most[0];
-  for (int i = 1; i < 8; i++) max = fmaxf(max, most[i]);
+  for (int i = 1; i < WARPS; i++) max = fmaxf(max, most[i]);
   return max;
 }
 
@@ -80,44 +87,68 @@ K reduce(float *out, const float4 *__restrict__ x, int n) {
 #pragma unroll
     for (int j = 0; j < 4; j++) sums.x += v[j].x, sums.y += v[j].y, sums.z += v[j].z, sums.w += v[j].w;
   }
-  float sum = blockSum((sums.x + sums.y) + (sums.z + sums.w));
+  float sum = blockSum<8>((sums.x + sums.y) + (sums.z + sums.w));
   if (threadIdx.x == 0) atomicAdd(out, sum);
 }
 
-K softmax(float *__restrict__ y, const float *__restrict__ x, int columns) {
-  const int row = blockIdx.x * columns;
-  float max = -CUDART_INF_F;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) max = fmaxf(max, x[row + i]);
-  max = blockMax(max);
-  float sum = 0;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) sum += expf(x[row + i] - max);
-  float scale = 1.f / blockSum(sum);
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) y[row + i] = expf(x[row + i] - max) * scale;
+/* Eight elements of a row of 4096 for each thread of 512. */
+struct Elements {
+  float v[8];
+  __device__ __forceinline__ Elements(const float4 *__restrict__ x, int first) {
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      float4 four = x[first + j * 512];
+      v[j * 4] = four.x, v[j * 4 + 1] = four.y, v[j * 4 + 2] = four.z, v[j * 4 + 3] = four.w;
+    }
+  }
+  __device__ __forceinline__ float4 four(int j) const { return make_float4(v[j * 4], v[j * 4 + 1], v[j * 4 + 2], v[j * 4 + 3]); }
+};
+
+K softmax(float4 *__restrict__ y, const float4 *__restrict__ x) {
+  const int first = blockIdx.x * 1024 + threadIdx.x;
+  Elements e(x, first);
+  float max = e.v[0], sum = 0;
+#pragma unroll
+  for (int i = 1; i < 8; i++) max = fmaxf(max, e.v[i]);
+  max = blockMax<16>(max);
+#pragma unroll
+  for (int i = 0; i < 8; i++) sum += e.v[i] = expf(e.v[i] - max);
+  const float scale = 1.f / blockSum<16>(sum);
+#pragma unroll
+  for (int i = 0; i < 8; i++) e.v[i] *= scale;
+#pragma unroll
+  for (int j = 0; j < 2; j++) y[first + j * 512] = e.four(j);
 }
 
-K layer_norm(float *__restrict__ y, const float *__restrict__ x, const float *__restrict__ w, const float *__restrict__ b, int columns, float eps) {
-  const int row = blockIdx.x * columns;
-  float sum = 0;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) sum += x[row + i];
-  float mean = blockSum(sum) / columns;
-  float square = 0;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) {
-    float d = x[row + i] - mean;
-    square += d * d;
-  }
-  float scale = 1.f / sqrtf(blockSum(square) / columns + eps);
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) y[row + i] = (x[row + i] - mean) * scale * w[i] + b[i];
+K layer_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w, const float4 *__restrict__ b, float eps) {
+  const int first = blockIdx.x * 1024 + threadIdx.x;
+  Elements e(x, first);
+  float sum = 0, square = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) sum += e.v[i];
+  const float mean = blockSum<16>(sum) / 4096;
+#pragma unroll
+  for (int i = 0; i < 8; i++) e.v[i] -= mean, square += e.v[i] * e.v[i];
+  const float scale = 1.f / sqrtf(blockSum<16>(square) / 4096 + eps);
+  const Elements g(w, threadIdx.x), h(b, threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < 8; i++) e.v[i] = e.v[i] * scale * g.v[i] + h.v[i];
+#pragma unroll
+  for (int j = 0; j < 2; j++) y[first + j * 512] = e.four(j);
 }
 
-K rms_norm(float *__restrict__ y, const float *__restrict__ x, const float *__restrict__ w, int columns, float eps) {
-  const int row = blockIdx.x * columns;
+K rms_norm(float4 *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ w, float eps) {
+  const int first = blockIdx.x * 1024 + threadIdx.x;
+  Elements e(x, first);
   float square = 0;
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) {
-    float v = x[row + i];
-    square += v * v;
-  }
-  float scale = 1.f / sqrtf(blockSum(square) / columns + eps);
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) y[row + i] = x[row + i] * scale * w[i];
+#pragma unroll
+  for (int i = 0; i < 8; i++) square += e.v[i] * e.v[i];
+  const float scale = 1.f / sqrtf(blockSum<16>(square) / 4096 + eps);
+  const Elements g(w, threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < 8; i++) e.v[i] = e.v[i] * scale * g.v[i];
+#pragma unroll
+  for (int j = 0; j < 2; j++) y[first + j * 512] = e.four(j);
 }
 
 K histogram(unsigned *out, const unsigned char *__restrict__ data, int n) {

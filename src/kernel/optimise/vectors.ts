@@ -51,6 +51,29 @@ interface Group {
   readonly members: Value[];
 }
 
+/** Loads go to the place of the first of their run, and so past these stores. */
+interface LoadGroup extends Group {
+  readonly passed: Value[];
+}
+
+/** The tensor's parameter that the address is made of. */
+function parameterOf(start: Value, depth = 8): Value | undefined {
+  const value = resolve(start);
+  if (value.op === 'global') return resolve(value.args[0]!);
+  if (value.op !== 'add' || depth === 0) return undefined;
+  return parameterOf(value.args[0]!, depth - 1) ?? parameterOf(value.args[1]!, depth - 1);
+}
+
+/** Whether two accesses, one of them a store, may be of the same memory. Tensors that a launch is given do not overlap where one is written. */
+function mayOverlap(a: Value, b: Value): boolean {
+  const [one, other] = [a.memory!, b.memory!];
+  if (one.space !== other.space || one.readonly || other.readonly) return false;
+  const [base, otherBase] = [resolve(a.args[0]!), resolve(b.args[0]!)];
+  if (base === otherBase) return one.offset < other.offset + bytesOf[other.form] && other.offset < one.offset + bytesOf[one.form];
+  const [tensor, otherTensor] = [parameterOf(base), parameterOf(otherBase)];
+  return tensor === undefined || otherTensor === undefined || tensor === otherTensor;
+}
+
 /** Runs of neighbours that one instruction can take, each at a multiple of its size. */
 function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
   if (group.members.length < 2) return [];
@@ -109,13 +132,13 @@ function byWord(run: readonly Value[], bytes: number): Value[][] {
 }
 
 function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
-  const loads = new Map<string, Group>();
-  const stores = new Map<MemoryAccess['space'], Group>();
+  const loads = new Map<string, LoadGroup>();
+  const stores = new Map<string, Group>();
   const before = new Map<Value, Value[]>();
   const instead = new Map<Value, Value[]>();
-  const closeLoads = (which: (access: MemoryAccess) => boolean): void => {
+  const closeLoads = (which: (group: LoadGroup) => boolean): void => {
     for (const [key, group] of loads) {
-      if (!which(group.members[0]!.memory!)) continue;
+      if (!which(group)) continue;
       loads.delete(key);
       for (const run of runsOf(f, group, alignment)) {
         const access = run[0]!.memory!;
@@ -143,10 +166,11 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       }
     }
   };
-  const closeStores = (space?: MemoryAccess['space']): void => {
-    for (const [each, group] of stores) {
-      if (space !== undefined && each !== space) continue;
-      stores.delete(each);
+  /** Stores go to the place of the last of their run: not past what `before` may read or write, if that is given. */
+  const closeStores = (before?: Value): void => {
+    for (const [key, group] of stores) {
+      if (before !== undefined && !group.members.some((member) => mayOverlap(member, before))) continue;
+      stores.delete(key);
       for (const run of runsOf(f, group, alignment)) {
         const access = run[0]!.memory!;
         const made: Value[] = [];
@@ -160,38 +184,35 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       }
     }
   };
-  const enter = (value: Value): void => {
+  const keyOf = ({ space, form, readonly, cache }: MemoryAccess, base: Value): string => `${space} ${base.id} ${form} ${readonly} ${cache ?? ''}`;
+  const enterLoad = (value: Value): void => {
     const base = resolve(value.args[0]!);
-    const { space, form, readonly, cache, offset } = value.memory!;
-    const key = `${space} ${base.id} ${form} ${readonly} ${cache ?? ''}`;
+    const key = keyOf(value.memory!, base);
+    if (loads.get(key)?.passed.some((store) => mayOverlap(store, value)) === true) closeLoads((group) => group === loads.get(key));
     const group = loads.get(key);
-    if (group === undefined) loads.set(key, { base, members: [value] });
-    else if (!group.members.some((member) => member.memory!.offset === offset)) group.members.push(value);
+    // What is still open may be written behind this place.
+    if (group === undefined) loads.set(key, { base, members: [value], passed: [...stores.values()].flatMap(({ members }) => members) });
+    else if (!group.members.some((member) => member.memory!.offset === value.memory!.offset)) group.members.push(value);
+  };
+  const enterStore = (value: Value): void => {
+    const base = resolve(value.args[0]!);
+    const key = keyOf(value.memory!, base);
+    for (const group of loads.values()) group.passed.push(value);
+    const group = stores.get(key);
+    if (group === undefined) stores.set(key, { base, members: [value] });
+    else group.members.push(value);
   };
   for (const value of block.values) {
     const access = value.memory;
     if (isPure(value.op)) continue;
-    if (value.op === 'load' && access!.cache !== 'volatile') {
+    if ((value.op === 'load' || value.op === 'store') && access!.cache !== 'volatile') {
       if (access!.space === 'local') continue;
-      if (!access!.readonly) closeStores(access!.space);
-      enter(value);
-    } else if (value.op === 'store' && access!.cache !== 'volatile') {
-      const { space, form, cache, offset } = access!;
-      if (space === 'local') continue;
-      closeLoads((other) => !other.readonly && other.space === space);
-      const base = resolve(value.args[0]!);
-      const open = stores.get(space);
-      const [first] = open?.members ?? [];
-      // Other addresses may be the same memory, and so may another form or the same place again.
-      const joins = first !== undefined && open!.base === base && first.memory!.form === form && first.memory!.cache === cache && open!.members.every((member) => member.memory!.offset !== offset);
-      if (joins) open!.members.push(value);
-      else {
-        closeStores(space);
-        stores.set(space, { base, members: [value] });
-      }
+      closeStores(value);
+      if (value.op === 'load') enterLoad(value);
+      else enterStore(value);
     } else {
       // Nothing is read before the check that it is there.
-      closeLoads((other) => value.op === 'assert' || !other.readonly);
+      closeLoads(({ members }) => value.op === 'assert' || !members[0]!.memory!.readonly);
       closeStores();
     }
   }

@@ -1,4 +1,5 @@
 /** Neighbouring elements are read and written at once, only where the address allows it. */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runKernel } from './run-kernel.js';
 import { TreeBuilder, add, lt, mul } from '../../../src/kernel/emit/trees.test-support.js';
@@ -44,11 +45,47 @@ describe.each([{ order: [0, 1, 2, 3] }, { order: [3, 1, 0, 2] }])('$order', ({ o
   });
 });
 
-test('not where a write may be to what is read next', () => {
+test('past writes to other tensors, and to other elements', () => {
   const { ptx, y } = run(fours([0, 1, 2, 3], true), { 0: 256, 1: 256 });
-  expect(ptx).not.toContain('ld.global.v');
-  expect(ptx).not.toContain('st.global.v');
+  expect(ptx.match(/(?:ld|st)\.global\S*/g)).toEqual(['ld.global.v4.f32', 'st.global.v4.f32']);
   expect(y).toEqual([...input]);
+  const text = '({ y }, gpu) => { const i = gpu.threadIdx.x * 4; for (let k = 0; k < 4; k++) y[i + k] = y[i + k] * 2 + 1; }';
+  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), { values: { x: input, y: input.slice() }, block: [16, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
+  expect(emitted.ptx.match(/(?:ld|st)\.global\S*/g)).toEqual(['ld.global.v4.f32', 'st.global.v4.f32']);
+  expect([...of<Float32Array>('y')]).toEqual(Array.from(input, (value) => value * 2 + 1));
+});
+
+test('not past a write that may be to what is read next', () => {
+  const text = '({ y, x }, gpu) => { const i = gpu.threadIdx.x * 4; const j = gpu.i32(x[i]); for (let k = 0; k < 4; k++) y[j + k] = y[i + k] + 1; }';
+  const y = Float32Array.from({ length: 8 }, (_, at) => at);
+  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), { values: { x: Float32Array.of(1, 0, 0, 0), y }, block: [1, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
+  expect(emitted.ptx).not.toMatch(/(?:ld|st)\.global\.v/);
+  expect([...of<Float32Array>('y')]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+});
+
+/** One step of a body: `of[from + offset] = of[from + offset] + 1`, say. */
+interface Step {
+  readonly to: readonly [of: 'y' | 'z', from: 'i' | 'j', offset: number];
+  readonly from: readonly [of: 'x' | 'y' | 'z', from: 'i' | 'j', offset: number];
+}
+
+test('whatever is read and written in whichever order, it is what one access after the other gives', () => {
+  const place = <Of extends string>(...names: Of[]) => fc.tuple(fc.constantFrom(...names), fc.constantFrom('i' as const, 'j' as const), fc.nat({ max: 7 }));
+  const steps: fc.Arbitrary<Step[]> = fc.array(fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }), { minLength: 4, maxLength: 24 });
+  let joined = 0;
+  fc.assert(fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
+    // In order there is something to be joined.
+    const all = sorted ? given.map(({ to, from }, at): Step => ({ to: [to[0], 'i', at % 8], from: [from[0], from[1], at % 8] })) : given;
+    const text = `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
+    const tensor = (access: 'input' | 'inout') => ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
+    const tree = readKernel({ name: 'steps', signature: { x: tensor('input'), y: tensor('inout'), z: tensor('inout'), start: { kind: 'scalar', storage: 'i32' } }, text, uses: {}, indexType: 'i32' });
+    const memory = Object.fromEntries(['x', 'y', 'z'].map((name, at) => [name, Float32Array.from({ length: 16 }, (_, k) => 100 * at + k)])) as Record<'x' | 'y' | 'z', Float32Array>;
+    const { of, emitted } = runKernel(tree, { values: { ...memory, start: 1 }, block: [1, 1, 1], target: { alignment: { 0: 16, 1: 16, 2: 16 } }, shown: false });
+    if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
+    for (const { to, from } of all) memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] = memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
+    for (const name of new Set(all.map(({ to }) => to[0]))) expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
+  }), { numRuns: 300 });
+  expect(joined).toBeGreaterThan(50);
 });
 
 test('not from an element that is no multiple', () => {
@@ -61,9 +98,9 @@ test('not from an element that is no multiple', () => {
 });
 
 /** From the text of a body whose tensors are x and y. */
-function fromText(text: string, storage: StorageType): KernelTree {
+function fromText(text: string, storage: StorageType, access: 'output' | 'inout' = 'output'): KernelTree {
   const tensor = (of: StorageType, how: 'input' | 'output' | 'inout') => ({ kind: 'tensor', element: { storage: of }, access: how, rank: 1 }) as const;
-  return readKernel({ name: 'wide', signature: { x: tensor(storage, 'input'), y: tensor(storage, 'output') }, text, uses: {}, indexType: 'i32' });
+  return readKernel({ name: 'wide', signature: { x: tensor(storage, 'input'), y: tensor(storage, access) }, text, uses: {}, indexType: 'i32' });
 }
 
 const NARROW = [
