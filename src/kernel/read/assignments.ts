@@ -7,7 +7,7 @@ import { not } from './nodes.js';
 import { literal, operate, truth } from './operators.js';
 import type { Pass } from './pass.js';
 import { checkAccess, indexInto, load, storable } from './places.js';
-import { assignSlot, fieldsOf, fixed, readSlot, slotFor } from './slots.js';
+import { failShared, fieldsOf, fixed, originsOf, readSlot, replaceSlot, slotFor, wroteElement } from './slots.js';
 import type { Place } from '../tree.js';
 import { describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
@@ -16,7 +16,9 @@ type Target =
   | { readonly kind: 'name'; readonly node: AnyNode & { type: 'Identifier' } }
   | { readonly kind: 'slot'; readonly slot: Slot; readonly name: string }
   | { readonly kind: 'place'; readonly place: Place }
-  | { readonly kind: 'element'; readonly element: Extract<Value, { kind: 'element' }> };
+  | { readonly kind: 'element'; readonly element: Extract<Value, { kind: 'element' }> }
+  /** A field of a structure that gets a place for it only when all is read again. */
+  | { readonly kind: 'later'; readonly value: Value };
 
 /** The places of all fields of a structure in memory. */
 function fieldPlaces(pass: Pass, node: AnyNode, { param, index, struct }: Extract<Value, { kind: 'element' }>): Map<string, Place> {
@@ -36,16 +38,25 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
   if (name !== undefined) {
     const base = read(pass, object);
     if (base.kind === 'struct') {
-      const slot = base.slot?.fields.get(name);
-      if (slot !== undefined) return { kind: 'slot', slot, name: pass.code(node) };
+      const field = base.fields.get(name);
+      const origins = originsOf(base);
+      const [origin] = origins;
+      if (field !== undefined && origin !== undefined && origins.size === 1) {
+        pass.wrote(origin, 'fieldWrites');
+        const slot = base.slot?.fields.get(name);
+        if (slot !== undefined) return { kind: 'slot', slot, name: pass.code(node) };
+        failShared(pass, node, pass.code(object), false);
+        return { kind: 'later', value: field };
+      }
       return pass.fail(node, base.fields.has(name) ? `This structure cannot be changed: ${pass.code(node)}` : `This structure has no field ${name}: it has ${[...base.fields.keys()].join(', ')}`, 'Make a new structure, or assign to a variable that holds one.');
     }
     if (base.kind === 'element') {
       const place = fieldPlaces(pass, node, base).get(name);
       checkAccess(pass, node, base.param, 'write');
+      wroteElement(pass, base.param, 'fieldWrites');
       return place === undefined ? pass.fail(node, `This structure has no field ${name}: it has ${base.struct.fields.map((field) => field.name).join(', ')}`, 'Use one of these.') : { kind: 'place', place };
     }
-    return pass.fail(node, `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`, base.kind === 'structParam' ? 'Parameters stay as they are: copy it to a variable.' : 'Assign to variables, elements and fields.');
+    return pass.fail(node, `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`, base.kind === 'structParam' ? 'Parameters stay as they are: make a copy, let s = { ...p }.' : 'Assign to variables, elements and fields.');
   }
   const [base, index] = pass.inOrder([() => read(pass, object), () => readNumber(pass, property)] as const);
   if (base.kind !== 'tensor' && base.kind !== 'array') return pass.fail(node, `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`, 'Assign to elements of tensors and arrays.');
@@ -82,7 +93,7 @@ export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, v
     ? slotFor(pass, node, bound ?? value, pass.freshKey({ ...node, start: declaration.at, end: declaration.at }, declaration.name), declaration.name, false)
     : bound;
   pass.frame.bindings.set(declaration, slot);
-  assignSlot(pass, slot, value, node, node.name);
+  replaceSlot(pass, slot, value, node, node.name);
 }
 
 function currentOf(pass: Pass, node: AnyNode, target: Target): Value {
@@ -91,6 +102,7 @@ function currentOf(pass: Pass, node: AnyNode, target: Target): Value {
     case 'slot': return readSlot(pass, target.slot, node);
     case 'place': return load(target.place);
     case 'element': return target.element;
+    case 'later': return target.value;
   }
 }
 
@@ -98,7 +110,8 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
   const span = pass.span(node);
   switch (target.kind) {
     case 'name': return assignName(pass, target.node, value);
-    case 'slot': return assignSlot(pass, target.slot, value, node, target.name);
+    case 'slot': return replaceSlot(pass, target.slot, value, node, target.name);
+    case 'later': return;
     case 'place': return pass.emit({ kind: 'store', place: target.place, value: storable(pass, valueNode, target.place, asNumber(pass, valueNode, value)), span });
     case 'element': {
       const fields = fieldsOf(pass, valueNode, value);
@@ -107,6 +120,7 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
         return pass.fail(valueNode, `An element with the fields ${[...places.keys()].join(', ')} cannot become ${describe(value)}${fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`}`, 'Assign a structure with these fields.');
       }
       // All are read before any is written.
+      wroteElement(pass, target.element.param, 'replacements');
       const saved = [...places].map(([name, place]) => [place, asNumber(pass, valueNode, fields.get(name)!)] as const)
         .map(([place, of]) => [place, of.content.is === 'expression' ? typed(pass.reusable(of.content.expression)) : of] as const);
       for (const [place, of] of saved) pass.emit({ kind: 'store', place, value: storable(pass, valueNode, place, of), span });

@@ -7,7 +7,7 @@ import { completes, leaves, withoutLast } from './flow.js';
 import { propertyName } from './members.js';
 import type { Frame, Pass } from './pass.js';
 import { childrenOf, type FunctionNode } from './parse.js';
-import { readSlot } from './slots.js';
+import { readSlot, readTemporary } from './slots.js';
 import { readStatements } from './statements.js';
 import type { Span } from '../tree.js';
 import { nothing, type Value } from './values.js';
@@ -100,7 +100,7 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
   const frame: Frame = {
     parsed, text: number, key: pass.freshKey(node, name), name, uses: fn.uses, bindings: new Map(), caller, fn, targets: [], shownAs: shownAs ?? caller.shownAs, unroll: undefined,
     narrow: fn.gpu ?? caller.narrow,
-    result: { group: pass.newGroup(), slot: undefined, returnsNothing: false },
+    result: { group: pass.newGroup(), slot: undefined, returnsNothing: false, origins: new Set(), slots: new Set() },
   };
   pass.frame = frame;
   try {
@@ -124,7 +124,10 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
     if (leaves(kept, result.group)) pass.emit({ kind: 'group', id: result.group, body: kept, span: pass.span(body) });
     else for (const statement of kept) pass.emit(statement);
     pass.frame = caller;
-    return result.slot === undefined ? nothing : readSlot(pass, result.slot, node);
+    if (result.slot === undefined) return nothing;
+    // The same structure, whichever way it comes back.
+    const [same] = result.slots;
+    return result.slots.size === 1 && same !== undefined ? readSlot(pass, same, node) : readTemporary(pass, result.slot, node, result.origins);
   } finally {
     pass.frame = caller;
   }

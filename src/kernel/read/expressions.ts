@@ -6,10 +6,10 @@ import type { Call } from './calls.js';
 import { callDevice, failIfRecursive } from './device-functions.js';
 import { member } from './members.js';
 import { convert, logical, not } from './nodes.js';
-import { literal, operate, operateUnary, truth } from './operators.js';
+import { checkMeeting, literal, operate, operateUnary, truth } from './operators.js';
 import type { Pass } from './pass.js';
-import { assignSlot, readSlot, slotFor } from './slots.js';
-import { isFloat, join, settled } from './types.js';
+import { assignSlot, copied, originsOf, readSlot, readTemporary, slotFor } from './slots.js';
+import { isFloat, isWide, join, settled } from './types.js';
 import { unsupported } from './unsupported.js';
 import { isCounter } from './unwrap-tools.js';
 import { concrete, describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
@@ -151,7 +151,7 @@ function either(pass: Pass, node: AnyNode, test: Expression, sides: readonly [()
   }));
   values = [];
   pass.emit({ kind: 'if', test, then: filled[0]!, otherwise: filled[1]!, span });
-  return readSlot(pass, slot!, node);
+  return readTemporary(pass, slot!, node, new Set([...originsOf(then), ...originsOf(otherwise)]));
 }
 
 const soft = (value: NumberValue): boolean => value.content.is !== 'expression' && value.level !== 'bool';
@@ -160,7 +160,9 @@ function choose(pass: Pass, test: Expression, then: NumberValue, otherwise: Numb
   const span = pass.span(node);
   const level = join(then.level, otherwise.level);
   const value: NumberValue = { kind: 'number', level, content: { is: 'choice', test, then, otherwise, span } };
-  return soft(then) && soft(otherwise) ? value : typed(concrete(value));
+  if (soft(then) && soft(otherwise)) return value;
+  checkMeeting(pass, node, [then, otherwise], settled(level));
+  return typed(concrete(value));
 }
 
 function conditional(pass: Pass, node: ConditionalExpression): Value {
@@ -211,7 +213,8 @@ function unaryValue(pass: Pass, node: UnaryExpression): Value {
       // Of more than two in a row, the two innermost make the integer.
       if (isComplement(argument) && !isComplement(argument.argument)) {
         const operand = readNumber(pass, argument.argument);
-        if (isFloat(settled(operand.level)) && operand.content.is !== 'literal') return typed(convert(concrete(operand), 'i32'));
+        const type = settled(operand.level);
+        if ((isFloat(type) || isWide(type)) && operand.content.is !== 'literal') return typed(convert(concrete(operand), 'i32'));
         return operateUnary(pass, node, '~', operateUnary(pass, argument, '~', operand, argument.argument), argument);
       }
       return operateUnary(pass, node, '~', readNumber(pass, argument), argument);
@@ -247,10 +250,14 @@ function callValue(pass: Pass, node: CallExpression): Value {
 }
 
 function objectValue(pass: Pass, node: ObjectExpression): Value {
-  const names: string[] = [];
+  const names: (string | undefined)[] = [];
   const reads: (() => Value)[] = [];
   for (const property of node.properties) {
-    if (property.type !== 'Property') return unsupported(pass, property);
+    if (property.type !== 'Property') {
+      names.push(undefined);
+      reads.push(() => copied(pass, property.argument, read(pass, property.argument)));
+      continue;
+    }
     if (property.method || property.kind !== 'init') return pass.fail(property, 'Structures in a kernel have no methods', 'Give the function through uses and call gpu.name(…).');
     const name = property.key.type === 'Identifier' && !property.computed ? property.key.name : property.key.type === 'Literal' ? String(property.key.value) : undefined;
     if (name === undefined) return pass.fail(property, 'Names of fields have to be known when the kernel is compiled', 'Write { x: … }.');
@@ -261,7 +268,10 @@ function objectValue(pass: Pass, node: ObjectExpression): Value {
     });
   }
   const values = pass.inOrder(reads);
-  return { kind: 'struct', fields: new Map(names.map((name, at) => [name, values[at]!])) };
+  return { kind: 'struct', fields: new Map(names.flatMap((name, at) => {
+    const value = values[at]!;
+    return name !== undefined ? [[name, value]] : value.kind === 'struct' ? [...value.fields] : [];
+  })) };
 }
 
 /** JavaScript's own names for what a kernel writes otherwise. */

@@ -125,6 +125,34 @@ describe('tensors', () => {
   ])('refuses %s', (code, what) => expect(errorOf(`({ y, x, m, y_i32 }) => { ${code}; }`).what).toBe(what));
 });
 
+describe('what would be wrong without a word is refused', () => {
+  it.each([
+    ['let best = -1; for (let i = 0; i < 3; i++) if (y_u32[i] === 99) best = y_u32[i]; y_i32[0] = best', '`best` holds numbers of u32, and is given a negative one, which u32 does not hold'],
+    ['const v = s_u32 > 0 ? s_u32 : -1; y_i32[0] = v', 'A negative number and numbers of u32 become one value here, and u32 holds no negative ones'],
+    ['let m = gpu.u64(0); m = Math.max(-1, s_u64); y_i32[0] = m', 'A negative number and numbers of u64 become one value here'],
+    ['y_i32[0] = gpu.find(y_u32)', '`find_result` holds numbers of u32, and is given a negative one'],
+    ['if (s_u32 === -1) y_i32[0] = 1', 'A number of u32 is compared with -1, and is never negative'],
+    ['const old = gpu.atomicCompareExchange(y_u32, 0, -1, 3); if (old === -1) y_i32[0] = 1', 'A number of u32 is compared with -1'],
+    ['switch (s_u64) { case -3: y_i32[0] = 1; }', 'A number of u64 is compared with -3'],
+    ['y_i32[0] = s_i32 / 2.0', '2.0 is a whole number, and this divides whole numbers'],
+    ['y_i32[0] = 7.0 % s_u32', '7.0 is a whole number, and this divides whole numbers'],
+  ])('%s', (code, what) => {
+    const error = errorOf(`({ y_i32, y_u32, s_i32, s_u32, s_u64 }, gpu) => { ${code}; }`, { find: { text: '(a) => { for (let i = 0; i < 3; i++) if (a[i] === 5) return a[i]; return -1; }', uses: {} } });
+    expect(error.what).toContain(what);
+    expect(error.fix).toMatch(/gpu\.(i32|i64|f32)\(/);
+  });
+
+  it.each([
+    'y_u32[0] = -1', 'y_u32[0] = s_u32 & -8', 'y_u32[0] = s_u32 + -1', 'const none = 0xffffffff; if (s_u32 === none) y_i32[0] = 1', 'if (gpu.i32(s_u32) === -1) y_i32[0] = 1',
+    'let m = -1; if (s_i32 > m) m = s_i32; y_i32[0] = m', 'y[0] = x[0] / 2.0', 'let f = 0.0; f += x[0]; y[0] = f',
+  ])('and not %s', (code) => { wholeOf(`({ y, x, y_i32, y_u32, s_i32, s_u32 }, gpu) => { ${code}; }`); });
+
+  it('of 64 bits |0, >>> 0 and ~~ leave 32', () => {
+    expect(bodyOf('y_i32[0] = (s_i32 + 0xd76aa478) | 0; y_u32[0] = s_i64 >>> 0; y_i32[1] = ~~s_u64; y_i64[0] = s_i64 | 1;')).toBe(lines(
+      'y_i32[0] = i32(add.i64(i64(s_i32), 3614090360:i64))', 'y_u32[0] = u32(s_i64)', 'y_i32[1] = i32(s_u64)', 'y_i64[0] = or.i64(s_i64, 1:i64)'));
+  });
+});
+
 describe('structures', () => {
   it('lie in memory, and are parameters', () => {
     expect(wholeOf('({ p, by }) => { const q = p[1]; q.x += by.x; p[0].n = by.n; p[2] = q; }')).toBe(lines(
@@ -143,12 +171,12 @@ describe('structures', () => {
     expect(bodyOf('const s = gpu.sincos(x[0]); y[0] = s.a + s.b;', { sincos: { text: '(v) => ({ a: v + 1, b: v * 2 })', uses: {} } })).toBe(lines(
       'v: f32 = x[0]', 's_a: f32 = add.f32(v, 1:f32)', 's_b: f32 = mul.f32(v, 2:f32)', 'y[0] = add.f32(s_a, s_b)'));
     expect(bodyOf('const s = gpu.f(x[0]); y[0] = s.a;', { f: { text: '(v) => { if (v > 0) return { a: v }; return { a: 0 }; }', uses: {} } })).toBe(lines(
-      'v: f32 = x[0]', 'group 0', '  if gt.f32(v, 0:f32)', '    f_result_a: f32 = v', '    break 0', '  f_result_a: f32 = 0:f32', 'y[0] = f_result_a'));
+      'v: f32 = x[0]', 'group 0', '  if gt.f32(v, 0:f32)', '    f_result_a: f32 = v', '    break 0', '  f_result_a: f32 = 0:f32', 's_a: f32 = f_result_a', 'y[0] = s_a'));
   });
 
   it.each([
     ['y[0] = p[0]', 'p[0] is a structure, where a number is needed'], ['y[0] = p[0].z', 'This structure has no field z: it has x, n'], ['by.x = 1', 'This cannot be assigned to: by.x belongs to a structure'],
-    ['p[0] = { x: 1 }', 'An element with the fields x, n cannot become a structure of x'], ['const q = { f() {} }', 'Structures in a kernel have no methods'], ['const q = { ...by }', '... is not known in a kernel'],
+    ['p[0] = { x: 1 }', 'An element with the fields x, n cannot become a structure of x'], ['const q = { f() {} }', 'Structures in a kernel have no methods'],
     ['let q = { x: 1 }; q = { z: 2 }', '`q` holds a structure of x, and this assigns one of z'], ['let q = { x: 1 }; q = 2', '`q` holds a structure of x, and this assigns the number 2'],
   ])('refuses %s', (code, what) => expect(errorOf(`({ y, p, by }) => { ${code}; }`).what).toBe(what));
 });

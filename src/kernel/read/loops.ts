@@ -13,7 +13,11 @@ interface Loop {
   readonly testAfter: boolean;
 }
 
-export function readLoop(pass: Pass, node: AnyNode, { test, update, body, testAfter }: Loop, labels: readonly string[]): void {
+export function readLoop(pass: Pass, node: AnyNode, loop: Loop, labels: readonly string[]): void {
+  pass.inLoop(() => { readTurns(pass, node, loop, labels); });
+}
+
+function readTurns(pass: Pass, node: AnyNode, { test, update, body, testAfter }: Loop, labels: readonly string[]): void {
   const span = pass.span(node);
   const id = pass.newGroup();
   const { unroll } = pass.frame;

@@ -5,7 +5,7 @@ import type { BinaryOperator, UnaryOperator } from '../tree.js';
 import { arity, floatType, integer, isFloatValue, number, type Call } from './calls.js';
 import { callText } from './device-functions.js';
 import { binary, convert, unary } from './nodes.js';
-import { commonType, literal } from './operators.js';
+import { checkMeeting, commonType, literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
@@ -45,6 +45,7 @@ const extreme = (operator: BinaryOperator, ofNone: number) => (call: Call): Valu
   if (call.args.length === 0) return literal(ofNone, span);
   const values = call.args.map((_, at) => number(call, at));
   const type = commonType(...values);
+  checkMeeting(call.pass, call.node, values, type);
   return typed(values.map((value) => inType(value, type)).reduce((a, b) => binary(operator, a, b, span)));
 };
 

@@ -7,7 +7,7 @@ import { callMath } from './math-table.js';
 import { binary, compare, constant, convert, logical, not, unary } from './nodes.js';
 import type { Pass } from './pass.js';
 import { isFloat, isInteger, isSigned, isWide, join, literalLevel, settled, unsigned } from './types.js';
-import { concrete, constantOf, inType, typed, type Constant, type NumberValue } from './values.js';
+import { concrete, constantOf, inType, isNegative, typed, type Constant, type NumberValue } from './values.js';
 
 /** A number that becomes what it meets. */
 export function literal(value: Constant, span: Span): NumberValue {
@@ -61,13 +61,6 @@ function failZero(pass: Pass, node: AnyNode): never {
 const isUnsigned = (type: ValueType): type is 'u32' | 'u64' => type === 'u32' || type === 'u64';
 const signed = { u32: 'i32', u64: 'i64' } as const;
 
-/** A constant below zero, also as one side of a choice. */
-function isNegative(value: NumberValue): boolean {
-  if (value.content.is === 'choice') return isNegative(value.content.then) || isNegative(value.content.otherwise);
-  const known = constantOf(value);
-  return known !== undefined && Number(known) < 0;
-}
-
 /** A division of integers without a sign in which one side is below zero: that side would become a large number without a word. */
 function checkSigns({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
   if (!isUnsigned(type)) return;
@@ -78,6 +71,35 @@ function checkSigns({ pass, node, operator, left, right, syntax }: Operands, typ
   const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
   pass.failUnlessTypesChange(node, `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, and ${type} holds no negative numbers: ${pass.code(node)}`,
     `Write ${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`);
+}
+
+/** What meets others in one value has to be held by its type: a negative constant among numbers without a sign would be a large one. */
+export function checkMeeting(pass: Pass, node: AnyNode, values: readonly NumberValue[], type: ValueType): void {
+  if (!isUnsigned(type) || !values.some(isNegative)) return;
+  const bits = type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n';
+  pass.failUnlessTypesChange(node, `A negative number and numbers of ${type} become one value here, and ${type} holds no negative ones: ${pass.code(node)}`,
+    `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for -1 ${bits}.`);
+}
+
+/** A constant below zero is none of the numbers without a sign, whatever their bits. */
+function checkCompared({ pass, node, left, right }: Operands): void {
+  for (const [value, other] of [[left, right], [right, left]] as const) {
+    const type = settled(other.level);
+    if (value.content.is !== 'literal' || other.content.is === 'literal' || !isUnsigned(type) || !isNegative(value)) continue;
+    pass.failUnlessTypesChange(node, `A number of ${type} is compared with ${String(value.content.value)}, and is never negative: ${pass.code(node)}`,
+      `Compare what it is as a signed one, gpu.${signed[type]}(…), or with the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`);
+  }
+}
+
+/** A whole number that is written as a fraction: in C it makes a division one of floats. */
+function checkFractions({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
+  if (isFloat(type)) return;
+  const sides = [[syntax.left, syntax.right, right], [syntax.right, syntax.left, left]] as const;
+  for (const [side, other, value] of sides) {
+    if (side.type !== 'Literal' || value.content.is === 'literal' || side.raw?.includes('.') !== true) continue;
+    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this divides whole numbers: ${pass.code(node)}`,
+      `For a quotient with a fraction write gpu.f32(${pass.code(other)}), and for a whole one ${String(side.value)} ${operator.startsWith('%') ? 'with %' : 'with /'}.`);
+  }
 }
 
 /** The negated integer without a sign that a number is, or the first factor of it. */
@@ -118,6 +140,7 @@ function division(operator: 'div' | 'rem') {
     const divisor = constantOf(right);
     if (divisor !== undefined && Number(divisor) === 0) failZero(pass, node);
     const type = commonType(left, right);
+    checkFractions(operands, type);
     checkSigns(operands, type);
     checkNegated(operands);
     return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
@@ -134,19 +157,27 @@ export function wholeOperand(pass: Pass, node: AnyNode, value: NumberValue, what
 export function notWhole(pass: Pass, node: AnyNode, value: NumberValue, what: string): readonly [what: string, fix: string] {
   const code = pass.code(node);
   const known = constantOf(value);
+  if (node.type === 'AssignmentExpression' && node.operator !== '=') {
+    const [to, by] = [pass.code(node.left), pass.code(node.right)];
+    return [`${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write ${to} = gpu.i32(${to} ${node.operator.slice(0, -1)} ${by}).`];
+  }
   if (known !== undefined && !Number.isFinite(Number(known))) {
     return [`${what} is ${String(known)}, and integers hold no infinity or NaN: ${code}`, `Write an integer; gpu.i32(${code}) is the one that a float of this value is cast to.`];
   }
   return [`${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`];
 }
 
+const isZero = (written: AnyNode): boolean => written.type === 'Literal' && written.value === 0;
+
 function bits(operator: 'and' | 'or' | 'xor') {
   return (operands: Operands): NumberValue => {
     const { pass, left, right, syntax } = operands;
-    // x | 0: what JavaScript writes for an integer of a float, and minifiers turn around.
+    // x | 0: what JavaScript writes for an integer of 32 bits, and minifiers turn around. A constant of `uses` may be 0 by chance.
     if (operator === 'or') {
-      for (const [value, other] of [[left, right], [right, left]] as const) {
-        if (isFloat(settled(value.level)) && constantOf(other) === 0) return typed(convert(concrete(value), 'i32'));
+      for (const [value, other, written] of [[left, right, syntax.right], [right, left, syntax.left]] as const) {
+        if (constantOf(other) !== 0) continue;
+        const type = settled(value.level);
+        if (isFloat(type) || (isWide(type) && isZero(written))) return typed(convert(concrete(value), 'i32'));
       }
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
@@ -163,7 +194,10 @@ function shift(operator: 'shl' | 'shr' | 'shru') {
   return (operands: Operands): NumberValue => {
     const { pass, left, right, syntax } = operands;
     const span = spanOf(operands);
-    if (operator === 'shru' && isFloat(settled(left.level)) && constantOf(right) === 0) return typed(convert(concrete(left), 'u32'));
+    if (operator === 'shru' && constantOf(right) === 0) {
+      const type = settled(left.level);
+      if (isFloat(type) || (isWide(type) && isZero(syntax.right))) return typed(convert(concrete(left), 'u32'));
+    }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
     wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
     const type = left.level === 'int32u' ? 'u32' : commonType(left);
@@ -185,6 +219,7 @@ function comparison(operator: CompareOperator) {
     const { pass, left, right } = operands;
     const span = spanOf(operands);
     const lowest = commonType(left, right);
+    checkCompared(operands);
     if (isFloat(lowest)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
     const [a, b] = [ownType(left, lowest), ownType(right, lowest)];
     if (isSigned(a) === isSigned(b)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));

@@ -10,7 +10,7 @@ import { abiOrder } from './abi.js';
 import { parseFunction, type ParsedFunction } from './parse.js';
 import { effectsOf, mapValue, stabilise } from './stable.js';
 import { join, settled, soFar, type Level } from './types.js';
-import { inType, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
+import { inType, isNegative, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
 
 /** A function whose statements are being read: the kernel's body, or a device function at one of its calls. */
 export interface Frame {
@@ -25,7 +25,7 @@ export interface Frame {
   readonly caller: Frame | undefined;
   readonly fn: DeviceFunctionText | undefined;
   /** Where `return` goes to: undefined for the kernel itself. */
-  readonly result: { readonly group: number; slot: Slot | undefined; returnsNothing: boolean } | undefined;
+  readonly result: Result | undefined;
   /** Loops, switches and labelled statements around, innermost last. */
   readonly targets: Target[];
   /** What its nodes are shown as: the call, for functions of the language's own, whose text is not the user's. */
@@ -34,6 +34,16 @@ export interface Frame {
   readonly narrow?: NarrowGpu | undefined;
   /** From `gpu.unroll`, for the loop that follows. */
   unroll: number | undefined;
+}
+
+/** What a function's `return`s give. */
+export interface Result {
+  readonly group: number;
+  slot: Slot | undefined;
+  returnsNothing: boolean;
+  readonly origins: Set<string>;
+  /** Those that can be assigned, of structures, and undefined for any other value. */
+  readonly slots: Set<Slot | undefined>;
 }
 
 /** What `break` and `continue` may leave. */
@@ -49,6 +59,9 @@ const ownTexts = new Map<string, ParsedFunction>();
 /** What passes learn from those before them. */
 export class Knowledge {
   readonly levels = new Map<string, Level>();
+  /** When fields of a named structure are written last, and when it becomes another one: as {@link Pass.now} tells time. */
+  readonly fieldWrites = new Map<string, number>();
+  readonly replacements = new Map<string, number>();
   readonly parsed = new Map<string, ParsedFunction>();
   readonly texts: string[] = [];
   readonly #textNumbers = new Map<string, number>();
@@ -109,6 +122,9 @@ export class Pass {
   #names = 0;
   /** Nodes read so far: inlining can multiply them without bound. */
   #nodes = 0;
+  /** When each named structure came to be, and when the loops around began. */
+  readonly #born = new Map<string, number>();
+  readonly #loops: number[] = [];
 
   constructor(source: KernelSource, knowledge: Knowledge) {
     this.source = source;
@@ -167,6 +183,48 @@ export class Pass {
   /** Counts what is read. */
   count(node: AnyNode): void {
     if (++this.#nodes > 400_000) this.fail(node, 'This kernel is too large: inlining its device functions gives more than 400,000 expressions', 'Call them in a loop, or from fewer places.');
+  }
+
+  // Structures
+
+  /** How much has been read: what is read later is greater, in every pass alike. */
+  get now(): number {
+    return this.#nodes;
+  }
+
+  /** A structure is named so from here on. */
+  born(key: string): void {
+    this.#born.set(key, this.now);
+  }
+
+  /** Reads what is done again and again. */
+  inLoop(readTurn: () => void): void {
+    this.#loops.push(this.now);
+    readTurn();
+    this.#loops.pop();
+  }
+
+  /** Fields of the named structure are written here, or it becomes another one. */
+  wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
+    const times = this.knowledge[of];
+    if ((times.get(key) ?? -1) >= this.now) return;
+    times.set(key, this.now);
+    this.changed = true;
+  }
+
+  isWritten(key: string): boolean {
+    return this.knowledge.fieldWrites.has(key);
+  }
+
+  isReplaced(key: string): boolean {
+    return this.knowledge.replacements.has(key);
+  }
+
+  /** Whether that happens to the structure behind this place; `again`: or before it, in another turn of a loop that the structure outlives. */
+  isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
+    const born = this.#born.get(key) ?? -1;
+    const since = again ? this.#loops.find((begun) => begun > born) : undefined;
+    return (this.knowledge[of].get(key) ?? -1) > (since ?? this.now);
   }
 
   // Statements
@@ -270,7 +328,12 @@ export class Pass {
       if (this.#touched.has(variable.key) && (before === undefined || soFar(before) !== soFar(level))) this.changed = true;
     }
     this.#touched.add(variable.key);
-    this.emit({ kind: 'assign', local: variable.local, value: inType(value, soFar(level)), span });
+    const type = soFar(level);
+    if ((type === 'u32' || type === 'u64') && isNegative(value)) {
+      this.failUnlessTypesChange(span, `\`${variable.name}\` holds numbers of ${type}, and is given a negative one, which ${type} does not hold`,
+        `Make all of them signed, gpu.${type === 'u32' ? 'i32' : 'i64'}(…), or write the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`);
+    }
+    this.emit({ kind: 'assign', local: variable.local, value: inType(value, type), span });
   }
 
   locals(): LocalVariable[] {

@@ -6,6 +6,40 @@ import type { Pass } from './pass.js';
 import { readAs } from './types.js';
 import { describe, typed, type NumberValue, type Slot, type StructValue, type Value } from './values.js';
 
+/** The key of what lies in a tensor's memory. */
+const memoryKey = (param: number): string => `memory ${param}`;
+
+const NOWHERE: ReadonlySet<string> = new Set();
+
+/** Named structures that this one is in JavaScript, where it would be no copy. */
+export function originsOf(value: Value): ReadonlySet<string> {
+  if (value.kind === 'element') return new Set([memoryKey(value.param)]);
+  if (value.kind !== 'struct') return NOWHERE;
+  return value.slot === undefined ? value.origins ?? NOWHERE : new Set([value.slot.key]);
+}
+
+/** Of a structure in memory: its fields are written, or another one takes its place. */
+export function wroteElement(pass: Pass, param: number, of: 'fieldWrites' | 'replacements'): void {
+  pass.wrote(memoryKey(param), of);
+}
+
+/** A structure that has no other name: what is written to the one does not show in the other. */
+export function copied(pass: Pass, node: AnyNode, value: Value): Value {
+  const fields = fieldsOf(pass, node, value);
+  if (fields === undefined) return pass.fail(node, `${describe(value)} has no fields to copy`, 'Name the fields.');
+  return { kind: 'struct', fields: new Map([...fields].map(([name, field]) => [name, field.kind === 'number' ? field : held(pass, copied(pass, node, field), name)])) };
+}
+
+/** Refuses a copy that JavaScript would make no copy of, and where that shows; `now`: whatever is still to be learnt. */
+export function failShared(pass: Pass, node: AnyNode, name: string, now?: true): never;
+export function failShared(pass: Pass, node: AnyNode, name: string, now: boolean): void;
+export function failShared(pass: Pass, node: AnyNode, name: string, now = true): void {
+  const message = [`\`${name}\` would be another name of a structure whose fields are written later, by one name or the other: a kernel keeps structures in registers, and cannot follow that`,
+    'Copy it, as in { ...s }, or write the fields by its first name.'] as const;
+  if (now) pass.fail(node, ...message);
+  pass.failUnlessTypesChange(node, ...message);
+}
+
 /** A structure's fields as values; undefined for what is no structure. */
 export function fieldsOf(pass: Pass, node: AnyNode, value: Value): ReadonlyMap<string, Value> | undefined {
   switch (value.kind) {
@@ -28,19 +62,46 @@ export function slotFor(pass: Pass, node: AnyNode, value: Value, key: string, na
   if (value.kind === 'number') return { kind: 'scalar', variable: pass.variable(key, name, constant) };
   const fields = fieldsOf(pass, node, value);
   if (fields === undefined) {
-    return pass.fail(node, `\`${name}\` would hold ${describe(value)}, and a variable that is assigned can hold numbers, booleans and structures`, 'Use const, and give it one value.');
+    if (name === 'either') return pass.fail(node, `This chooses between ${describe(value)} and another, and a choice can be one of numbers, booleans and structures`, 'Choose between their elements, or make one shared array of two rows, gpu.shared.f32(2, N), and choose the row.');
+    return pass.fail(node, `\`${name}\` would hold ${describe(value)}, and a variable that is assigned can hold numbers, booleans and structures`, 'Use const, and give it one value. Of two arrays that take turns make one of two rows, gpu.shared.f32(2, N), and let the row change.');
   }
-  return { kind: 'fields', fields: new Map([...fields].map(([field, of]) => [field, slotFor(pass, node, of, `${key}.${field}`, `${name}.${field}`, constant)])) };
+  pass.born(key);
+  return { kind: 'fields', key, fields: new Map([...fields].map(([field, of]) => [field, slotFor(pass, node, of, `${key}.${field}`, `${name}.${field}`, constant)])) };
 }
 
 export function readSlot(pass: Pass, slot: Slot & { kind: 'fields' }, node: AnyNode): StructValue;
 export function readSlot(pass: Pass, slot: Slot, node: AnyNode): NumberValue | StructValue;
 export function readSlot(pass: Pass, slot: Slot, node: AnyNode): NumberValue | StructValue {
   if (slot.kind === 'scalar') return pass.readVariable(slot.variable, pass.span(node));
-  return { kind: 'struct', slot, fields: new Map([...slot.fields].map(([name, field]) => [name, readSlot(pass, field, node)])) };
+  const fields = new Map([...slot.fields].map(([name, field]) => [name, readSlot(pass, field, node)]));
+  // A variable is other structures in turn: what is read of it stays what it was.
+  if (pass.isReplaced(slot.key) && !pass.isWritten(slot.key)) return { kind: 'struct', fields, origins: new Set([slot.key]) };
+  return { kind: 'struct', slot, fields };
 }
 
-/** Assigns the value, of a structure every field. */
+/** What was put into a slot of no name, of these origins. */
+export function readTemporary(pass: Pass, slot: Slot, node: AnyNode, origins: ReadonlySet<string>): NumberValue | StructValue {
+  const value = readSlot(pass, slot, node);
+  return value.kind === 'struct' ? { kind: 'struct', fields: value.fields, origins } : value;
+}
+
+/** Gives a variable another value. */
+export function replaceSlot(pass: Pass, slot: Slot, value: Value, node: AnyNode, name: string): void {
+  if (slot.kind === 'fields') {
+    const origins = [...originsOf(value)].filter((origin) => origin !== slot.key);
+    if (origins.length > 0 && (pass.isWritten(slot.key) || origins.some((origin) => pass.isStillTo('fieldWrites', origin, true)))) failShared(pass, node, name);
+    noteReplaced(pass, slot);
+  }
+  assignSlot(pass, slot, value, node, name);
+}
+
+function noteReplaced(pass: Pass, slot: Slot): void {
+  if (slot.kind === 'scalar') return;
+  pass.wrote(slot.key, 'replacements');
+  for (const field of slot.fields.values()) noteReplaced(pass, field);
+}
+
+/** Puts the value there, of a structure every field. */
 export function assignSlot(pass: Pass, slot: Slot, value: Value, node: AnyNode, name: string): void {
   if (slot.kind === 'scalar') {
     if (value.kind !== 'number') pass.fail(node, `\`${name}\` holds a number, and this assigns ${describe(value)}`, 'Use another variable.');
@@ -71,24 +132,53 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
       assignSlot(pass, slot, value, node, name);
       return slot;
     }
-    case 'struct': {
-      if (value.slot !== undefined) return value;
-      if (declaration.fieldWrites > 0) {
-        const slot = slotFor(pass, node, value, pass.freshKey(node, name), name, false);
-        assignSlot(pass, slot, value, node, name);
-        return slot;
-      }
-      return { ...value, fields: new Map([...value.fields].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
+    case 'struct': return fixedStruct(pass, value, declaration, node);
+    case 'element': {
+      const key = memoryKey(value.param);
+      const element = held(pass, value, name);
+      // Its fields are those in memory, now and later, unless another element takes its place.
+      if (declaration.fieldWrites > 0 || !pass.isStillTo('replacements', key)) return element;
+      if (pass.isStillTo('fieldWrites', key)) failShared(pass, node, name);
+      return { kind: 'struct', origins: new Set([key]), fields: new Map([...fieldsOf(pass, node, element)!].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
     }
     default: return held(pass, value, name);
   }
+}
+
+function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, node: AnyNode): Value | Slot {
+  const { name, fieldWrites } = declaration;
+  const origins = originsOf(value);
+  // Another name of it. What a function is given cannot become another one meanwhile.
+  if (value.slot !== undefined && (declaration.kind === 'param' || !pass.isReplaced(value.slot.key))) return value;
+  const [origin] = origins;
+  if (origin === undefined) {
+    const key = pass.freshKey(node, name);
+    if (fieldWrites > 0 || pass.isWritten(key)) {
+      const slot = slotFor(pass, node, value, key, name, false);
+      assignSlot(pass, slot, value, node, name);
+      return slot;
+    }
+    pass.born(key);
+    return heldFields(pass, { ...value, origins: new Set([key]) }, name);
+  }
+  if (fieldWrites > 0) {
+    if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param')) failShared(pass, node, name);
+    // That one gets a place for its fields when all is read again, and this is its name then.
+    pass.wrote(origin, 'fieldWrites');
+  }
+  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) failShared(pass, node, name);
+  return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
+}
+
+function heldFields(pass: Pass, value: StructValue, name: string): StructValue {
+  return { ...value, fields: new Map([...value.fields].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
 }
 
 /** The value with all that it computes computed now. */
 export function held(pass: Pass, value: Value, name: string): Value {
   switch (value.kind) {
     case 'number': return value.content.is === 'literal' ? value : value.content.is === 'expression' ? typed(pass.reusable(value.content.expression, name)) : { ...value, content: { ...value.content, test: pass.reusable(value.content.test, name) } };
-    case 'struct': return value.slot !== undefined ? value : { ...value, fields: new Map([...value.fields].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
+    case 'struct': return value.slot !== undefined ? value : heldFields(pass, value, name);
     case 'tensor': return { ...value, indices: value.indices.map((index) => pass.reusable(index, 'index')) };
     case 'element': return { ...value, index: pass.reusable(value.index, 'index') };
     case 'array': return value.index === undefined ? value : { ...value, index: pass.reusable(value.index, 'index') };

@@ -5,7 +5,7 @@ import { branch, perform, read, readTest } from './expressions.js';
 import { completesOne, leaves, withoutLast } from './flow.js';
 import { readLoop } from './loops.js';
 import type { Pass } from './pass.js';
-import { assignSlot, slotFor } from './slots.js';
+import { assignSlot, originsOf, slotFor } from './slots.js';
 import { readSwitch } from './switches.js';
 import { unsupported } from './unsupported.js';
 import { isPresent } from './present.js';
@@ -53,6 +53,8 @@ function readReturn(pass: Pass, node: ReturnStatement): void {
     result.returnsNothing = true;
   } else {
     result.slot ??= slotFor(pass, node, value, `${pass.frame.key}#result`, `${pass.frame.name.replace(/^.*\./, '')}_result`, false);
+    for (const origin of originsOf(value)) result.origins.add(origin);
+    result.slots.add(value.kind === 'struct' ? value.slot : undefined);
     assignSlot(pass, result.slot, value, node, `the result of ${pass.frame.name}`);
   }
   pass.emit({ kind: 'break', id: result.group, span });

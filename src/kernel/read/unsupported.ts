@@ -3,7 +3,7 @@ import type { AnyNode } from 'acorn';
 import type { Pass } from './pass.js';
 
 const sentences: Partial<Record<AnyNode['type'], readonly [what: string, fix: string]>> = {
-  ArrayExpression: ['Arrays cannot be written as literals in a kernel', 'Declare one, const a = gpu.local.f32(4), or give constants through uses.'],
+  ArrayExpression: ['Arrays cannot be written as literals in a kernel', 'Declare one, const a = gpu.local.f32(4), or give constants through uses. To swap write { const t = a; a = b; b = t; }.'],
   ArrowFunctionExpression: ['Functions cannot be made inside a kernel', 'Give the function through uses: { f } and call gpu.f(x).'],
   FunctionExpression: ['Functions cannot be made inside a kernel', 'Give the function through uses: { f } and call gpu.f(x).'],
   FunctionDeclaration: ['Functions cannot be declared inside a kernel', 'Give the function through uses: { f } and call gpu.f(x).'],
@@ -26,7 +26,7 @@ const sentences: Partial<Record<AnyNode['type'], readonly [what: string, fix: st
   ThrowStatement: ['A kernel cannot throw', "Write console.assert(false, 'message'), or gpu.trap()."],
   TryStatement: ['Nothing is thrown in a kernel, so there is nothing to catch', 'Check before: if (i < y.length).'],
   WithStatement: ['with is not known in a kernel', 'Name the object each time.'],
-  ArrayPattern: ['Arrays cannot be taken apart in a kernel', 'Take each element: const a = x[0].'],
+  ArrayPattern: ['Arrays cannot be taken apart in a kernel', 'Take each element: const a = x[0]. To swap write { const t = a; a = b; b = t; }.'],
 };
 
 export function unsupported(pass: Pass, node: AnyNode): never {

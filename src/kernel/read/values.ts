@@ -26,16 +26,18 @@ export interface Variable {
   readonly constant: boolean;
 }
 
-/** Where a variable's value is kept: one local, or one for each field of a structure. */
+/** Where a variable's value is kept: one local, or one for each field of a structure, which is called by its key. */
 export type Slot =
   | { readonly kind: 'scalar'; readonly variable: Variable }
-  | { readonly kind: 'fields'; readonly fields: ReadonlyMap<string, Slot> };
+  | { readonly kind: 'fields'; readonly key: string; readonly fields: ReadonlyMap<string, Slot> };
 
 export interface StructValue {
   readonly kind: 'struct';
   readonly fields: ReadonlyMap<string, Value>;
   /** Where the fields live, if they can be assigned. */
   readonly slot?: Slot & { readonly kind: 'fields' };
+  /** Keys of named structures that this one would be, or could be, in JavaScript. */
+  readonly origins?: ReadonlySet<string>;
 }
 
 export type Value =
@@ -86,6 +88,13 @@ export function constantOf(value: Value): Constant | undefined {
   if (value.content.is === 'literal') return value.content.value;
   if (value.content.is === 'expression' && value.content.expression.op === 'constant') return value.content.expression.value;
   return undefined;
+}
+
+/** A constant below zero, also as one side of a choice. */
+export function isNegative(value: NumberValue): boolean {
+  if (value.content.is === 'choice') return isNegative(value.content.then) || isNegative(value.content.otherwise);
+  const known = constantOf(value);
+  return known !== undefined && Number(known) < 0;
 }
 
 /** What a value is, for messages. */

@@ -1,0 +1,114 @@
+/** Structures are what they are in JavaScript, or the kernel is refused: bodies run as compiled kernels, and as they stand with objects. */
+import { describe, expect, test } from 'vitest';
+import type { DeviceFunctionText } from '../../src/kernel/signature.js';
+import type { StructType } from '../../src/kernel/tree.js';
+import { readKernel } from '../../src/kernel/read/read-kernel.js';
+import { runKernel } from './emit/run-kernel.js';
+
+const struct: StructType = { bytes: 8, align: 4, fields: [{ name: 'k', storage: 'i32', offset: 0 }, { name: 'v', storage: 'i32', offset: 4 }] };
+
+interface Pair {
+  k: number;
+  v: number;
+}
+
+const USES: Readonly<Record<string, string>> = {
+  same: '(p) => p',
+  set: '(p, v) => { p.v = v; }',
+  next: '(p) => { if (p.k > 100) return p; p.k += 1; return p; }',
+  larger: '(p, q) => { if (p.k > q.k) return p; return q; }',
+  moved: '(p) => ({ k: p.k + 1, v: p.v })',
+  cadd: '(p, q) => ({ k: p.k + q.k, v: p.v * q.v })',
+};
+
+const start = [[5, 50], [3, 30], [9, 90], [1, 10]] as const;
+
+function source(body: string): Parameters<typeof readKernel>[0] {
+  return {
+    name: 'structures', indexType: 'i32', text: `({ s, o, a, b }, gpu) => { ${body} }`,
+    signature: {
+      s: { kind: 'tensor', element: { struct }, access: 'inout', rank: 1 }, o: { kind: 'tensor', element: { storage: 'i32' }, access: 'inout', rank: 1 },
+      a: { kind: 'scalar', storage: 'i32' }, b: { kind: 'scalar', storage: 'i32' },
+    },
+    uses: Object.fromEntries(Object.entries(USES).map(([name, text]): [string, DeviceFunctionText] => [name, { text, uses: {} }])),
+  };
+}
+
+function compiled(body: string): { s: number[]; o: number[] } {
+  // The tail uses all arguments, so that all are there.
+  const text = `${body}; o[7] = o[7] + s[0].k * 0 + a * 0 + b * 0;`;
+  const { of } = runKernel(readKernel(source(text)), { values: { s: Int32Array.from(start.flat()), o: new Int32Array(8), a: 7, b: 4 }, block: [1, 1, 1], shown: false });
+  return { s: [...of<Int32Array>('s')], o: [...of<Int32Array>('o')] };
+}
+
+function inJavaScript(body: string): { s: number[]; o: number[] } {
+  const s: Pair[] = start.map(([k, v]) => ({ k, v }));
+  const o = new Int32Array(8);
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- what is compared with
+  const gpu: unknown = Object.fromEntries(Object.entries(USES).map(([name, text]) => [name, new Function(`return ${text}`)() as unknown]));
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- as above
+  (new Function('s', 'o', 'a', 'b', 'gpu', body) as (...args: readonly unknown[]) => void)(s, o, 7, 4, gpu);
+  return { s: s.flatMap(({ k, v }) => [k, v]), o: [...o] };
+}
+
+describe('as in JavaScript', () => {
+  test.each([
+    'const t = s[0]; s[0] = s[1]; s[1] = t',
+    'let t = s[0]; s[0] = s[1]; s[1] = t',
+    'const x = s[0], y = s[1]; s[0] = y; s[1] = x',
+    'for (let i = 1; i < 4; i++) { const key = s[i]; let j = i - 1; while (j >= 0 && s[j].k > key.k) { s[j + 1] = s[j]; j--; } s[j + 1] = key; }',
+    'const first = s[0]; s[0] = { k: 9, v: 8 }; o[0] = first.k; o[1] = s[0].v',
+    'const node = s[1]; node.v = 7; o[0] = s[1].v',
+    'const node = s[1]; s[1].v = 7; o[0] = node.v',
+    'let n = { k: a, v: 1 }; const p = n; n = { k: b + 10, v: 2 }; o[0] = p.k; o[1] = n.k',
+    'let x = { k: a, v: 0 }, y = { k: b, v: 1 }; const t = x; x = y; y = t; o[0] = x.k * 10 + y.k',
+    'let x = { k: 1, v: 2 }; for (let i = 0; i < 4; i++) { const z = x; x = { k: z.k - z.v, v: z.v + z.k }; x = { k: x.k + z.k, v: x.v }; } o[0] = x.k; o[1] = x.v',
+    'let hit = { k: 1000, v: -1 }; for (let i = 0; i < 4; i++) { const old = hit; hit = { k: s[i].k, v: i }; if (old.k <= hit.k) hit = old; } o[0] = hit.k; o[1] = hit.v',
+    'let n = { p: { k: a } }; const q = n.p; n = { p: { k: 77 } }; o[0] = q.k; o[1] = n.p.k',
+    'let st = { k: a, v: 0 }; const old = st; st = { k: old.k + 1, v: 5 }; o[0] = old.k * 100 + st.k',
+    'let z = { k: a, v: 3 }; const w = gpu.same(z); z = { k: 9, v: 9 }; o[0] = w.k + z.v',
+    'let z = { k: a, v: 3 }; const w = gpu.cadd(z, (z = { k: 1, v: 2 }, z)); o[0] = w.k; o[1] = w.v',
+    'let q = { k: 1, v: 1 }; gpu.set(q, 42); o[0] = q.v',
+    'const q = { k: 1, v: 1 }; const p = q; p.v = b + 50; o[0] = q.v; o[1] = p.v',
+    'const q = { k: 1, v: 1 }; const p = q; q.v = b + 50; o[0] = q.v; o[1] = p.v',
+    'const q = { k: a, v: 0 }; q.k += 1; const p = q; p.k = 50; o[0] = q.k',
+    'const x = { k: a, v: 0 }; const y = { x }; y.x.k = 77; o[0] = y.x.k',
+    'const x = { k: a, v: 0 }; const y = { x, n: 2 }; o[0] = y.x.k + y.n',
+    'let st = { k: a, v: 0 }; for (let i = 0; i < 3; i++) st = gpu.next(st); o[0] = st.k',
+    'const st = { k: a, v: 0 }; gpu.next(gpu.next(st)); o[0] = st.k',
+    'let best = s[0]; for (let i = 1; i < 4; i++) best = gpu.larger(best, s[i]); o[0] = best.v',
+    'let best = { k: -1, v: 0 }; for (let i = 0; i < 4; i++) { const h = { k: 0, v: i }; h.k = s[i].k; if (h.k > best.k) best = h; } o[0] = best.v; o[1] = best.k',
+    'let node = s[0]; for (let i = 0; i < 3; i++) node = s[node.k % 4]; o[0] = node.v',
+    'const q = { ...s[0] }; q.v = 1; o[0] = s[0].v + q.v',
+    'const q = { k: a, v: b }; const p = { ...q, v: 9 }; q.k = 1; o[0] = p.k; o[1] = p.v; o[2] = q.k',
+    'const q = a > b ? s[0] : s[1]; o[0] = q.v',
+    'let acc = { k: 0, v: 0 }; for (let i = 0; i < 4; i++) { acc.k += s[i].k; acc.v += s[i].v; } o[0] = acc.k; o[1] = acc.v',
+    'const st = { k: a, v: 0 }; const t = gpu.next(st); t.v = 8; o[0] = st.v; o[1] = st.k',
+    'const c = s[2]; const d = gpu.moved(c); s[2] = d; o[0] = c.k; o[1] = s[2].k',
+  ])('%s', (body) => {
+    const expected = inJavaScript(body);
+    expect(compiled(body)).toEqual(expected);
+  });
+});
+
+describe('refused, since registers cannot follow it', () => {
+  test.each([
+    ['const p = { k: 1, v: 1 }, q = { k: 2, v: 2 }; const c = a > b ? p : q; c.v = 99; o[0] = p.v', 'c'],
+    ['let node = s[0]; for (let i = 0; i < 3; i++) node = s[node.k % 4]; node.v = 7', 'node'],
+    ['let x = { k: 1, v: 1 }; const p = x; x = { k: 2, v: 2 }; x.v = 3; o[0] = p.v', 'p'],
+    ['const x = { k: a, v: 0 }; let y = x; y = { k: 1, v: 1 }; x.v = 5; o[0] = y.v', 'y'],
+    ['const e = s[0]; s[0].v = 3; s[0] = { k: 1, v: 1 }; o[0] = e.v', 'e'],
+    ['const p = gpu.larger(s[0], s[1]); p.v = 3', 'p'],
+    ['const x = { k: 1, v: 1 }, y = { k: 2, v: 1 }; gpu.set(gpu.larger(x, y), 3); o[0] = y.v', 'p'],
+    ['const x = { k: 1, v: 1 }, y = { k: 2, v: 1 }; gpu.set(a > b ? x : y, 3); o[0] = y.v', 'p'],
+  ])('%s', (body, name) => {
+    expect(() => compiled(body)).toThrow(`\`${name}\` would be another name of a structure whose fields are written later`);
+    expect(() => compiled(body)).toThrow('{ ...s }');
+  });
+
+  test('a parameter stays as it is, and a copy of it does not', () => {
+    const by = (text: string) => readKernel({ name: 'k', indexType: 'i32', text, uses: {}, signature: { p: { kind: 'struct', struct }, o: { kind: 'tensor', element: { storage: 'i32' }, access: 'output', rank: 1 } } });
+    expect(() => by('({ p, o }) => { const q = p; q.k += 1; o[0] = q.k; }')).toThrow('let s = { ...p }');
+    by('({ p, o }) => { const q = { ...p }; q.k += 1; o[0] = q.k; }');
+  });
+});
