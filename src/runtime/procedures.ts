@@ -78,7 +78,7 @@ export const PROCEDURES = {
 
   loadModule,
   /** The machine code that the driver's compiler makes of PTX. */
-  link: (driver: Driver, ptx: string) => driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], {}).cubin,
+  link: (driver: Driver, ptx: string) => driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], { CU_JIT_LOG_VERBOSE: true }),
   unloadLibrary: (driver: Driver, library: number) => driver.cuLibraryUnload(library),
   getGlobal: (driver: Driver, library: number, name: string) => driver.cuLibraryGetGlobal(library, name),
   maxActiveBlocks: (driver: Driver, func: number, blockSize: number, sharedBytes: number) =>
