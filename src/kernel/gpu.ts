@@ -134,7 +134,7 @@ export interface Block {
   any(predicate: boolean): boolean;
   /** A barrier that tells whether all predicates are true. bar.red.and */
   all(predicate: boolean): boolean;
-  /** Sum over the block, the same in every thread: warps by butterfly, then their sums in order through shared memory. */
+  /** Sum over the block, the same in every thread: warps by butterfly, then their sums likewise, by way of shared memory. */
   sum(value: number): number;
   /** Largest of the block; NaN wins. */
   max(value: number): number;

@@ -204,6 +204,10 @@ export class Pass {
     this.#loops.pop();
   }
 
+  get isInLoop(): boolean {
+    return this.#loops.length > 0;
+  }
+
   /** Fields of the named structure are written here, or it becomes another one. */
   wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
     const times = this.knowledge[of];

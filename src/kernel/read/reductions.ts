@@ -19,36 +19,66 @@ function warpText(of: Reduction): string {
   return `(value, gpu) => { let v = value; ${turns.join(' ')} return v; }`;
 }
 
+/** What changes no result, for lanes that have none. */
+const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
+  sum: { i32: '0', u32: '0', i64: '0', u64: '0', f32: '-0', f64: '-0' },
+  max: { i32: '-2147483648', u32: '0', i64: '-9223372036854775808n', u64: '0', f32: '-Infinity', f64: '-Infinity' },
+  min: { i32: '2147483647', u32: '4294967295', i64: '9223372036854775807n', u64: '18446744073709551615n', f32: 'Infinity', f64: 'Infinity' },
+};
+
 /**
- * Warps by butterfly, then their results in order. The last warp may have fewer than 32 lanes: a lane without a partner
- * keeps its value, which leaves lane 0 with the warp's whole result. The first barrier keeps this call's writes from the
- * reads of the one before. The largest is joined with the thread's own again, which changes nothing, but shows the compiler that no
- * element of the thread is above it.
+ * Warps by butterfly, then their results by another one, which each warp computes for itself where all are whole. Where the last one has
+ * fewer than 32 lanes, a lane without a partner keeps its value, which leaves lane 0 with the warp's whole result, and the first warp joins
+ * the results for all. `again`: the call may be come to once more, and the first barrier keeps its writes from the reads of the time before.
+ * The largest is joined with the thread's own again, which changes nothing, but shows the compiler that no element of the thread is above it.
  */
-function blockText(of: Reduction, type: string): string {
-  const turns = distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${combined[of]('v', 'o')}; }`);
+function blockText(of: Reduction, type: string, again: boolean): string {
+  const join = combined[of];
+  const turns = distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${join('v', 'o')}; }`);
+  // Among as many results as there are warps, the steps between those that are there.
+  const joined = distances.map((distance) => `if (warps > ${distance}) all = ${join('all', `gpu.warp.shuffleXor(all, ${distance})`)};`).join(' ');
   return `(value, gpu) => {
   const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;
   const lanes = Math.min(32, threads - gpu.warpIdx * 32);
   const mask = gpu.u32(0xffffffff) >>> (32 - lanes);
-  const parts = gpu.shared.${type}(32);
+  const warps = (threads + 31) >> 5;
+  const parts = gpu.shared.${type}(33);
   let v = value;
   ${turns.join('\n  ')}
-  gpu.block.sync();
+  ${again ? 'gpu.block.sync();' : ''}
   if (gpu.lane === 0) parts[gpu.warpIdx] = v;
   gpu.block.sync();
-  let all = parts[0];
-  for (let w = 1; w * 32 < threads; w++) all = ${combined[of]('all', 'parts[w]')};
-  return ${of === 'max' ? combined[of]('all', 'v') : 'all'};
+  let all = v;
+  if (threads % 32 === 0) {
+    if ((warps & (warps - 1)) === 0) {
+      all = parts[gpu.lane & (warps - 1)];
+      ${joined}
+    } else {
+      all = ${nothing[of][type]};
+      if (gpu.lane < warps) all = parts[gpu.lane];
+      ${joined}
+      all = gpu.warp.shuffle(all, 0);
+    }
+  } else {
+    if (gpu.warpIdx === 0 && warps > 1) {
+      all = ${nothing[of][type]};
+      if (gpu.lane < warps) all = parts[gpu.lane];
+      ${joined}
+      if (gpu.lane === 0) parts[32] = all;
+    }
+    gpu.block.sync();
+    all = parts[warps > 1 ? 32 : 0];
+  }
+  return ${of === 'max' ? join('all', 'v') : 'all'};
 }`;
 }
 
-const reduction = (text: (type: string) => string) => (call: Call): Value => {
+const reduction = (text: (type: string, again: boolean) => string) => (call: Call): Value => {
   arity(call, 1);
   const value = number(call, 0);
   const type = commonType(value);
-  return callText(call.pass, call.node, call.name, text(type), [typed(inType(value, type))]);
+  return callText(call.pass, call.node, call.name, text(type, call.pass.isInLoop), [typed(inType(value, type))]);
 };
 
 export const warpReduction = (of: Reduction) => reduction(() => warpText(of));
-export const blockReduction = (of: Reduction) => reduction((type) => blockText(of, type));
+export const blockReduction = (of: Reduction) => reduction((type, again) => blockText(of, type, again));

@@ -3,12 +3,13 @@ import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/kernel/read/read-kernel.js';
 import { runKernel } from './run-kernel.js';
 
-const tree = readKernel({
+const source = {
   name: 'sums', uses: {}, indexType: 'i32', signature: {
     y: { kind: 'tensor', element: { storage: 'f32' }, access: 'output', rank: 1 }, x: { kind: 'tensor', element: { storage: 'f32' }, access: 'input', rank: 1 },
   },
   text: '({ y, x }, gpu) => { y[gpu.threadIdx.x] = gpu.block.sum(x[gpu.threadIdx.x]); }',
-});
+} as const;
+const tree = readKernel(source);
 
 /** @param known what the compiler knows of the block. */
 function run(threads: number, known: readonly [number, number, number] | undefined): string {
@@ -21,7 +22,35 @@ function run(threads: number, known: readonly [number, number, number] | undefin
 test.each([32, 256, 1024])('of %i threads', (threads) => {
   const ptx = run(threads, [threads, 1, 1]);
   expect(ptx).not.toContain('selp');
-  expect(ptx.match(/shfl\.sync.*, 31, -1;/g)).toHaveLength(5);
+  // Of each warp, and of their results.
+  expect(ptx.match(/shfl\.sync.*, 31, -1;/g)).toHaveLength(5 + Math.log2(threads / 32));
+  expect(ptx.match(/bar\.sync/g)).toHaveLength(1);
+});
+
+test('comes to a barrier more where it may come again', () => {
+  const again = readKernel({ ...source, text: '({ y, x }, gpu) => { for (let i = 0; i < 2; i++) y[gpu.threadIdx.x] = gpu.block.sum(x[gpu.threadIdx.x]); }' });
+  const { emitted: { ptx } } = runKernel(again, { values: { x: new Float32Array(64), y: new Float32Array(64) }, block: [64], target: { block: [64, 1, 1] } });
+  expect(ptx.match(/bar\.sync/g)!.length).toBeGreaterThan(1);
+});
+
+test.each([
+  ['sum', 'f32', Float32Array], ['max', 'f32', Float32Array], ['min', 'f32', Float32Array], ['sum', 'i32', Int32Array], ['max', 'i32', Int32Array], ['min', 'u32', Uint32Array], ['max', 'i64', BigInt64Array], ['min', 'u64', BigUint64Array], ['sum', 'f64', Float64Array],
+] as const)('%s of %s is the same whatever is known of the block, and of how many threads', (of, storage, array) => {
+  const signature = Object.fromEntries((['y', 'x'] as const).map((name) => [name, { kind: 'tensor', element: { storage }, access: name === 'y' ? 'output' : 'input', rank: 1 } as const]));
+  const reduce = readKernel({ ...source, signature, text: `({ y, x }, gpu) => { y[gpu.threadIdx.x] = gpu.block.${of}(x[gpu.threadIdx.x]); }` });
+  for (const threads of [1, 8, 32, 40, 64, 96, 256, 352, 1000, 1024]) {
+    const wide = storage === 'i64' || storage === 'u64';
+    const values = Array.from({ length: threads }, (_, at) => (storage.startsWith('f') ? Math.sin(at * 7) : ((at * 7919) % 1000) + (storage.startsWith('i') ? -700 : 5)));
+    const x = (array as Float32ArrayConstructor).from(values.map((value) => (wide ? BigInt(value) : value)) as number[]);
+    const results = [[threads, 1, 1] as const, undefined].map((known) => {
+      const ran = runKernel(reduce, { values: { x, y: new array(threads) }, block: [threads], target: known === undefined ? {} : { block: known } });
+      return [...ran.of<Float32Array>('y')];
+    });
+    expect(results[1]).toEqual(results[0]);
+    expect(new Set(results[0]).size).toBe(1);
+    const exact = of === 'sum' ? values.reduce((a, b) => a + b, 0) : Math[of](...values);
+    expect(Number(results[0]![0])).toBeCloseTo(exact, storage === 'f32' ? 3 : 6);
+  }
 });
 
 test.each([48, 1000])('but of %i threads, and where they are not known, it does', (threads) => {
