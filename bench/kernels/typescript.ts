@@ -81,7 +81,7 @@ export const softmax = kernel('softmax', { y: output(f32), x: input(f32) }, ({ y
   }
   const scale = 1 / gpu.block.sum(sum);
   for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale;
-}, { uses: { EACH } });
+}, { uses: { EACH }, block: 512 });
 
 /** Likewise. */
 export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w: input(f32), b: input(f32), eps: f32 }, ({ y, x, w, b, eps }, gpu) => {
@@ -101,7 +101,7 @@ export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w
     const column = (gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4;
     y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[column]! + b[column]!;
   }
-}, { uses: { EACH } });
+}, { uses: { EACH }, block: 512 });
 
 /** Likewise. */
 export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: input(f32), eps: f32 }, ({ y, x, w, eps }, gpu) => {
@@ -112,7 +112,7 @@ export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: in
   for (let i = 0; i < gpu.EACH; i++) square += v[i]! * v[i]!;
   const scale = 1 / Math.sqrt(gpu.block.sum(square) / 4096 + eps);
   for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[(gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4]!;
-}, { uses: { EACH } });
+}, { uses: { EACH }, block: 512 });
 
 export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) }, ({ out, data }, gpu) => {
   const counts = gpu.shared.u32(256);

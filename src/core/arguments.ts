@@ -56,8 +56,9 @@ export function checkOptions(argument: string, options: unknown, known: readonly
   }
   const prototype: unknown = Object.getPrototypeOf(options);
   if (prototype !== Object.prototype && prototype !== null && !known.some((name) => name in options)) {
-    // A signal in the place of { signal }, say: it would be ignored.
-    throw invalid(argument, `an object with ${known.join(', ')}`, options, options instanceof AbortSignal ? 'Write { signal }.' : '');
+    // A signal in the place of { signal }, say, or an array in that of { into }: it would be ignored.
+    const fix = options instanceof AbortSignal ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
+    throw invalid(argument, `an object with ${known.join(', ')}`, options, fix);
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;

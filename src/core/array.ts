@@ -163,7 +163,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   toString(): string {
-    return `DeviceArray<${this.dtype.name} ${this.depth}×${this.height}×${this.width}×${this.channels}> on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+    return `DeviceArray<${this.dtype.name} ${this.depth}×${this.height}×${this.width}×${this.channels}> on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -206,14 +206,14 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   private checkBox(argument: string, box: DeviceBox<D>): void {
     if (!(box instanceof DeviceBox)) throw invalid(argument, 'a DeviceBox', box, 'Make one with buffer.box({ width, height, depth }) or image.box().');
     box.checkAlive();
-    if (box.device.runtime !== this.device.runtime) throw invalid(argument, `memory of ${this.device.name}`, box);
+    if (box.device.runtime !== this.device.runtime) throw invalid(argument, `memory of ${this.device.title}`, box);
     const fits = box.dtype.name === this.dtype.name && box.width === this.width * this.channels && box.height === this.height && box.depth === this.depth;
     if (!fits) throw invalid(argument, `${this.dtype.name}, ${this.depth} × ${this.height} × ${this.width * this.channels} elements`, box);
   }
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 }

@@ -157,7 +157,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   }
 
   toString(): string {
-    return `DeviceBox<${this.shape()}> on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+    return `DeviceBox<${this.shape()}> on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -232,7 +232,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 }

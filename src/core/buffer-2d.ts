@@ -223,7 +223,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   toString(): string {
-    return `DeviceBuffer2D<${this.shape()}>${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+    return `DeviceBuffer2D<${this.shape()}>${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -262,7 +262,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 

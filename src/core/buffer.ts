@@ -13,7 +13,7 @@ import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
 import { HOST_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
-import { elementsOf, encoderFor, readTarget } from './host-codec.js';
+import { checkArray, elementsOf, encoderFor, readTarget } from './host-codec.js';
 import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
@@ -283,10 +283,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    */
   chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
     this.check(stream);
-    checkOptions('options', options, ['length', 'signal']);
+    checkChunkOptions(options);
     const { length = Math.max(1, Math.floor((1 << 20) / this.dtype.bytes)), signal } = options;
     checkInteger('options.length', length, 1, Number.MAX_SAFE_INTEGER, 'elements');
-    checkSignal(signal);
     return this.pieces(stream, length, signal);
   }
 
@@ -295,6 +294,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    * from. Cancelling it stops waiting, not the copy that is under way.
    */
   readable(stream: Stream, options: ChunkOptions = {}): ReadableStream<HostArray<D>> {
+    checkChunkOptions(options);
     const cancelled = new AbortController();
     const { signal } = options;
     const chunks = this.chunks(stream, { ...options, signal: signal === undefined ? cancelled.signal : AbortSignal.any([signal, cancelled.signal]) });
@@ -325,6 +325,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     let at = 0;
     const write = async (chunk: HostArray<D>, controller: WritableStreamDefaultController): Promise<void> => {
       if (!ArrayBuffer.isView(chunk)) throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
+      checkArray(this.dtype, chunk, false, 'chunk');
       const count = elementsOf(this.dtype, chunk, false);
       if (at + count > this.length) {
         throw invalid('chunk', `at most ${this.length - at} more elements`, chunk, 'Make the buffer as long as what is written.');
@@ -354,7 +355,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   toString(): string {
-    return `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.name}${this.isClosed ? ', closed' : ''}`;
+    return `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -375,7 +376,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   check(stream: Stream): void {
     this.checkAlive();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) {
-      throw invalid('stream', `a stream of ${this.device.name}`, stream, 'Pass device.stream or one of device.createStream().');
+      throw invalid('stream', `a stream of ${this.device.title}`, stream, 'Pass device.stream or one of device.createStream().');
     }
     stream.check();
   }
@@ -498,6 +499,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.title ??= this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
     return this.title;
   }
+}
+
+function checkChunkOptions(options: unknown): asserts options is ChunkOptions {
+  checkOptions('options', options, ['length', 'signal']);
+  checkSignal((options as ChunkOptions).signal);
 }
 
 function ignore(): void {

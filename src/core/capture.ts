@@ -1,6 +1,6 @@
 /**
- * What goes on between the begin and the end of a capture: which streams are part of it, and which memory the graph
- * reads and writes.
+ * What goes on between the begin and the end of a capture: which streams are part of it, which memory the graph reads and
+ * writes, and what else it is made of.
  *
  * Tracking forks here. What a captured stream does is ordered against the other captured streams only, with events of
  * the capture's own; hazards from outside become waits ahead of each launch of the graph.
@@ -13,6 +13,17 @@ import { createEvent } from './stream.js';
 import type { Stream } from './stream.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
+
+/** What a graph holds by its number in the driver, and cannot be launched without: a module, a texture, a surface. */
+export interface GraphPart {
+  readonly isClosed: boolean;
+  /** A launch of the graph has been queued: the part must not end before it is over. */
+  launched(stream: Stream, mark: number): void;
+  toString(): string;
+}
+
+/** Captures so far, and bodies of conditional nodes. */
+let captures = 0;
 
 /** What is said to a stream that has not joined. */
 export class OutsideCapture {
@@ -65,11 +76,15 @@ export class OutsideCapture {
 
 export class CaptureScope {
   readonly outside = false;
+  /** What the runtime thread calls it by, to tell when it is over. */
+  readonly number: number;
   readonly origin: Stream;
   /** The operation that every captured command belongs to: it fails as a whole. */
   readonly root: number;
   /** Everything that the graph uses, and how. ACCESS_WHOLE where it begins by writing all of it. */
   readonly uses = new Map<Resource, number>();
+  /** Modules, textures and surfaces of its kernels. */
+  readonly parts = new Set<GraphPart>();
   /** Events made for the capture; destroyed with the graph. */
   readonly events: number[];
   /** What decides conditional nodes: handles that are forgotten when the graph is recorded. */
@@ -95,6 +110,8 @@ export class CaptureScope {
 
   /** `keepOut` refuses work on streams that have not joined. */
   constructor(origin: Stream, root: number, keepOut: boolean, allocates: boolean, around?: CaptureScope) {
+    // Never 0, which is no capture.
+    this.number = captures = (captures % 0x7fffffff) + 1;
     this.allocates = allocates;
     this.origin = origin;
     this.root = root;
@@ -113,6 +130,7 @@ export class CaptureScope {
     else {
       this.streams.add(origin);
       origin.capturing = this;
+      this.watchModules();
     }
   }
 
@@ -152,10 +170,16 @@ export class CaptureScope {
     if (capturing !== undefined && !capturing.outside && capturing !== this) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
     }
+    this.watchModules();
     if (!this.streams.has(stream)) this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
     this.streams.add(stream);
     stream.capturing = this;
     if (stream !== this.origin) this.tellJoined(stream, 1);
+  }
+
+  /** Modules ask who launches only where that is another stream than the last time; from here on they ask. */
+  private watchModules(): void {
+    for (const module of this.origin.shared.modules) module.forgetLast();
   }
 
   order(stream: Stream, resource: Resource, access: number): void {
@@ -240,14 +264,16 @@ export class CaptureScope {
   /** What a body uses its node uses, which may run it or not: nothing of it is sure to be written whole. */
   private absorb(body: CaptureScope): void {
     for (const [resource, access] of body.uses) this.used(body.origin, resource, access & (ACCESS_READ | ACCESS_WRITE));
+    for (const part of body.parts) this.parts.add(part);
     this.prints ||= body.prints;
   }
 
   /** Launches that are only recorded are not counted as running, nor do they leave anything undefined. */
   private tellJoined(stream: Stream, joined: number): void {
     const { ring } = stream.runtime;
-    const body = ring.begin(OP.captureJoin, 0, 5, 0, stream.slot.index, 0);
+    const body = ring.begin(OP.captureJoin, 0, 6, 0, stream.slot.index, 0);
     ring.memory[body] = joined;
+    ring.memory[body + 1] = this.number;
     ring.commit();
   }
 }

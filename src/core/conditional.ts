@@ -159,7 +159,7 @@ function recordBody(stream: Stream, condition: GraphCondition, index: number, bo
     }
   } finally {
     scope.end();
-    put(stream, OP.bodyEnd, condition.handle, index);
+    put(stream, OP.bodyEnd, condition.handle, index, scope.number);
     scope.release();
   }
 }

@@ -219,7 +219,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     }
     if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
     if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
-    if (options.stallLimit !== undefined && !(options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
+    if (options.stallLimit !== undefined && !(typeof options.stallLimit === 'number' && options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
     if (options.schedule !== undefined) {
       checkOptions('options.schedule', options.schedule, ['seed']);
       checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
@@ -545,8 +545,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (!this.isUnusable) this.runtime.expectCall();
   }
 
-  /** The machine code that the driver's compiler makes of PTX. cuLinkComplete @internal */
-  machineCode(ptx: string): Promise<Uint8Array> {
+  /** The machine code that the driver's compiler makes of PTX, and what it says of it. cuLinkComplete @internal */
+  machineCode(ptx: string): Promise<{ readonly cubin: Uint8Array; readonly infoLog: string }> {
     this.check();
     return this.runtime.call('link', ptx);
   }
@@ -595,7 +595,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   override toString(): string {
-    return `Device ${this.kind}:${this.ordinal} ${this.name}${this.closed ? ', closed' : this.lost === undefined ? '' : ', lost'}`;
+    return `Device ${this.title}${this.closed ? ', closed' : this.lost === undefined ? '' : ', lost'}`;
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -603,6 +603,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   // For the rest of core
+
+  /** Which device, for errors: several may have one name. @internal */
+  get title(): string {
+    return `${this.kind}:${this.ordinal} ${this.name}`;
+  }
 
   /** @internal */
   get isUnusable(): boolean {
@@ -766,7 +771,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
     checkLabel('options.label', label);
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.title}`, stream);
     stream.check();
     // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
     const { captureScope } = stream;
@@ -775,7 +780,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       throw captureError('device.alloc', "allocate before the capture, and the graph keeps the addresses; or let nodes of the graph allocate, with stream.capture(…, { allocate: 'nodes' })");
     }
     if (pool !== undefined) {
-      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.name}`, pool);
+      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.title}`, pool);
       pool.check();
     }
     const handle = this.runtime.handles.take();
@@ -823,6 +828,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const passed = [...streams].map((stream) => stream.passed(stream.mark));
       for (const stream of [...streams]) stream.close();
       await Promise.all([...this.frees, ...passed]);
+      // Whoever opens the device next may get the same staging memory.
+      await this.staging.takenOut();
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
       // Streams of other devices are to wait for events of this one.
       if (this.shared.last) {

@@ -5,7 +5,7 @@ import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { checkBoolean, checkOptions, checkSignal, invalid } from './arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
-import { abortable } from './pending.js';
+import { abortable, recordedError } from './pending.js';
 import type { WaitOptions } from './pending.js';
 import { createEvent, destroyEvent, takenBack } from './stream.js';
 import type { Stream } from './stream.js';
@@ -43,17 +43,25 @@ export class Event implements Disposable {
     this.handle = createEvent(device.runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
   }
 
-  /** Whether the point has been reached, as far as JavaScript has seen. An event that was never recorded has been. */
+  /**
+   * Whether the point has been reached, as far as JavaScript has seen. An event that was never recorded has been; one that
+   * was recorded in a capture is not, whenever the graph is launched.
+   */
   get reached(): boolean {
+    return this.scope === undefined && this.isPast;
+  }
+
+  private get isPast(): boolean {
     return this.stream === undefined || this.stream.hasPassed(this.mark);
   }
 
-  /** Waits, without blocking, until the point is reached. */
+  /** Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for one in a capture. */
   sync(options: WaitOptions = {}): Promise<void> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
     this.check();
+    if (this.scope !== undefined) return Promise.reject(recordedError('the event'));
     const passed = this.stream === undefined ? Promise.resolve() : this.stream.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
   }
@@ -91,9 +99,15 @@ export class Event implements Disposable {
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    // While its stream is captured nobody can wait for it.
+    const scope = this.scope ?? this.stream?.captureScope;
+    if (scope?.defer(() => { this.end(); }) !== true) this.end();
+  }
+
+  /** Queues the end behind the last record: while that is with a parked stream it names the handle, also where the stream was closed. */
+  private end(): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    // A record that is still with a parked stream names the handle, also where that stream was closed.
     const passed = this.stream === undefined ? Promise.resolve() : this.stream.passed(this.mark);
     passed.then(
       () => {
@@ -124,10 +138,22 @@ export class Event implements Disposable {
     this.device.check();
   }
 
-  /** Makes the event fit to be recorded: streams of other devices that wait for it wait for the last record. @internal */
-  renew(): void {
+  /**
+   * Makes the event fit to be recorded on `stream`: streams of other devices that wait for it wait for the last record, and
+   * a record that is held on another stream would come after this one, and be the last. @internal
+   */
+  renew(stream: Stream): void {
     const { shared, runtime } = this.device;
-    if (shared.loans.isLent(this.handle)) this.handle = createEvent(runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
+    const before = this.handle;
+    const isLent = shared.loans.isLent(before);
+    const last = this.stream;
+    const isAhead = last !== undefined && last !== stream && !this.isPast;
+    if (!isLent && !isAhead) return;
+    this.handle = createEvent(runtime, this.timing ? 0 : CU_EVENT_DISABLE_TIMING);
+    if (isLent || last === undefined) return;
+    // Behind the record, in the order of its stream.
+    if (!last.isClosed) destroyEvent(runtime, before, last.slot.index);
+    else last.passed(this.mark).then(() => { destroyEvent(runtime, before); }, () => undefined);
   }
 
   /** Nobody of another device waits for `handle` any more, which was this event's. @internal */
@@ -136,6 +162,11 @@ export class Event implements Disposable {
     if (runtime.lost !== undefined) return;
     if (handle === this.handle && !this.ended) takenBack(runtime, handle);
     else destroyEvent(runtime, handle);
+  }
+
+  /** Whether it was ever recorded. @internal */
+  get isRecorded(): boolean {
+    return this.stream !== undefined;
   }
 
   /** @internal */

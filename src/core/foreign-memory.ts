@@ -32,6 +32,14 @@ export class ForeignMemory extends Resource {
     this.memory.used(stream, access, mark);
   }
 
+  override keepForGraph(): void {
+    this.memory.keepForGraph();
+  }
+
+  override letGoOfGraph(): void {
+    this.memory.letGoOfGraph();
+  }
+
   /** Called for a kernel's argument: throws where the device cannot reach the memory. */
   checkArgument(stream: Stream, argument: string): void {
     this.checkAccess(argument);

@@ -10,11 +10,12 @@ import { join } from 'node:path';
 
 import { ACCESS_SHIFT, FLAG_SHORT, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { HANDLE, WORD } from '../runtime/layout.js';
+import { HANDLE, ISSUED_CAPTURING, ISSUED_STRIDE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { checkBoolean, checkOptions, invalid } from './arguments.js';
 import { CaptureScope } from './capture.js';
+import type { GraphPart } from './capture.js';
 import { tellGraph } from './channels.js';
 import type { Device } from './device.js';
 import type { NodeMemory } from './node-memory.js';
@@ -66,6 +67,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
   readonly output: T;
   private readonly runtime: Runtime;
   private uses: readonly GraphUse[];
+  /** Modules, textures and surfaces. */
+  private parts: readonly GraphPart[];
   private readonly events: number[];
   private readonly nodeMemory: readonly NodeMemory[];
   /** Whether nodes of it allocate. */
@@ -84,6 +87,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.runtime = device.runtime;
     this.output = output;
     this.uses = [...scope.uses].map(([resource, access]) => ({ resource, access }));
+    this.parts = [...scope.parts];
+    for (const { resource } of this.uses) resource.keepForGraph();
     this.events = scope.events;
     this.allocates = scope.allocates;
     this.nodeMemory = [...scope.nodeMemory];
@@ -107,7 +112,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
     if (stream.captureScope !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
     const begun = performance.now();
-    const root = runtime.nextRoot();
+    const root = captureRoot(runtime);
     runtime.name(root, 'capture');
     runtime.expect(root);
     const scope = new CaptureScope(stream, root, unjoined === 'refuse', allocate === 'nodes');
@@ -133,8 +138,9 @@ export class Graph<T = unknown> implements AsyncDisposable {
     } catch (error) {
       thrown ??= { error };
     }
-    const end = stream.begin(OP.captureEnd, 5, root);
+    const end = stream.begin(OP.captureEnd, 6, root);
     runtime.ring.memory[end] = handle;
+    runtime.ring.memory[end + 1] = scope.number;
     stream.commit();
     scope.release();
     for (const condition of scope.conditions) {
@@ -143,9 +149,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
       stream.commit();
       runtime.handles.give(condition);
     }
+    // Whoever queued the work may have forgotten the memory by now; nobody else does before the graph keeps it.
+    const kept = [...scope.uses.keys()];
+    for (const resource of kept) resource.keepForGraph();
     try {
       return await Graph.finish(device, scope, handle, output!, thrown, begun);
     } finally {
+      for (const resource of kept) resource.letGoOfGraph();
       scope.settle();
     }
   }
@@ -179,7 +189,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /**
    * Queues the graph on a stream of the same device. A launch waits for the launch before it. cuGraphLaunch
    *
-   * @throws CudaDisposedError where a buffer of the graph has been disposed of. Rejects with ERR_CUDA_UNDEFINED_CONTENTS
+   * @throws CudaDisposedError where a buffer, module, texture or surface of the graph has been closed. Rejects with ERR_CUDA_UNDEFINED_CONTENTS
    * where an earlier failure left one undefined that the graph does not begin by writing whole. Where the launch fails,
    * what the graph writes is undefined
    */
@@ -188,7 +198,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
     if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
-    const { uses, nodeMemory } = this;
+    const { uses, parts, nodeMemory } = this;
+    for (const part of parts) if (part.isClosed) throw disposed(part.toString());
     if (nodeMemory.length !== 0) {
       if (uses.some(({ resource }) => resource.disposed)) throw disposed();
       for (const memory of nodeMemory) memory.launched();
@@ -208,6 +219,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (const { resource, access } of uses) stream.used(resource, access, mark);
+    for (const part of parts) part.launched(stream, mark);
     this.lastUse = { stream, mark };
     if (this.prints) stream.printed();
     return new Pending(stream, root, mark);
@@ -256,8 +268,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
         { operation: 'cuGraphExecUpdate' },
       );
     }
+    const before = this.uses;
     this.uses = other.uses;
+    this.parts = other.parts;
     this.prints = other.prints;
+    for (const { resource } of this.uses) resource.keepForGraph();
+    for (const { resource } of before) resource.letGoOfGraph();
   }
 
   /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
@@ -265,7 +281,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.check();
     if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
     stream.check();
-    await this.runtime.completion.until(() => this.runtime.ring.drained);
+    await this.whenNotCaptured(stream);
     const unmade = this.runtime.whyUnmade(stream.slot, 'graph.upload');
     if (unmade !== undefined) throw unmade;
     const { values, streams } = this.runtime.shared;
@@ -311,6 +327,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const event of this.events) destroyEvent(this.runtime, event);
     const { graph } = this;
     this.graph = 0;
+    for (const { resource } of this.uses) resource.letGoOfGraph();
     this.runtime.handles.drop(this.exec);
     await this.runtime.call('destroyGraph', graph, exec);
   }
@@ -321,10 +338,17 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (nodeMemory.length === 0) return;
     for (const memory of nodeMemory) memory.disposed = true;
     await Promise.all(nodeMemory.map((memory) => memory.settled()));
+    await this.whenNotCaptured(this.device.stream);
     const { streams } = runtime.shared;
     const left = nodeMemory.map((memory) => memory.left).filter((address) => address !== 0);
     await runtime.call('freeNodeMemory', left, streams[this.device.stream.slot.index]!);
     for (const memory of nodeMemory) memory.release();
+  }
+
+  /** A capture of the stream that is with the runtime thread still would be ended by a call about that stream. */
+  private async whenNotCaptured({ slot }: Stream): Promise<void> {
+    const { ring, completion, shared: { issued } } = this.runtime;
+    await completion.until(() => ring.drained && Atomics.load(issued, slot.index * ISSUED_STRIDE + ISSUED_CAPTURING) !== 1);
   }
 
   /** {@link close}, for `await using`. */
@@ -346,10 +370,19 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 }
 
+/** A number for all that a capture records: negative, so that whoever has only that knows that it does not run by itself. */
+function captureRoot(runtime: Runtime): number {
+  return -runtime.ownRoot();
+}
+
 function isThenable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function' && !(value instanceof Pending);
 }
 
-function disposed(): CudaDisposedError {
-  return new CudaDisposedError('graph: one of its buffers has been disposed of; capture it again with live buffers');
+function disposed(part?: string): CudaDisposedError {
+  return new CudaDisposedError(
+    part === undefined
+      ? 'graph: one of its buffers has been disposed of; capture it again with live buffers'
+      : `graph: it was captured with ${part}: capture it again with one that is open`,
+  );
 }

@@ -2,6 +2,8 @@
  * Between a host array and the bytes that the device sees: which arrays a dtype takes, and how parts of one are copied
  * in and out.
  */
+import { types } from 'node:util';
+
 import { CudaError } from '../runtime/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
 import { invalid } from './arguments.js';
@@ -37,13 +39,15 @@ const CONVERSION_COST = 24;
 
 /** The source of a write, checked against the dtype. `raw` takes words instead of values. */
 export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument: string): Encoder {
-  if (!ArrayBuffer.isView(source) && !(source instanceof ArrayBuffer) && !(source instanceof SharedArrayBuffer)) {
+  // Those of other realms, too.
+  if (!ArrayBuffer.isView(source) && !types.isAnyArrayBuffer(source)) {
     const name = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name;
     const fix = Array.isArray(source) ? `Write ${name}.from(values).` : `Pass a ${name}, a PinnedBuffer, or an ArrayBuffer of its bytes.`;
     throw invalid(argument, `a ${name}`, source, fix);
   }
-  const view: HostView = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
   const wholeBytes = !ArrayBuffer.isView(source);
+  if (wholeBytes) checkAttached(source, source, argument);
+  const view: HostView = wholeBytes ? new Uint8Array(source) : source;
   if (!wholeBytes) checkArray(dtype, view, raw, argument);
   const converts = !raw && !wholeBytes && isNarrow(dtype.name);
   const length = view.byteLength;
@@ -72,8 +76,12 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       },
     };
   }
+  return plainEncoder(view, check);
+}
+
+function plainEncoder(view: HostView, check: () => void): Encoder {
   return {
-    bytes: length,
+    bytes: view.byteLength,
     cost: 1,
     encode(offset, bytes, target) {
       check();
@@ -84,6 +92,17 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       return new Uint8Array(view.buffer, view.byteOffset + offset, bytes);
     },
   };
+}
+
+/** What `source` holds now, whatever becomes of it: a copy in memory of its own, converted already. */
+export function ownCopy(source: Encoder): Encoder {
+  const bytes = new Uint8Array(source.bytes);
+  source.encode(0, bytes.length, bytes);
+  return plainEncoder(bytes, ownCopyStays);
+}
+
+function ownCopyStays(): void {
+  // Nobody else has it.
 }
 
 /** The destination of a read. `fresh` says that it was made for this read. */
@@ -165,8 +184,25 @@ export function readTarget(
   return { target, decoder: decoderFor(dtype, target, raw, 'into', into === undefined) };
 }
 
+/** An array that was transferred to another thread, say, has no elements any more. */
+function checkAttached(array: HostView | ArrayBufferLike, buffer: ArrayBufferLike, argument: string): void {
+  if (array.byteLength !== 0 || !isDetached(buffer)) return;
+  throw invalid(argument, 'an array that has its bytes', array, 'It was detached or transferred: pass it before that, or pass a copy.');
+}
+
+/** Node 20 has no property that says so. */
+function isDetached(buffer: ArrayBufferLike): boolean {
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
+  checkAttached(view, view.buffer, argument);
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];
   const actual = arrayType(view);
   if (actual === expected.name) return;
@@ -176,6 +212,7 @@ export function checkArray(dtype: DType, view: HostView, raw: boolean, argument:
   const fix =
     !raw && actual === bits ? 'To copy raw words use writeBits and readBits.'
     : actual === 'DataView' ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
+    : argument === 'into' ? `Pass a ${expected.name}, or leave it out: a new one is made.`
     : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
   throw invalid(argument, `a ${expected.name} for dtype ${dtype.name}`, view, fix);
 }

@@ -2,6 +2,8 @@
  * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with every argument
  * checked on the way.
  */
+import { types } from 'node:util';
+
 import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
 import { checkBoolean, checkInteger, checkOptions, invalid, show } from './arguments.js';
@@ -343,8 +345,7 @@ export class Kernel {
 
   /** The shape of a launch that is not like the one before it. */
   private shapeOf(options: LaunchOptions): LaunchShape {
-    const { grid, block, sharedBytes: givenBytes } = options;
-    const sharedBytes = givenBytes ?? 0;
+    const { grid, block, sharedBytes: givenBytes, sharedBytes = 0 } = options;
     const gridX = typeof grid === 'number' ? grid : dimension('grid', grid, 0);
     const gridY = typeof grid === 'number' ? 1 : dimension('grid', grid, 1);
     const gridZ = typeof grid === 'number' ? 1 : dimension('grid', grid, 2);
@@ -413,7 +414,7 @@ export class Kernel {
     const argument = `args[${param.index}]`;
     const memory = memoryFor(arg.memory, this.device.shared);
     if (!(memory instanceof ForeignMemory)) {
-      throw invalid(argument, `memory of ${this.device.name}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+      throw invalid(argument, `memory of ${this.device.title}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
     }
     memory.checkArgument(stream, argument);
     return memory;
@@ -430,7 +431,7 @@ export class Kernel {
   private memoryOfAny(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
     if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer || arg instanceof TexelObject) {
       const { memory } = arg;
-      if (arg instanceof TexelObject) arg.checkArgument(`args[${param.index}]`, this.name);
+      if (arg instanceof TexelObject) arg.checkArgument(stream, `args[${param.index}]`, this.name);
       if (memory.disposed) {
         throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
       }
@@ -508,8 +509,8 @@ export class Kernel {
 
   private wrongCall(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
     // Left out, everything behind it has moved up by one.
-    if (!(stream instanceof Stream) && args.length !== this.layout.length) return invalid('stream', `a stream of ${this.device.name}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
-    if (args.length === this.layout.length) return invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) && args.length !== this.layout.length) return invalid('stream', `a stream of ${this.device.title}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
+    if (args.length === this.layout.length) return invalid('stream', `a stream of ${this.device.title}`, stream);
     return new CudaArgumentError(
       'args',
       `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
@@ -692,7 +693,8 @@ function putNarrow(memory: Int32Array, params: number, param: ParamLayout, scala
 }
 
 function putBytes(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
-  const isBytes = arg instanceof ArrayBuffer || ArrayBuffer.isView(arg);
+  // Asked for last, it finds those of other realms, too.
+  const isBytes = ArrayBuffer.isView(arg) || arg instanceof ArrayBuffer || types.isArrayBuffer(arg);
   if (!isBytes || arg.byteLength !== param.size) {
     throw invalid(
       `args[${param.index}]`, `${param.size} bytes for parameter ${param.index} of kernel '${kernel}', a structure`, isBytes ? `${arg.byteLength} bytes` : show(arg),

@@ -1,7 +1,8 @@
 /**
  * Managed memory: one address for kernels and host, moved between them by the driver.
  *
- * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end with the buffer.
+ * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end when the buffer is closed; where
+ * it is forgotten instead, they keep its memory.
  */
 import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
@@ -18,12 +19,41 @@ import { Stream } from './stream.js';
 
 /** @internal */
 export class ManagedMemory extends PlainMemory {
-  /** The bytes as JavaScript sees them; made on first use, detached before the memory is freed. */
-  mapped: Uint8Array | undefined;
+  /** The bytes as JavaScript sees them, where they are known before anybody asks. */
+  private readonly given: Uint8Array | undefined;
+  /** What every view is of, and nothing else; made on first use, detached before the memory is freed. */
+  private mapped: Uint8Array | undefined;
+  /** The same, where the buffer was forgotten: views alone keep it. */
+  private left: WeakRef<ArrayBufferLike> | undefined;
 
-  constructor(device: Device, address: number, bytes: number, mapped: Uint8Array | undefined, describe: () => string) {
+  constructor(device: Device, address: number, bytes: number, given: Uint8Array | undefined, describe: () => string) {
     super(device, address, bytes, undefined, describe);
-    this.mapped = mapped;
+    this.given = given;
+  }
+
+  /** The bytes, for a view of them. */
+  look(): Uint8Array {
+    this.mapped ??= this.bytes === 0 ? new Uint8Array(0) : unshared(this.given ?? this.device.hostView(this.address, this.bytes));
+    return this.mapped;
+  }
+
+  /** Nobody has the buffer any more, and so nobody can close it. The memory stays as long as somebody has a view. */
+  forget(): void {
+    if (this.mapped === undefined) {
+      this.leak();
+      return;
+    }
+    const { buffer } = this.mapped;
+    this.mapped = undefined;
+    this.left = new WeakRef(buffer);
+    viewed.register(buffer, this);
+  }
+
+  /** Frees what was forgotten. */
+  leak(): void {
+    if (this.disposed || this.device.isClosed || this.leftToGraphs(() => { this.leak(); })) return;
+    this.device.leaked(this.toString());
+    this.dispose();
   }
 
   override get kind(): MemoryKind {
@@ -31,13 +61,24 @@ export class ManagedMemory extends PlainMemory {
   }
 
   override async release(): Promise<void> {
-    const buffer = this.mapped?.buffer;
+    const buffer = this.mapped?.buffer ?? this.left?.deref();
     this.mapped = undefined;
     // Shared memory of the CPU device stays mapped whatever happens to the allocation in it.
     if (buffer instanceof ArrayBuffer && !detach(buffer)) unmapped.register(buffer, this);
     else await super.release();
   }
 }
+
+/**
+ * The same bytes by a SharedArrayBuffer of their own, so that it lives as long as what is made of it: parts of views refer to
+ * their buffer, not to the view. The CPU device's memory is one buffer, which its users keep for other reasons.
+ */
+function unshared(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(structuredClone(bytes.buffer), bytes.byteOffset, bytes.length) : bytes;
+}
+
+/** The last view of a buffer that was forgotten is gone, too. */
+const viewed = new FinalizationRegistry<ManagedMemory>((memory) => memory.leak());
 
 /** Memory that JavaScript can still reach is freed when it no longer can. */
 const unmapped = new FinalizationRegistry<ManagedMemory>((memory) => {
@@ -56,11 +97,7 @@ function detach(buffer: ArrayBuffer): boolean {
   }
 }
 
-const leaks = new FinalizationRegistry<ManagedMemory>((memory) => {
-  if (memory.disposed || memory.device.isClosed) return;
-  memory.device.leaked(memory.toString());
-  memory.dispose();
-});
+const leaks = new FinalizationRegistry<ManagedMemory>((memory) => memory.forget());
 
 /** `length` elements of managed memory. Made by {@link Device.managed}. cuMemAllocManaged */
 export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
@@ -112,7 +149,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
   prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     if (to !== 'device' && to !== 'host') throw invalid('to', "'device' or 'host'", to);
     const root = stream.nextRoot();
@@ -164,7 +201,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
     if (!memory.idle) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'managed buffer: queued work uses it. Await that work, or stream.sync(), before looking at it.');
     }
-    memory.mapped ??= this.length === 0 ? new Uint8Array(0) : this.device.hostView(memory.address, memory.bytes);
-    return new constructor(memory.mapped.buffer, memory.mapped.byteOffset, this.length);
+    const { buffer, byteOffset } = memory.look();
+    return new constructor(buffer, byteOffset, this.length);
   }
 }

@@ -2,6 +2,7 @@
  * Allocations: what buffers and their views stand on. A buffer that is forgotten without being closed is freed when it
  * is collected, in stream order like any other, and a warning says once that it leaked.
  */
+import { HANDLE } from '../runtime/layout.js';
 import type { CaptureScope } from './capture.js';
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
@@ -68,6 +69,19 @@ export class Allocation extends Resource {
   /** Whether something other than its buffers keeps it. */
   get isKept(): boolean {
     return false;
+  }
+
+  /** Whether the device has allocated it; undefined where it has not come to that. */
+  get made(): boolean | undefined {
+    const { runtime } = this.device;
+    const { status, failure } = runtime.shared;
+    const now = Atomics.load(status, this.handle);
+    const poisoned = Atomics.load(failure, this.handle) !== 0;
+    // Given back, the handle may be another's by now: all it says is that the allocation was carried out.
+    if (this.disposed) return now === HANDLE.pending || (now === HANDLE.failed && !poisoned) ? undefined : runtime.unclaimedFailureOf(this.root) === undefined;
+    if (now === HANDLE.live) return true;
+    // Before it has failed for good it is tried again. What fails with the operation around it is not tried at all.
+    return poisoned ? false : undefined;
   }
 
   /** Frees the memory behind everything that uses it. */
@@ -159,8 +173,11 @@ export function bytesBetween(a: Allocation, b: Allocation): number | undefined {
 }
 
 /** Frees what was forgotten. The allocation must not refer to the object that is watched. */
-export const leaks = new FinalizationRegistry<Allocation>((allocation) => {
+export const leaks = new FinalizationRegistry<Allocation>(forgotten);
+
+function forgotten(allocation: Allocation): void {
   if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
+  if (allocation.leftToGraphs(() => { forgotten(allocation); })) return;
   allocation.device.leaked(allocation.toString());
   allocation.dispose();
-});
+}

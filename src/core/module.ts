@@ -56,6 +56,7 @@ export class Module implements AsyncDisposable {
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.own(this);
+    device.shared.modules.add(this);
   }
 
   /** Names of the module's kernels. */
@@ -141,6 +142,7 @@ export class Module implements AsyncDisposable {
     if (this.closed) return;
     this.closed = true;
     this.device.disown(this);
+    this.device.shared.modules.delete(this);
     for (const memory of this.globals.values()) memory.dispose();
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
@@ -174,9 +176,22 @@ export class Module implements AsyncDisposable {
       return;
     }
     this.uses.used(stream, ACCESS_READ, mark);
-    // Left undefined for a module that prints, so that each of its launches comes here.
+    const { captureScope } = stream;
+    captureScope?.parts.add(this);
+    // Left undefined for a module that prints and within a capture, so that each of its launches comes here.
     if (this.prints) stream.printed();
-    else this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+    else if (captureScope === undefined) this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+  }
+
+  /** A capture begins: its launches are to be told from those before. @internal */
+  forgetLast(): void {
+    this.lastUse = undefined;
+  }
+
+  /** A graph that has its kernels was launched. @internal */
+  launched(stream: Stream, mark: number): void {
+    this.uses.used(stream, ACCESS_READ, mark);
+    stream.captureScope?.parts.add(this);
   }
 
   private check(): void {

@@ -17,6 +17,7 @@ import type { Device } from './device.js';
 import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
+import type { Module } from './module.js';
 import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
@@ -44,6 +45,8 @@ export class SharedDevice {
   readonly devices: Set<Device>;
   /** The capture whose function is running and that refuses work on streams outside of it. */
   capture: CaptureScope | undefined;
+  /** Modules that are loaded. */
+  readonly modules = new Set<Module>();
   /** Whether several streams have been used, so that operations record events. */
   multi = false;
   /** Whether something is to be done around operations: {@link multi}, or somebody records. */

@@ -29,6 +29,7 @@ interface Wait<T> {
 /** Queued work on one stream, and what it will give. */
 export class Pending<T = void> implements PromiseLike<T> {
   private readonly stream: Stream;
+  /** Negative for what a capture has recorded. */
   private readonly root: number;
   private readonly mark: number;
   /** Undefined until it is needed: every launch makes a Pending, and most are not awaited. */
@@ -57,7 +58,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     const wait = this.wanted;
     this.claim(wait);
     if (wait.promise === undefined) {
-      if (wait.finish === undefined && this.stream.passesSoon(this.mark)) {
+      if (wait.finish === undefined && this.root >= 0 && this.stream.passesSoon(this.mark)) {
         const failure = this.stream.runtime.failureOf(this.root);
         wait.promise = (failure === undefined ? DONE : Promise.reject(failure)) as Promise<T>;
       }
@@ -132,7 +133,7 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   /** The failure is for whoever awaits this. */
   private claim(wait: Wait<T>): void {
-    if (wait.claims++ > 0 || wait.promise === undefined || this.root === 0) return;
+    if (wait.claims++ > 0 || wait.promise === undefined || this.root <= 0) return;
     const { runtime } = this.stream;
     if (wait.settled) runtime.failureOf(this.root);
     else runtime.expect(this.root);
@@ -140,11 +141,12 @@ export class Pending<T = void> implements PromiseLike<T> {
 
   /** A wait was aborted: where it was the only one, the failure is nobody's. */
   private abandon(wait: Wait<T>): void {
-    if (--wait.claims === 0 && this.root !== 0) this.stream.runtime.unexpect(this.root);
+    if (--wait.claims === 0 && this.root > 0) this.stream.runtime.unexpect(this.root);
   }
 
   private settle(wait: Wait<T>): Promise<T> {
     const { stream, root } = this;
+    if (root < 0) return Promise.reject(recordedError('this work'));
     const { finish } = wait;
     const { runtime } = stream;
     runtime.expect(root);
@@ -207,6 +209,11 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal, aborted?:
       },
     );
   });
+}
+
+/** The error of whoever waits for what was only recorded. */
+export function recordedError(what: string): CudaError {
+  return new CudaError('ERR_CUDA_CAPTURE', `${what} was recorded in a capture, and has not run: it runs when the graph is launched. Await graph.launch(stream) instead.`);
 }
 
 function ignore(): void {

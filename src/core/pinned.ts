@@ -22,6 +22,7 @@ export class PinnedMemory extends Resource {
   /** What is added to {@link address} to make the address that the device itself uses. */
   readonly deviceOffset: number;
   readonly kind = 'pinned';
+  readonly made = true;
   readonly bytes: number;
 
   constructor(device: Device, handle: number, address: number, deviceOffset: number, buffer: SharedArrayBuffer, bytes: number) {
@@ -48,11 +49,13 @@ export class PinnedMemory extends Resource {
   }
 }
 
-const leaks = new FinalizationRegistry<PinnedMemory>((memory) => {
-  if (memory.disposed || memory.device.isClosed) return;
+const leaks = new FinalizationRegistry<PinnedMemory>(forgotten);
+
+function forgotten(memory: PinnedMemory): void {
+  if (memory.disposed || memory.device.isClosed || memory.leftToGraphs(() => { forgotten(memory); })) return;
   memory.device.leaked('a PinnedBuffer');
   memory.dispose().catch(() => undefined);
-});
+}
 
 /** `length` elements of page-locked host memory. Made by {@link Device.pinned}. cuMemHostRegister */
 export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
@@ -157,7 +160,7 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   /** What a copy between it and memory on the device needs: the same device, dtype and length, `count` in words. @internal */
   checkCopy(argument: string, other: { device: Device; dtype: DType<D>; length: number }, count: string, fix: string): void {
     this.checkAlive();
-    if (this.device.runtime !== other.device.runtime) throw invalid(argument, `a pinned buffer of ${other.device.name}`, show(this));
+    if (this.device.runtime !== other.device.runtime) throw invalid(argument, `a pinned buffer of ${other.device.title}`, show(this));
     if (this.dtype.name !== other.dtype.name) throw invalid(argument, `dtype ${other.dtype.name}`, this.dtype.name);
     if (this.length !== other.length) throw invalid(argument, count, this.length, fix);
   }

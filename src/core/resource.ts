@@ -29,6 +29,9 @@ export class Resource {
   readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined;
+  /** Graphs that use it, and what frees it once there are none, where everybody else has forgotten it. */
+  private graphs = 0;
+  private unused: (() => void) | undefined;
 
   constructor(handle: number, elsewhere = false) {
     this.handle = handle;
@@ -117,6 +120,26 @@ export class Resource {
     // Not what a derived class makes of it: the end of memory is no use of it.
     Resource.prototype.order.call(this, stream, ACCESS_WRITE);
     for (const use of this.kept) if (use.stream !== stream) stream.waitFor(use.stream, use.mark);
+  }
+
+  /** A graph uses it: it stays until {@link letGoOfGraph}, unless it is closed. */
+  keepForGraph(): void {
+    this.graphs++;
+  }
+
+  letGoOfGraph(): void {
+    this.graphs--;
+    if (this.graphs > 0) return;
+    const { unused } = this;
+    this.unused = undefined;
+    unused?.();
+  }
+
+  /** Nobody but graphs can reach it any more: returns whether there are some, and calls `free` once there are none. */
+  leftToGraphs(free: () => void): boolean {
+    if (this.graphs === 0) return false;
+    this.unused = free;
+    return true;
   }
 
   /** Whether every use has been seen to be over. */

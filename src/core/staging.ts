@@ -80,6 +80,8 @@ export class Staging {
   private readonly full: Segment[] = [];
   private current: Segment | undefined;
   private readonly waiting: ((segment: Segment) => void)[] = [];
+  /** Copies out of staging that are under way or wait for their turn. */
+  private readonly outgoing = new Set<Promise<unknown>>();
 
   constructor(runtime: Runtime) {
     this.runtime = runtime;
@@ -113,6 +115,21 @@ export class Staging {
       this.crew.copyOut(target.plain(to, bytes), this.runtime.info.stagingAddress + at);
     } else target.decode(to, this.bytes.subarray(at, at + bytes));
     if (bytes >= TIMED_BYTES) this.turns.took(bytes * target.cost, performance.now() - start);
+  }
+
+  /** `copy` reads staging and may go on behind the work of the device: {@link takenOut} waits for it. */
+  async takingOut<T>(copy: Promise<T>): Promise<T> {
+    this.outgoing.add(copy);
+    try {
+      return await copy;
+    } finally {
+      this.outgoing.delete(copy);
+    }
+  }
+
+  /** Resolves when what work so far has brought to staging has been taken out. */
+  async takenOut(): Promise<void> {
+    await Promise.allSettled(this.outgoing);
   }
 
   /** A place for a small copy, undefined where there is none at present. */

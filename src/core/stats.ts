@@ -21,11 +21,17 @@ export interface DeviceStats {
     readonly deviceToDevice: CopyCount;
     readonly peer: CopyCount;
   };
-  /** Pieces of memory that were ever made: buffers, images, arrays, managed and page-locked memory. */
+  /**
+   * Pieces of memory that were ever made: buffers, images, arrays, managed and page-locked memory. Allocations that failed
+   * are none, as soon as that is known.
+   */
   readonly allocations: number;
   /** Bytes. */
   readonly memory: {
-    /** Held by what is not closed, page-locked memory apart; as asked for, before any rounding. */
+    /**
+     * Held by what is not closed, page-locked memory apart; as asked for, before any rounding. What an allocation asked for
+     * that failed counts until that is known.
+     */
     readonly inUse: number;
     /** The most that {@link inUse} has been. */
     readonly peak: number;
@@ -103,8 +109,9 @@ export async function statsOf({ streams, before, ledger, live, pools }: Counted)
     deviceToDevice: Object.freeze({ ...counts.copies.deviceToDevice }),
     peer: Object.freeze({ ...counts.copies.peer }),
   };
-  const memory = { inUse: ledger.bytes, peak: ledger.peakBytes, pinned: ledger.pinnedBytes };
-  const { made: allocations, held: buffers, pinnedHeld: pinnedBuffers } = ledger;
+  const { bytes: inUse, peakBytes: peak, made: allocations } = ledger.numbers();
+  const memory = { inUse, peak, pinned: ledger.pinnedBytes };
+  const { held: buffers, pinnedHeld: pinnedBuffers } = ledger;
   const queue = {
     fences: streams.reduce((sum, stream) => sum + stream.fencesOutstanding, 0),
     spilled: runtime.ring.waiting,

@@ -36,10 +36,11 @@ export function streamValue(
     throw invalid('buffer', 'a buffer of u32 or u64', buffer);
   }
   buffer.checkAlive();
-  if (buffer.device.runtime !== runtime) throw invalid('buffer', `a buffer of ${stream.device.name}`, buffer);
+  if (buffer.device.runtime !== runtime) throw invalid('buffer', `a buffer of ${stream.device.title}`, buffer);
   const { dtype } = buffer;
   if (dtype.name !== 'u32' && dtype.name !== 'u64') {
-    throw invalid('buffer', 'a buffer of u32 or u64', buffer, 'To see the same bytes as one of them use buffer.reinterpret(u32).');
+    const fix = buffer instanceof DeviceBuffer ? 'To see the same bytes as one of them use buffer.reinterpret(u32).' : `Write await device.pinned(u32, ${buffer.length}).`;
+    throw invalid('buffer', 'a buffer of u32 or u64', buffer, fix);
   }
   if (buffer instanceof ManagedBuffer) throw refused(buffer, 'Managed memory does not serve');
   if (buffer instanceof DeviceBuffer && buffer.memory.pooled) throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');

@@ -152,7 +152,7 @@ export class Stream implements Disposable {
     const target = event ?? new Event(this.device, {});
     target.check();
     if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
-    target.renew();
+    target.renew(this);
     const body = this.begin(OP.record, 5, this.nextRoot());
     this.runtime.ring.memory[body] = target.handle;
     const mark = this.commit();
@@ -165,7 +165,8 @@ export class Stream implements Disposable {
    * stream. On the device: cuStreamWaitEvent; JavaScript does not wait. The other stream, or the event's, may be one of
    * another device; work of a device that was lost or closed is not waited for.
    *
-   * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is captured
+   * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is captured, and in a capture for a
+   * stream or an event that is no part of it
    */
   wait(on: Event | Stream): void {
     this.check();
@@ -196,6 +197,10 @@ export class Stream implements Disposable {
     }
     if (on.scope !== undefined && this.captureScope === undefined) on.scope.join(this);
     this.checkInside();
+    if (this.captureScope !== undefined) {
+      if (!on.isRecorded) return;
+      if (on.scope !== this.captureScope) throw captureError('waiting for an event that was recorded outside of the capture', 'wait for it before the capture or before graph.launch(), or record it again on a stream of the capture');
+    }
     this.waitEvent(on.handle);
   }
 
@@ -779,9 +784,9 @@ export function recordEvent(stream: Stream, handle: number): void {
   runtime.ring.commit();
 }
 
-/** Queues the end of an event. cuEventDestroy */
-export function destroyEvent(runtime: Runtime, handle: number): void {
-  const body = runtime.ring.begin(OP.eventDestroy, 0, 5, 0, -1, 0);
+/** Queues the end of an event, at once or behind what the stream in a slot has queued. cuEventDestroy */
+export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void {
+  const body = runtime.ring.begin(OP.eventDestroy, 0, 5, 0, slot, 0);
   runtime.ring.memory[body] = handle;
   runtime.ring.commit();
   runtime.handles.give(handle);

@@ -11,6 +11,7 @@ import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
 import type { DType, DTypeName } from './dtype.js';
 import type { Allocation } from './memory.js';
+import type { Stream } from './stream.js';
 import { texelFormat } from './texel-format.js';
 
 /** What a coordinate outside the texture gives. */
@@ -64,8 +65,12 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   /** `cudaTextureObject_t` or `cudaSurfaceObject_t`, for structures that are passed to kernels. */
   readonly object: bigint;
   private ending: Promise<void> | undefined;
+  /** What it was made of: while it is open whoever forgets that loses nothing. */
+  private source: TextureSource<D> | undefined;
 
-  constructor(memory: Allocation, dtype: DType<D>, object: number, address: number) {
+  constructor(source: TextureSource<D>, object: number, address: number) {
+    const { memory, dtype } = source;
+    this.source = source;
     this.memory = memory;
     this.dtype = dtype;
     this.byteOffset = object - address;
@@ -102,8 +107,14 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   }
 
   /** @internal */
-  checkArgument(argument: string, kernel: string): void {
+  checkArgument(stream: Stream, argument: string, kernel: string): void {
     if (this.isClosed) throw new CudaDisposedError(`${argument} of kernel '${kernel}': ${this.toString()}: used after it was closed.`);
+    stream.captureScope?.parts.add(this);
+  }
+
+  /** A graph of a kernel that was given it was launched; its end waits for all uses of the memory. @internal */
+  launched(stream: Stream): void {
+    stream.captureScope?.parts.add(this);
   }
 
   protected abstract destroy(): Promise<void>;
@@ -113,6 +124,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
     if (this.device.runtime.lost !== undefined) return;
     await this.memory.settled();
     if (this.device.runtime.lost === undefined) await this.destroy();
+    this.source = undefined;
   }
 }
 
@@ -155,7 +167,7 @@ export async function createTexture<D extends DTypeName>(device: Device, source:
     resource = { resType: RESOURCE.pitch2D, pitch2D };
   }
   const object = await device.runtime.call('createTexture', resource, description);
-  return new Texture(memory, source.dtype, object, address);
+  return new Texture(source, object, address);
 }
 
 /** @internal */
@@ -166,7 +178,7 @@ export async function createSurface<D extends DTypeName>(device: Device, array: 
   const { handle } = array.memory;
   const address = device.runtime.shared.values[handle]!;
   const object = await device.runtime.call('createSurface', { resType: RESOURCE.array, array: { hArray: address } });
-  return new Surface(array.memory, array.dtype, object, address);
+  return new Surface(array, object, address);
 }
 
 function checkSource(device: Device, source: TextureSource): void {

@@ -10,13 +10,17 @@ import { CudaError } from '../runtime/errors.js';
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
+import { ownCopy } from './host-codec.js';
 import type { Decoder, Encoder } from './host-codec.js';
 import { Pending, pendingOf } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Place, Segment, Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
-/** Up to this size a write is copied at the call: 16 KiB take under 2 µs. */
+/**
+ * Up to this size a write is copied at the call: 16 KiB take under 2 µs. A read that takes no longer than to copy so many bytes
+ * is taken out at once; those that convert more, some hundred of them that end together, would stall the event loop.
+ */
 const SMALL_BYTES = 1 << 16;
 /**
  * Up to this size it is copied at the call too, where this turn of the event loop has not copied much, part by part: the
@@ -198,7 +202,8 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
     stream.used(region.resource, ACCESS_WRITE, mark);
     return new Pending(stream, root, mark);
   }
-  return pumpBehindHold(stream, staging, region, source, root, access);
+  // A small source is the caller's again when this returns, though there is no room in staging.
+  return pumpBehindHold(stream, staging, region, bytes <= SMALL_BYTES ? ownCopy(source) : source, root, access);
 }
 
 /** Whether a copy may be made at the call, or in one go when its turn comes. */
@@ -336,10 +341,11 @@ export function readRegion<T>(
       return finish();
     };
     const passed = stream.passedLater(mark);
+    const cost = bytes * target.cost;
     const copied =
-      bytes <= SMALL_BYTES ? passed.then(take) : passed.then(() => {
-        const turn = staging.turns.take(bytes * target.cost);
-        return turn === undefined ? take() : turn.then(take);
+      cost <= SMALL_BYTES ? passed.then(take) : passed.then(() => {
+        const turn = staging.turns.take(cost);
+        return turn === undefined ? take() : staging.takingOut(turn.then(take));
       });
     return pendingOf(stream, copied, mark);
   }
@@ -395,10 +401,12 @@ async function takeOut(
     const exclusive = staging.copyOut === undefined ? undefined : target.exclusive();
     if (exclusive !== undefined && staging.copyOut !== undefined) {
       const address = runtime.info.stagingAddress + segment.offset;
-      await staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
+      await staging.takingOut(staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes));
       return;
     }
-    await inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from));
+    await staging.takingOut(
+      inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from)),
+    );
   } finally {
     staging.release(segment);
   }

@@ -20,18 +20,18 @@ const IN_SPAN = IN_GROUP * IN_GROUP;
 
 interface Coded {
   /** Bits of a value as u32 or u64, and the value of them. */
-  readonly bits: Usable;
+  readonly code: Usable;
   readonly value: Usable;
 }
 
-const ofFloat: Coded = { bits: (value: number, gpu: Gpu): number => gpu.bits(value), value: (bits: number, gpu: Gpu): number => gpu.fromBits(bits) };
+const ofFloat: Coded = { code: (value: number, gpu: Gpu): number => gpu.bits(value), value: (bits: number, gpu: Gpu): number => gpu.fromBits(bits) };
 
 const CODED: Readonly<Record<Accumulator, Coded>> = {
   f32: ofFloat, f64: ofFloat,
-  i32: { bits: (value: number, gpu: Gpu): number => gpu.u32(value), value: (bits: number, gpu: Gpu): number => gpu.i32(bits) },
-  u32: { bits: (value: number): number => value, value: (bits: number): number => bits },
-  i64: { bits: (value: number, gpu: Gpu): number => gpu.u64(value), value: (bits: number, gpu: Gpu): number => gpu.i64(bits) },
-  u64: { bits: (value: number): number => value, value: (bits: number): number => bits },
+  i32: { code: (value: number, gpu: Gpu): number => gpu.u32(value), value: (bits: number, gpu: Gpu): number => gpu.i32(bits) },
+  u32: { code: (value: number): number => value, value: (bits: number): number => bits },
+  i64: { code: (value: number, gpu: Gpu): number => gpu.u64(value), value: (bits: number, gpu: Gpu): number => gpu.i64(bits) },
+  u64: { code: (value: number): number => value, value: (bits: number): number => bits },
 };
 
 const NOTHING: Readonly<Record<Accumulator, (gpu: Gpu) => number>> = {
@@ -50,14 +50,14 @@ export function wordsOfChunks(rows: number, chunks: number, accumulator: Accumul
  * the row's chunks before it, waiting for them. Blocks have to take chunks in the order in which they begin.
  */
 export function precedingChunks(accumulator: Accumulator): DeviceFunction {
-  const { bits, value } = CODED[accumulator];
-  const coded = { bits: bits as (value: number) => number, value: value as (bits: number) => number };
+  const { code, value } = CODED[accumulator];
+  const coded = { code: code as (value: number) => number, value: value as (bits: number) => number };
   const put = wordsOf(accumulator) === 1
     ? deviceFunction((state: Output, at: number, sum: number, gpu: GpuWith<typeof coded>): void => {
-      gpu.volatileStore(state, 1 + at, gpu.u64(gpu.bits(sum)) | 0x100000000);
+      gpu.volatileStore(state, 1 + at, gpu.u64(gpu.code(sum)) | 0x100000000);
     }, { uses: coded })
     : deviceFunction((state: Output, at: number, sum: number, gpu: GpuWith<typeof coded>): void => {
-      const both = gpu.bits(sum);
+      const both = gpu.code(sum);
       gpu.volatileStore(state, 1 + 2 * at, (both & 0xffffffff) | 0x100000000);
       gpu.volatileStore(state, 2 + 2 * at, (both >>> 32) | 0x100000000);
     }, { uses: coded });

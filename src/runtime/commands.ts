@@ -72,7 +72,7 @@ export const OP = {
   /** executable graph, references; then (handle | access) of each */
   graphLaunch: 15,
   captureBegin: 16,
-  /** handle that takes the graph */
+  /** handle that takes the graph, number of the capture */
   captureEnd: 17,
   /** a message with a procedure's name and arguments waits in the port */
   call: 18,
@@ -80,7 +80,7 @@ export const OP = {
   copy2D: 19,
   /** handle, offset (i64), bytes (i64), device (-1: host) */
   prefetch: 20,
-  /** 1 where the stream has become part of a capture by waiting, 0 where it is no longer */
+  /** 1 where the stream has become part of a capture by waiting, 0 where it is no longer; number of the capture */
   captureJoin: 21,
   /** handle, failure: the JS thread could not bring the contents that it promised */
   poison: 25,
@@ -104,7 +104,7 @@ export const OP = {
   conditionalNode: 37,
   /** condition, number of the body that what comes next on the stream is recorded in */
   bodyBegin: 38,
-  /** condition, number of the body */
+  /** condition, number of the body, number of its capture */
   bodyEnd: 39,
   /** handle of the condition: no command names it any more */
   conditionForget: 40,

@@ -84,8 +84,11 @@ export interface DecoderHost {
 
 /** What a stream waits for. */
 interface Wait {
-  readonly reason: 'hold' | 'event' | 'launches' | 'memory' | 'peer';
-  /** slot of the hold, handle of the event, slot of the stream that memory is short for, or number of the device whose event `value` is */
+  readonly reason: 'hold' | 'event' | 'launches' | 'memory' | 'peer' | 'made' | 'capture';
+  /**
+   * slot of the hold, handle of the event, slot of the stream that memory is short for, number of the device whose event
+   * `value` is, handle of what is to be made, or number of the capture
+   */
   readonly on: number;
   readonly value: number;
   /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
@@ -124,6 +127,8 @@ export class Decoder {
   /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
+  /** Captures, and bodies of conditional nodes, whose end is set aside. */
+  private readonly endsAside = new Set<number>();
   /** Operations of which a command failed, and the failure that poisons what they would have written. */
   private readonly failedRoots = new Map<number, number>();
   /** Whether the command being carried out is only recorded: what its operands hold at present does not matter. */
@@ -287,6 +292,8 @@ export class Decoder {
       const due = (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1;
       if (due && !this.mayMark(stream)) break;
       if (parked.size !== 0 && parked.has(stream)) break;
+      // What is recorded may have to wait for its memory.
+      if (issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1) break;
       if (failedRoots.size !== 0 && failedRoots.has(ring[at + RECORD_ROOT]!)) break;
       if (this.visiting && this.markersOutstanding(stream) >= MARKERS_OUTSTANDING) break;
       if (!this.prepareLine(at, header, count)) break;
@@ -426,6 +433,7 @@ export class Decoder {
         const event = memory[at + RECORD_EVENT]!;
         const recorded = operandOf(OP.record, memory, at);
         const waited = operandOf(OP.wait, memory, at);
+        const ended = endOf(memory, at);
         const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
         // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
         if (again === undefined || again.consumed) {
@@ -433,6 +441,7 @@ export class Decoder {
           if (recorded !== 0) this.recordResumed(recorded);
           if (event !== 0) this.recordResumed(event);
           if (waited !== 0) this.waitResumed(waited);
+          if (ended !== 0) this.endsAside.delete(ended);
         }
         if (again === undefined) continue;
         this.parked.set(stream, { wait: again, records });
@@ -478,6 +487,8 @@ export class Decoder {
     if (wait.reason === 'memory') return ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0;
     if (wait.reason === 'peer') return this.peers.ready(wait.on, wait.value);
     if (wait.reason === 'event') return this.recordIssued(wait.on, wait.value);
+    if (wait.reason === 'made') return this.shared.status[wait.on] !== HANDLE.pending;
+    if (wait.reason === 'capture') return !this.endsAside.has(wait.on);
     return this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
   }
 
@@ -537,6 +548,8 @@ export class Decoder {
     const event = memory[at + RECORD_EVENT]!;
     const recorded = operandOf(OP.record, memory, at);
     const waited = operandOf(OP.wait, memory, at);
+    const ended = endOf(memory, at);
+    if (ended !== 0) this.endsAside.add(ended);
     if (recorded !== 0) this.recordAside(recorded);
     if (event !== 0) this.recordAside(event);
     if (waited !== 0) {
@@ -583,6 +596,7 @@ export class Decoder {
     } else if (!this.isCapturing(stream)) {
       // Memory of other devices is written by kernels only, each of which is an operation of its own.
       this.poison(writtenHandles(op, memory, at), failed);
+      if (op === OP.alloc) this.shared.status[memory[at + RECORD_BODY]!] = HANDLE.failed;
     }
     const event = memory[at + RECORD_EVENT]!;
     if (event !== 0) this.recordEvent(event, stream, root);
@@ -654,6 +668,11 @@ export class Decoder {
 
   /** What this command has to wait for; undefined where it may be carried out. */
   private mustWait(op: number, memory: Int32Array, at: number, stream: number, resumed: boolean): Wait | undefined {
+    // What a capture that has failed records is skipped, its nodes' memory too.
+    if (this.isCapturing(stream) && !this.failedRoots.has(memory[at + RECORD_ROOT]!)) {
+      const unmade = this.unmadeOperand(op, memory, at);
+      if (unmade !== 0) return { reason: 'made', on: unmade, value: 0, consumed: false };
+    }
     // Stream memory operations take their place in the stream's queue as launches do.
     if (
       op === OP.launchLine || op === OP.launchGrid || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue ||
@@ -689,6 +708,11 @@ export class Decoder {
       const event = memory[at + RECORD_BODY + 1]!;
       return this.peers.ready(peer, event) ? undefined : { reason: 'peer', on: peer, value: event, consumed: false };
     }
+    if (op === OP.captureJoin) {
+      // To the driver the stream is part of the capture until that ends, and what comes next would be recorded.
+      const left = memory[at + RECORD_BODY] === 0 ? memory[at + RECORD_BODY + 1]! : 0;
+      return left !== 0 && this.endsAside.has(left) ? { reason: 'capture', on: left, value: 0, consumed: false } : undefined;
+    }
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
       const value = memory[at + RECORD_BODY + 1]!;
@@ -699,6 +723,16 @@ export class Decoder {
       return { reason: 'hold', on: slot, value, consumed: true };
     }
     return undefined;
+  }
+
+  /**
+   * What a command names that is not there yet, or 0. Its stream does not wait for it where it is captured: then nothing
+   * waits for work outside of the capture, and a graph is made of addresses.
+   */
+  private unmadeOperand(op: number, memory: Int32Array, at: number): number {
+    const { status } = this.shared;
+    for (const word of operandsOf(op, memory, at)) if (status[word & HANDLE_MASK] === HANDLE.pending) return word & HANDLE_MASK;
+    return 0;
   }
 
   /** Address of an operand; throws where an earlier failure poisons it. */
@@ -1064,6 +1098,7 @@ export class Decoder {
         return;
       case OP.hold:
       case OP.poison:
+      case OP.eventDestroy:
       case OP.captureJoin:
       case OP.bodyEnd:
       case OP.conditionForget:
@@ -1201,34 +1236,55 @@ function operandOf(op: number, memory: Int32Array, at: number): number {
   return (memory[at]! & 0xff) === op ? memory[at + RECORD_BODY]! : 0;
 }
 
-/** The handles of what a command writes. */
-function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
+/** The number of the capture, or of the body of a conditional node, that a command ends; 0 for any other command. */
+function endOf(memory: Int32Array, at: number): number {
+  const op = memory[at]! & 0xff;
+  return op === OP.captureEnd ? memory[at + RECORD_BODY + 1]! : op === OP.bodyEnd ? memory[at + RECORD_BODY + 2]! : 0;
+}
+
+/** The memory that a command uses: handle | access << ACCESS_SHIFT of each. */
+function operandsOf(op: number, memory: Int32Array, at: number): number[] {
   const body = at + RECORD_BODY;
-  const written: number[] = [];
-  const operand = (word: number): void => {
-    if (((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & HANDLE_MASK);
-  };
-  if (op === OP.launchLine || op === OP.launchGrid) {
-    const packed = body + (op === OP.launchLine ? LINE_PACKED : GRID_PACKED);
-    const count = memory[packed]! & 0xffff;
-    for (let i = 0; i < count; i++) {
-      const word = memory[packed + 1 + i]!;
-      if (((word >>> LINE_ACCESS_SHIFT) & ACCESS_WRITE) !== 0) written.push(word & LINE_HANDLE_MASK);
+  /** `count` words from `first` on, `stride` apart. */
+  const words = (first: number, count: number, stride: number): number[] => Array.from({ length: count }, (_, i) => memory[first + i * stride]!);
+  switch (op) {
+    case OP.launchLine:
+    case OP.launchGrid: {
+      const packed = body + (op === OP.launchLine ? LINE_PACKED : GRID_PACKED);
+      return words(packed + 1, memory[packed]! & 0xffff, 1).map((word) => (word & LINE_HANDLE_MASK) | (((word >>> LINE_ACCESS_SHIFT) & 7) << ACCESS_SHIFT));
     }
-  } else if (op === OP.launch || op === OP.launchEx) {
-    const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
-    const count = memory[head]! & 0xffff;
-    for (let i = 0; i < count; i++) operand(memory[head + 1 + i * 2]!);
-  } else if (op === OP.libraryCall) {
-    const count = memory[body + 1]! & 0xffff;
-    for (let i = 0; i < count; i++) operand(memory[body + 2 + i * 2]!);
-  } else if (op === OP.graphLaunch) {
-    const count = memory[body + 1]!;
-    for (let i = 0; i < count; i++) operand(memory[body + 2 + i]!);
-    // A copy into staging has no access of its own: staging belongs to all transfers, and only the operation fails.
-  } else if (op === OP.copy || op === OP.memset || op === OP.copy2D || op === OP.copy3D || op === OP.writeValue) operand(memory[body]!);
-  else if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) written.push(memory[body]! & HANDLE_MASK);
-  return written;
+    case OP.launch:
+    case OP.launchEx: {
+      const head = op === OP.launch ? body + 8 : body + 8 + LAUNCH_EX.words;
+      return words(head + 1, memory[head]! & 0xffff, 2);
+    }
+    case OP.libraryCall:
+      return words(body + 2, memory[body + 1]! & 0xffff, 2);
+    case OP.graphLaunch:
+      return words(body + 2, memory[body + 1]!, 1);
+    case OP.copy:
+      return [memory[body]!, memory[body + 3]!];
+    case OP.copy2D:
+      return [memory[body]!, memory[body + 4]!];
+    case OP.copy3D:
+      return [memory[body]!, memory[body + 5]!];
+    case OP.memset:
+    case OP.writeValue:
+    case OP.waitValue:
+    case OP.prefetch:
+      return [memory[body]!];
+    default:
+      return [];
+  }
+}
+
+/**
+ * The handles of what a command writes. A copy into staging has no access of its own: staging belongs to all transfers,
+ * and only the operation fails.
+ */
+function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
+  if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) return [memory[at + RECORD_BODY]! & HANDLE_MASK];
+  return operandsOf(op, memory, at).filter((word) => ((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0).map((word) => word & HANDLE_MASK);
 }
 
 /** A 64-bit value of a command, low half first. */

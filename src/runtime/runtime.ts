@@ -70,14 +70,21 @@ interface Local {
 
 interface Failed {
   failure: Failure;
+  /** What the operation is called. */
+  name: string | undefined;
+  /** What it follows from. */
+  cause: Failed | CudaError | undefined;
+  /** Made anew where it is asked for and has not been kept. */
   error: CudaError | undefined;
   claimed: boolean;
   /** Claimed by somebody who waits and has not been told yet. */
   expected: boolean;
 }
 
-/** A failed operation is remembered for whoever awaits it later, but not for ever. */
-const REMEMBERED_FAILURES = 65536;
+/** A failed operation is remembered for whoever awaits it later, but not for ever: these take 12 MB. Those that somebody waits for stay. */
+const REMEMBERED_FAILURES = 16384;
+/** An error takes 2 to 4 KB, most of it its stack; what it is made of takes 0.8. Only those of the latest failures are kept. */
+const KEPT_ERRORS = 1024;
 /** A graph whose launch takes the driver no longer than a kernel's, as its record says. */
 const SHORT_GRAPH = OP.graphLaunch | (FLAG_SHORT << 8);
 /** What a turn of the event loop queues beyond this is a burst: the sleeping thread is woken for it. */
@@ -117,8 +124,12 @@ export class Runtime {
   private ownDriver: Decoder['driver'] | undefined;
   private readonly operations = new OperationNames();
   private readonly failures = new Map<number, Failed>();
-  private readonly failuresById = new Map<number, CudaError>();
+  /** Of failures that this thread met, or other devices. */
+  private readonly errorsById = new Map<number, CudaError>();
   private readonly failedById = new Map<number, Failed>();
+  /** The latest failures whose errors were made of them, in turn. */
+  private readonly withErrors: Failed[] = [];
+  private errorsMade = 0;
   /** Operations whose end somebody waits for. */
   private readonly expected = new NumberSet();
   private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
@@ -468,7 +479,7 @@ export class Runtime {
     const failed = this.failedById.get(id);
     if (failed !== undefined) failed.claimed = true;
     const failure = { result: 0 as const, resultName: '', call: operation, message: 'its stream could not be made', unmade: true as const };
-    return errorFromFailure(failure, operation, this.failuresById.get(id));
+    return errorFromFailure(failure, operation, this.errorById(id));
   }
 
   /** The failure that left the memory of `handle` undefined, as that of an operation which uses it; undefined where it is as it should be. */
@@ -480,19 +491,20 @@ export class Runtime {
     const failed = this.failedById.get(id);
     if (failed !== undefined) failed.claimed = true;
     const failure = { result: 0 as const, resultName: '', call: operation, message: 'its memory was left undefined by an earlier failure' };
-    return errorFromFailure(failure, operation, this.failuresById.get(id) ?? new CudaError('ERR_CUDA_INTERNAL', 'an earlier operation failed'));
+    return errorFromFailure(failure, operation, this.errorById(id) ?? new CudaError('ERR_CUDA_INTERNAL', 'an earlier operation failed'));
   }
 
   /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
   rememberFailure(id: number, error: CudaError): void {
-    this.failuresById.set(id, error);
+    this.errorsById.set(id, error);
+    keepLatest(this.errorsById);
   }
 
   /** Operation `root` has failed on this thread's word. Returns the failure's number, which what it left undefined carries. */
   fail(root: number, error: CudaError): number {
     const id = Atomics.add(this.shared.control, WORD.failures, 1) + 1;
-    this.failuresById.set(id, error);
-    this.note({ failure: { id, root, stream: -1, result: 0, resultName: '', call: '', message: error.message }, error, claimed: false, expected: false });
+    const failure: Failure = { id, root, stream: -1, result: 0, resultName: '', call: '', message: error.message };
+    this.note({ failure, name: undefined, cause: undefined, error, claimed: false, expected: false });
     return id;
   }
 
@@ -544,24 +556,38 @@ export class Runtime {
     if (first !== undefined) first.claimed = true;
   }
 
-  /** The error that a failure follows from, which may be one of another device. */
-  private causeOf({ cause, causePeer }: Failure): CudaError | undefined {
+  /** What a failure follows from, which may be one of another device. */
+  private causeOf({ cause, causePeer }: Failure): Failed | CudaError | undefined {
     if (cause === undefined) return undefined;
     if (causePeer === undefined) {
       this.catchUpWith(cause);
-      return this.failuresById.get(cause);
+      const failed = this.failedById.get(cause);
+      if (failed === undefined) return this.errorsById.get(cause);
+      // What others follow from is asked for again.
+      this.failedById.delete(cause);
+      this.failedById.set(cause, failed);
+      return failed;
     }
     const peer = this.peers[causePeer];
     if (peer instanceof CudaError) return peer;
     peer?.catchUpWith(cause);
-    return peer?.failuresById.get(cause) ?? peer?.lostError ?? new CudaDeviceLostError('the other device was lost or closed');
+    return peer?.errorById(cause) ?? peer?.lostError ?? new CudaDeviceLostError('the other device was lost or closed');
+  }
+
+  private knows(id: number): boolean {
+    return this.failedById.has(id) || this.errorsById.has(id);
+  }
+
+  private errorById(id: number): CudaError | undefined {
+    const failed = this.failedById.get(id);
+    return failed === undefined ? this.errorsById.get(id) : this.errorOf(failed);
   }
 
   /** The message of a failure that shows already may be unread: its thread's, or that of a device which used memory here. */
   private catchUpWith(id: number): void {
-    if (this.failuresById.has(id)) return;
+    if (this.knows(id)) return;
     this.thread?.drain();
-    for (const other of this.knownTo) if (!this.failuresById.has(id)) other.thread?.drain();
+    for (const other of this.knownTo) if (!this.knows(id)) other.thread?.drain();
   }
 
   /** Somebody waits for the operation and will be told. */
@@ -586,20 +612,21 @@ export class Runtime {
   }
 
   private errorOf(failed: Failed): CudaError {
-    if (failed.error === undefined) {
-      const { failure } = failed;
-      const cause = this.causeOf(failure);
-      failed.error = errorFromFailure(failure, this.operations.get(failure.root), cause);
-      this.failuresById.set(failure.id, failed.error);
-      if (this.failuresById.size > REMEMBERED_FAILURES) {
-        this.failuresById.delete(this.failuresById.keys().next().value as number);
-      }
-    }
-    return failed.error;
+    if (failed.error !== undefined) return failed.error;
+    const { failure, name, cause } = failed;
+    const error = errorFromFailure(failure, name, cause === undefined || cause instanceof CudaError ? cause : this.errorOf(cause));
+    const at = this.errorsMade++ % KEPT_ERRORS;
+    const before = this.withErrors[at];
+    if (before !== undefined) before.error = undefined;
+    this.withErrors[at] = failed;
+    failed.error = error;
+    return error;
   }
 
   private onFailed(failure: Failure): void {
-    const failed: Failed = { failure, error: undefined, claimed: false, expected: false };
+    const failed: Failed = {
+      failure, name: this.operations.get(failure.root), cause: this.causeOf(failure), error: undefined, claimed: false, expected: false,
+    };
     const error = this.errorOf(failed);
     for (const { peer, id } of failure.elsewhere ?? []) {
       const where = this.peers[peer];
@@ -610,14 +637,14 @@ export class Runtime {
 
   private note(failed: Failed): void {
     const { failure } = failed;
+    this.failedById.set(failure.id, failed);
+    keepLatest(this.failedById);
     // Of an operation the first failure counts; what belongs to none is told each time.
     if (failure.root !== 0) {
       if (this.failures.has(failure.root)) return;
       this.failures.set(failure.root, failed);
-      if (this.failures.size > REMEMBERED_FAILURES) this.failures.delete(this.failures.keys().next().value as number);
+      keepLatest(this.failures, ({ expected }) => expected);
     }
-    this.failedById.set(failure.id, failed);
-    if (this.failedById.size > REMEMBERED_FAILURES) this.failedById.delete(this.failedById.keys().next().value as number);
     if (this.expected.has(failure.root)) this.reserve(failed);
     this.tellUnclaimed(failed);
   }
@@ -1142,6 +1169,18 @@ export class Runtime {
       spare.push(info.stagingAddress - SLOTS_BYTES);
     }
     return !this.abandoned;
+  }
+}
+
+/** Forgets the oldest where there are too many. Those that have to stay are passed over, a few at a time. */
+function keepLatest<T>(remembered: Map<number, T>, stays?: (value: T) => boolean): void {
+  if (remembered.size <= REMEMBERED_FAILURES) return;
+  let passed = 0;
+  for (const [number, value] of remembered) {
+    remembered.delete(number);
+    if (stays?.(value) !== true) return;
+    remembered.set(number, value);
+    if (++passed === 16) return;
   }
 }
 

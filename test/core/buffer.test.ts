@@ -1,9 +1,11 @@
 /** Device buffers: what goes in comes out, of every dtype, whole and in parts. */
+import { runInNewContext } from 'node:vm';
+
 import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
 import type { DTypeName, DeviceBuffer, HostArray } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
-import { failure, onDevice, openTestDevice, range } from './test-device.js';
+import { failure, onDevice, openTestDevice, range, turns } from './test-device.js';
 
 /** Values that each dtype holds exactly, its extremes among them. */
 const VALUES: { [D in DTypeName]: HostArray<D> } = {
@@ -31,6 +33,10 @@ const FILLS: { [D in DTypeName]: HostArray<D>[number] } = {
 };
 
 const dtypes = Object.keys(DTYPES) as DTypeName[];
+
+function detach(buffer: ArrayBuffer): void {
+  structuredClone(buffer, { transfer: [buffer] });
+}
 
 onDevice('DeviceBuffer', (host) => {
   describe.each(dtypes)('of %s', (name) => {
@@ -119,6 +125,18 @@ onDevice('DeviceBuffer', (host) => {
     expect([...(await buffer.read(host.stream))]).toEqual([7, 8, 9, 10, 11]);
   });
 
+  test('writes arrays and their bytes that were made in another realm', async () => {
+    using buffer = host.device.alloc(i32, 3);
+    for (const text of ['Int32Array.of(1, 2, 3)', 'Int32Array.of(1, 2, 3).buffer', 'new Int32Array(new SharedArrayBuffer(12)).map((_, i) => i + 1).buffer']) {
+      await buffer.fill(host.stream, 0);
+      buffer.write(host.stream, runInNewContext(text) as Int32Array);
+      expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3]);
+    }
+    const into = runInNewContext('new Int32Array(3)') as Int32Array<ArrayBuffer>;
+    await buffer.read(host.stream, { into });
+    expect([...into]).toEqual([1, 2, 3]);
+  });
+
   test('a small array may be changed right after the call', async () => {
     const values = Int32Array.of(1, 2, 3);
     using buffer = host.device.alloc(i32, 3);
@@ -126,6 +144,53 @@ onDevice('DeviceBuffer', (host) => {
     values.fill(9);
     await written;
     expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3]);
+  });
+
+  describe('more small writes under way than staging holds', () => {
+    /** Work of the stream that lasts until the function is called, so that no copy behind it gives its place back. */
+    const holdUp = (): (() => Promise<void>) => {
+      let end: () => void = () => undefined;
+      const held = host.stream.call(() => new Promise<void>((resolve) => (end = resolve)));
+      return async () => {
+        while (!(await Promise.race([held.then(() => true), turns(1).then(() => false)]))) end();
+      };
+    };
+
+    test('have copied their sources when the calls return', async () => {
+      const [length, count] = [16384, 512];
+      using buffer = host.device.alloc(u32, length * count);
+      const end = holdUp();
+      const scratch = new Uint32Array(length);
+      const written = range(count).map((i) => buffer.slice(i * length, (i + 1) * length).write(host.stream, scratch.fill(i + 1)));
+      scratch.fill(0xdead);
+      await end();
+      await Promise.all(written);
+      const values = await buffer.read(host.stream);
+      expect(range(count).filter((i) => values[i * length] !== i + 1 || values[(i + 1) * length - 1] !== i + 1)).toEqual([]);
+    });
+
+    test('also of what is converted, of images and of the bytes of buffers', async () => {
+      using filler = host.device.alloc(u8, 65536);
+      using halves = host.device.alloc(f16, 1000);
+      using image = host.device.alloc2D(f16, { width: 10, height: 7 });
+      using bytes = host.device.alloc(u32, 4);
+      const end = holdUp();
+      const full = new Uint8Array(65536);
+      for (let i = 0; i < 512; i++) filler.write(host.stream, full);
+      const values = new Float32Array(1000).fill(1.5);
+      const pixels = new Float32Array(70).fill(-2);
+      const raw = Uint32Array.of(1, 2, 3, 4);
+      halves.write(host.stream, values);
+      image.write(host.stream, pixels);
+      bytes.write(host.stream, raw.buffer);
+      for (const array of [values, pixels, raw]) array.fill(7);
+      // Nor does it matter what becomes of the memory.
+      detach(raw.buffer);
+      await end();
+      expect((await halves.read(host.stream)).every((value) => value === 1.5)).toBe(true);
+      expect((await image.read(host.stream)).every((value) => value === -2)).toBe(true);
+      expect([...(await bytes.read(host.stream))]).toEqual([1, 2, 3, 4]);
+    });
   });
 
   test('reads into an array of the caller', async () => {
@@ -153,6 +218,51 @@ onDevice('DeviceBuffer', (host) => {
       expect(Buffer.compare(read, values)).toBe(0);
     },
   );
+
+  describe('many small reads that are converted and end together', () => {
+    const N = 32768;
+
+    test('are given out over several turns of the event loop', async () => {
+      using buffer = host.device.alloc(f16, N);
+      await buffer.fill(host.stream, 1.5);
+      let go: () => void = () => undefined;
+      const held = new Promise<void>((begun) => {
+        host.stream.call(() => {
+          begun();
+          return new Promise<void>((resolve) => (go = resolve));
+        });
+      });
+      const given: number[] = [0];
+      const reads = range(100).map(() => buffer.read(host.stream).then((values) => {
+        given[given.length - 1]!++;
+        return values[0] === 1.5 && values[N - 1] === 1.5;
+      }));
+      await held;
+      go();
+      let over = false;
+      const all = Promise.all(reads).finally(() => (over = true));
+      while (!over) {
+        await turns(1);
+        given.push(0);
+      }
+      expect((await all).every((right) => right)).toBe(true);
+      // A turn's share is 0.12 ms of copying: a few of these.
+      expect(Math.max(...given)).toBeLessThanOrEqual(10);
+    });
+
+    test('are all there where the device is closed meanwhile', async () => {
+      const device = await openTestDevice({ thread: host.mode });
+      const buffer = device.alloc(f16, N);
+      buffer.fill(device.stream, -2);
+      let left = 50;
+      const reads = range(50).map(() => buffer.read(device.stream).then((values) => {
+        left--;
+        return values.every((value) => value === -2);
+      }));
+      await device.close();
+      expect([left, ...(await Promise.all(reads))]).toEqual([0, ...reads.map(() => true)]);
+    });
+  });
 
   test('a large converted array comes back as it went', async () => {
     const values = Float32Array.from({ length: 300_001 }, (_, i) => (i % 2048) - 1024);
@@ -339,6 +449,34 @@ onDevice('DeviceBuffer', (host) => {
       using buffer = host.device.alloc(f32, 3);
       for (const into of [new Float32Array(2), new Int32Array(3), [1, 2, 3]]) {
         expect(await failure(() => buffer.read(host.stream, { into: into as never }))).toMatchObject({ argument: 'into' });
+      }
+    });
+
+    test('an array to read into that does not fit, and says which one does', async () => {
+      using floats = host.device.alloc(f32, 3);
+      using halves = host.device.alloc(f16, 3);
+      const said = async (call: () => unknown): Promise<string> => (await failure(call)).message;
+      expect(await said(() => floats.read(host.stream, { into: new Int32Array(3) as never }))).toBe(
+        'into: expected a Float32Array for dtype f32, got Int32Array(3). Pass a Float32Array, or leave it out: a new one is made.',
+      );
+      expect(await said(() => halves.readBits(host.stream, { into: new Float32Array(3) as never }))).toContain('Pass a Uint16Array, or leave it out');
+      expect(await said(() => halves.read(host.stream, { into: new Uint16Array(3) as never }))).toContain('use writeBits and readBits');
+      expect(await said(() => floats.read(host.stream, new Float32Array(3) as never))).toContain('Write { into }.');
+    });
+
+    test('arrays that were transferred to somebody else, and says so', async () => {
+      using buffer = host.device.alloc(f32, 3);
+      using none = host.device.alloc(f32, 0);
+      const gone = new Float32Array(3);
+      const bytes = gone.buffer;
+      detach(bytes);
+      for (const call of [
+        () => buffer.write(host.stream, gone), () => buffer.write(host.stream, bytes), () => none.write(host.stream, gone),
+        () => buffer.read(host.stream, { into: gone }),
+      ]) {
+        const error = await failure(call);
+        expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+        expect(error.message).toContain('It was detached or transferred');
       }
     });
 

@@ -149,7 +149,11 @@ onDevice('A loop over chunks', (host) => {
       () => buffer.chunks(host.stream, { length: 1.5 }),
       () => buffer.chunks(host.stream, { signal: {} as AbortSignal }),
       () => buffer.chunks(undefined as never),
+      () => buffer.chunks(host.stream, null as never),
       () => buffer.readable(host.stream, { length: -1 }),
+      () => buffer.readable(host.stream, { signal: {} as AbortSignal }),
+      () => buffer.readable(host.stream, null as never),
+      () => buffer.readable(undefined as never),
       () => buffer.writable({} as never),
     ]) {
       expect(make).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT' }) as Error);
@@ -347,6 +351,11 @@ onDevice('Web streams', (host) => {
     const writer = buffer.writable(host.stream).getWriter();
     writer.closed.catch(() => undefined);
     expect(await failure(() => writer.write(new Float32Array(2) as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    const another = buffer.writable(host.stream).getWriter();
+    another.closed.catch(() => undefined);
+    // Three quarters of an element.
+    const error = await failure(() => another.write(new Uint8Array(3) as never));
+    expect(error.message).toBe("chunk: expected a Int32Array for dtype i32, got Uint8Array(3). Pass Int32Array.from(array), or make the buffer with the array's dtype.");
   });
 
   test.each(['text', undefined, 5])('writable refuses the chunk %s', async (chunk) => {

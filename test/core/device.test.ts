@@ -97,6 +97,9 @@ describe('Device.open', () => {
     { thread: 'outline' },
     { memoryBytes: 12 },
     { memoryBytes: 1.5e6 + 0.5 },
+    { stallLimit: 0 },
+    { stallLimit: '5' },
+    { stallLimit: null },
   ])('refuses the option %j', async (options) => {
     expect(await failure(() => openTestDevice(options as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });

@@ -152,6 +152,45 @@ onDevice('Event', (host) => {
     expect(await start.elapsed(end)).toBeGreaterThanOrEqual(0);
   });
 
+  test('recorded again on another stream while a record of it is held, it is of that stream', async () => {
+    const { device } = host;
+    using held = device.createStream();
+    using stream = device.createStream();
+    await Promise.all([held.sync(), stream.sync()]);
+    const start = device.createEvent();
+    const end = device.createEvent();
+    stream.record(end);
+    let release: () => void = () => undefined;
+    const called = held.call(() => new Promise<void>((resolve) => (release = resolve)));
+    held.record(end);
+    stream.record(start);
+    stream.record(end);
+    const between = await start.elapsed(end);
+    expect(await stillPending(called, 60)).toBe(true);
+    release();
+    await called;
+    await held.sync();
+    expect(await start.elapsed(end)).toBe(between);
+    for (const event of [start, end]) event.close();
+  });
+
+  test('recorded on two streams in turn, it takes up nothing', async () => {
+    const { device } = host;
+    using first = device.createStream();
+    using second = device.createStream();
+    await Promise.all([first.sync(), second.sync()]);
+    const { handles } = device.runtime;
+    const before = handles.count;
+    const event = device.createEvent();
+    for (let i = 0; i < 500; i++) (i % 2 === 0 ? first : second).record(event);
+    second.wait(event);
+    await Promise.all([first.sync(), second.sync()]);
+    event.close();
+    await turns(5);
+    // Streams have events of their own, behind what they do.
+    expect(handles.count - before).toBeLessThanOrEqual(64);
+  });
+
   test('elapsed of an event without timing is an error that says how to make one', async () => {
     using start = host.stream.record(host.device.createEvent({ timing: false }));
     using end = host.stream.record();

@@ -1,4 +1,6 @@
 /** Kernels: what they are given arrives, in the grid that was asked for. */
+import { runInNewContext } from 'node:vm';
+
 import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i32, i64, inout, input, output, struct, u16, u32, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
@@ -102,7 +104,9 @@ onDevice('Kernel parameters', (host) => {
   test('a structure arrives, and what follows it', async () => {
     using out = host.device.alloc(f64, 4);
     const kernel = (await host.load(PARAMETERS)).kernel('structure');
-    for (const bytes of [structure(), structure().buffer, new Uint8Array(structure().buffer)]) {
+    const elsewhere = runInNewContext('new ArrayBuffer(24)') as ArrayBuffer;
+    new Uint8Array(elsewhere).set(new Uint8Array(structure().buffer));
+    for (const bytes of [structure(), structure().buffer, new Uint8Array(structure().buffer), elsewhere]) {
       out.fill(host.stream, 0);
       kernel.launch(host.stream, ONE, out, bytes, 99);
       expect([...(await out.read(host.stream))]).toEqual([-7, Math.E, 0.25, 99]);
@@ -388,6 +392,8 @@ onDevice('Kernel launches', (host) => {
       [{ grid: 1, block: 1, sharedBytes: -1 }, 'options.sharedBytes'],
       [{ grid: 1, block: 1, sharedBytes: 1 << 24 }, 'options.sharedBytes'],
       [{ grid: 1, block: 1, sharedBytes: 0.5 }, 'options.sharedBytes'],
+      [{ grid: 1, block: 1, sharedBytes: null }, 'options.sharedBytes'],
+      [{ grid: [1, 1], block: 1, sharedBytes: null }, 'options.sharedBytes'],
       [{ grid: 1, block: 1, sharde: 4 }, 'options.sharde'],
       [undefined, 'options'],
       [7, 'options'],

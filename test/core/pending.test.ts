@@ -1,9 +1,18 @@
 /** What eager methods return: work that has been queued, awaited or not. */
-import { f32, i32 } from 'async-cuda/core';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+import { f32, i32, u8 } from 'async-cuda/core';
+import type { Pending } from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { WAITING } from './kernels/waiting.js';
-import { Gate, failure, onDevice, stillPending, turns } from './test-device.js';
+import { Gate, failure, onDevice, range, stillPending, turns } from './test-device.js';
+
+const gc = ((): (() => void) => {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+})();
 
 onDevice('Pending', (host) => {
   let gate: Gate;
@@ -307,5 +316,66 @@ onDevice('Pending', (host) => {
       expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
       buffer.close();
     });
+  });
+});
+
+onDevice('Many failures', (host) => {
+  /** Copies of what was never allocated. */
+  function failing(count: number): { copies: Pending[]; close: () => void } {
+    const missing = host.device.alloc(u8, 2 ** 46, { label: 'missing' });
+    const target = host.device.alloc(u8, 16, { label: 'target' });
+    const copies = range(count).map(() => target.copyFrom(host.stream, missing.slice(0, 16)));
+    return { copies, close: () => { for (const buffer of [missing, target]) buffer.close(); } };
+  }
+
+  test('each is told to who awaits it late, in full', async () => {
+    const { copies, close } = failing(4000);
+    await host.stream.sync();
+    await turns(5);
+    for (const [i, copy] of copies.entries()) {
+      const error = await failure(() => copy);
+      if (i % 500 !== 0) continue;
+      expect(error).toMatchObject({ name: 'CudaError', code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { name: 'CudaOutOfMemoryError' } });
+      expect(error.message).toContain("alloc u8[70368744177664] 'missing'");
+    }
+    close();
+    // Each of them was nobody's by then, and the allocation's.
+    expect(host.errors.splice(0).length).toBe(4001);
+  });
+
+  test('take little memory', async () => {
+    const fail = async (rounds: number): Promise<void> => {
+      for (let i = 0; i < rounds; i++) {
+        const { copies, close } = failing(100);
+        await Promise.allSettled(copies);
+        close();
+        await host.stream.sync();
+      }
+    };
+    const heap = async (): Promise<number> => {
+      for (let i = 0; i < 4; i++) {
+        gc();
+        await turns(2);
+      }
+      return process.memoryUsage().heapUsed;
+    };
+    await fail(20);
+    const before = await heap();
+    await fail(50);
+    expect(((await heap()) - before) / 5000).toBeLessThan(1000);
+  });
+
+  test('of an operation that is awaited stay, however many others fail', async () => {
+    const { copies: [first], close } = failing(1);
+    // As a wait that goes on does.
+    host.device.runtime.expect((first as unknown as { root: number }).root);
+    for (let i = 0; i < 170; i++) {
+      const { copies, close } = failing(100);
+      await Promise.allSettled(copies);
+      close();
+    }
+    expect(await failure(() => first!)).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    close();
+    host.errors.splice(0);
   });
 });

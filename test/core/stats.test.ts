@@ -1,11 +1,11 @@
 /** The numbers that a device counts. */
-import { i32 } from 'async-cuda/core';
+import { i32, u8 } from 'async-cuda/core';
 import type { Kernel, Module } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
-import { Gate, onDevice, openTestDevice } from './test-device.js';
+import { Gate, failure, onDevice, openTestDevice } from './test-device.js';
 
 const N = 64;
 const BYTES = N * 4;
@@ -93,6 +93,44 @@ onDevice('Stats', (host) => {
     expect(after.memory.pinned).toBe(before.memory.pinned);
     expect(after.memory.peak).toBeGreaterThanOrEqual(during.memory.inUse);
     expect(after.live).toEqual(before.live);
+  });
+
+  test('allocations that failed count for nothing, be they closed before that is known or behind it', async () => {
+    const { device } = host;
+    await device.synchronize();
+    const before = await device.stats();
+    const failed = device.alloc(u8, 2 ** 46);
+    expect(await failure(() => failed.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    const buffer = device.alloc(i32, N);
+    const during = await device.stats();
+    expect(during.memory.inUse - before.memory.inUse).toBe(BYTES);
+    expect(during.memory.peak).toBeLessThan(2 ** 46);
+    expect([during.allocations - before.allocations, during.live.buffers - before.live.buffers]).toEqual([1, 2]);
+    failed.close();
+    const another = device.alloc(u8, 2 ** 46);
+    const told = another.allocated().catch((error: unknown) => error);
+    another.close();
+    expect(await told).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    const after = await device.stats();
+    expect(after.memory.inUse - before.memory.inUse).toBe(BYTES);
+    expect(after.memory.peak).toBe(during.memory.peak);
+    expect([after.allocations - before.allocations, after.live.buffers - before.live.buffers]).toEqual([1, 1]);
+    buffer.close();
+  });
+
+  test('the peak is exact, however much is allocated and given back', async () => {
+    const { device } = host;
+    const { memory: { inUse } } = await device.stats();
+    const kept = [device.alloc(u8, 1 << 24)];
+    for (let i = 0; i < 1000; i++) device.alloc(u8, 1 << 10).close();
+    const last = device.alloc(u8, 1 << 24);
+    for (const each of [...kept, last]) each.close();
+    const { memory } = await device.stats();
+    expect(memory.inUse).toBe(inUse);
+    expect(memory.peak).toBe(inUse + (2 << 24));
+    for (let i = 0; i < 1000; i++) device.alloc(u8, 1 << 10).close();
+    await device.synchronize();
+    expect((await device.stats()).memory).toMatchObject({ inUse, peak: inUse + (2 << 24) });
   });
 
   test('what is open is counted', async () => {

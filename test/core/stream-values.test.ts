@@ -158,6 +158,12 @@ onDevice('Stream memory operations', (host) => {
       using floats = await device.allocPlain(f32, 4);
       const refused = async (call: () => unknown): Promise<string | undefined> => (await failure(call)).argument;
       expect(await refused(() => stream.writeValue(floats as never, 0, 1))).toBe('buffer');
+      await using pinned = await device.pinned(f32, 4);
+      await using managed = await device.managed(f32, 4);
+      expect((await failure(() => stream.writeValue(floats as never, 0, 1))).message).toContain('buffer.reinterpret(u32)');
+      for (const buffer of [pinned, managed]) {
+        expect((await failure(() => stream.waitValue(buffer as never, 0, 1))).message).toContain('Write await device.pinned(u32, 4).');
+      }
       expect(await refused(() => stream.waitValue({} as never, 0, 1))).toBe('buffer');
       expect(await refused(() => stream.waitValue(words, 4, 1))).toBe('index');
       expect(await refused(() => stream.writeValue(words, -1, 1))).toBe('index');

@@ -375,6 +375,8 @@ onDevice('Stream', (host) => {
       ]) {
         expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
       }
+      const { message } = await failure(() => buffer.fill(other.stream, 1));
+      for (const { kind, ordinal, name } of [host.device, other]) expect(message).toContain(`${kind}:${ordinal} ${name}`);
     } finally {
       await other.close();
     }
