@@ -195,7 +195,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
    */
   launch(stream: Stream): Pending {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
     const { uses, parts, nodeMemory } = this;
@@ -233,7 +233,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
    */
   async update(other: Graph): Promise<void> {
     this.check();
-    if (!(other instanceof Graph) || other.runtime !== this.runtime) throw invalid('other', `a graph of ${this.device.name}`, other);
+    if (!(other instanceof Graph) || other.runtime !== this.runtime) throw invalid('other', `a graph of ${this.device.title}`, other);
     other.check();
     if (this.allocates || other.allocates) {
       throw new CudaError('ERR_CUDA_CAPTURE', 'graph.update: graphs that allocate by nodes cannot be updated (cuGraphExecUpdate); use the other one itself, or capture both without { allocate: \'nodes\' }', { operation: 'cuGraphExecUpdate' });
@@ -279,7 +279,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
   async upload(stream: Stream): Promise<void> {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     await this.whenNotCaptured(stream);
     const unmade = this.runtime.whyUnmade(stream.slot, 'graph.upload');

@@ -159,7 +159,7 @@ export class NativeLibrary {
    */
   call(stream: Stream, name: string, args: readonly LibraryArgument[], uses: readonly MemoryUse[] = []): Pending {
     stream.check();
-    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const known = this.known(name);
     if (known.func.returns !== 'status') throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
@@ -256,7 +256,7 @@ export class NativeLibrary {
     const { memory } = buffer;
     if (memory.disposed) throw new CudaDisposedError(`${argument}: ${buffer.toString()}: used after it was closed.`);
     if (memory.device.runtime !== this.runtime) {
-      throw invalid(argument, `memory of ${this.device.name}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+      throw invalid(argument, `memory of ${this.device.title}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
     }
     const offset = buffer.byteOffset + byteOffset;
     putInt64(words, word, offset);

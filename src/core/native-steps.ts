@@ -87,7 +87,7 @@ export class NativeSteps {
    */
   call(stream: Stream, memory: readonly LibraryMemory[], uses: LibraryMemory, whole: readonly boolean[] = []): Pending {
     stream.check();
-    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.name}`, stream);
+    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const { words, places, length } = this;
     if (memory.length !== places.length) throw invalid('memory', `${places.length} buffers`, memory.length);
     for (let i = 0; i < places.length; i++) this.place(stream, memory[i]!, places[i]!.access, places[i]!.word);
@@ -123,7 +123,7 @@ export class NativeSteps {
   private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
     const { memory }: { memory: Resource & { device: Device } } = buffer;
     if (memory.disposed) throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
-    if (memory.device.runtime !== this.runtime) throw invalid('memory', `memory of ${this.device.name}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+    if (memory.device.runtime !== this.runtime) throw invalid('memory', `memory of ${this.device.title}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
     putInt64(this.words, word, buffer.byteOffset);
     stream.order(memory, access);
   }

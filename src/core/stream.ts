@@ -151,7 +151,7 @@ export class Stream implements Disposable {
     if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
     const target = event ?? new Event(this.device, {});
     target.check();
-    if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.name}`, event);
+    if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.title}`, event);
     target.renew(this);
     const body = this.begin(OP.record, 5, this.nextRoot());
     this.runtime.ring.memory[body] = target.handle;

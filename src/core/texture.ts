@@ -183,7 +183,7 @@ export async function createSurface<D extends DTypeName>(device: Device, array: 
 
 function checkSource(device: Device, source: TextureSource): void {
   if (source.isClosed) throw new CudaDisposedError(`source: ${source.toString()}: used after it was closed.`);
-  if (source.device.runtime !== device.runtime) throw invalid('source', `memory of ${device.name}`, source);
+  if (source.device.runtime !== device.runtime) throw invalid('source', `memory of ${device.title}`, source);
   if (source instanceof DeviceArray) return;
   if (source.byteOffset % ALIGNMENT !== 0) {
     throw invalid('source', `memory that begins at a multiple of ${ALIGNMENT} bytes of its allocation`, `one at ${source.byteOffset}`, 'Texture the whole buffer and shift the coordinates.');

@@ -1,4 +1,5 @@
 /** Grid and block of a launch: as they were given, as partitions say, or one thread for each element of the largest output. */
+import { CudaArgumentError } from '../core/index.js';
 import type { DeviceProperties, Dimensions } from '../core/index.js';
 import { checkInteger, invalid } from '../core/arguments.js';
 import { Partitioned } from '../tensor/index.js';
@@ -88,6 +89,19 @@ export function three(dimensions: Dimensions): Three {
 /** Threads in all. */
 export function threadsOf({ grid, block }: LaunchShape): number {
   return [...three(grid), ...three(block)].reduce((product, count) => product * count, 1);
+}
+
+/** What a launch, or a simulation, was told of its shape. @throws CudaArgumentError */
+export function checkShapeOptions({ grid, block, sharedBytes }: { readonly grid?: unknown; readonly block?: unknown; readonly sharedBytes?: unknown }): void {
+  checkDimensions('options.grid', grid, 'blocks');
+  checkDimensions('options.block', block, 'threads');
+  if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
+}
+
+/** @throws CudaArgumentError where the kernel has shared memory whose bytes nobody gives */
+export function checkDynamicShared(kernel: string, dynamicShared: boolean, sharedBytes: number | undefined): void {
+  if (!dynamicShared || sharedBytes !== undefined) return;
+  throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${kernel}' has gpu.dynamicShared, whose bytes the launch gives. Write ${kernel}(args, { sharedBytes }).`);
 }
 
 /** A number, or one to three. How many a device allows is looked at when it is launched there. @throws CudaArgumentError */

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -21,7 +21,7 @@ import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
 import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
-import { checkDimensions, launchShape, three, threadsOf, usualBlock } from './grid.js';
+import { checkDynamicShared, checkShapeOptions, launchShape, three, threadsOf, usualBlock } from './grid.js';
 import type { LaunchShape } from './grid.js';
 import { loadKernel, loadKernelNow, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
@@ -165,10 +165,8 @@ const CODE_OPTIONS = ['index', 'checks', 'lineInfo'];
 const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
 
 function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
-  const { grid, block, sharedBytes, index, checks, lineInfo } = given;
-  checkDimensions('options.grid', grid, 'blocks');
-  checkDimensions('options.block', block, 'threads');
-  if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
+  const { index, checks, lineInfo } = given;
+  checkShapeOptions(given);
   checkBoolean('options.checks', checks);
   checkBoolean('options.lineInfo', lineInfo);
   if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
@@ -264,9 +262,7 @@ export class Defined implements Tunable<KernelChanges> {
 
   private launchOptions({ compiled }: LoadedKernel, { grid, block }: LaunchShape, options: CallOptions): LaunchOptions {
     const { cluster, programmatic, priority, sharedBytes = this.defaults.sharedBytes } = options;
-    if (compiled.dynamicShared && sharedBytes === undefined) {
-      throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${this.name}' has gpu.dynamicShared, whose bytes the launch gives. Write ${this.name}(args, { sharedBytes }).`);
-    }
+    checkDynamicShared(this.name, compiled.dynamicShared, sharedBytes);
     return {
       grid, block,
       ...(sharedBytes === undefined ? {} : { sharedBytes }),
@@ -315,15 +311,16 @@ export class Defined implements Tunable<KernelChanges> {
     const device = coreOf(given);
     const ptx = await this.ptx(device, options);
     if (device.kind !== 'cuda') throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a GPU, or look at kernel.ptx(device).`);
-    return disassemble(await device.machineCode(ptx));
+    return disassemble((await device.machineCode(ptx)).cubin);
   }
 
   async report(given: AnyDevice, options: LaunchDefaults = {}): Promise<KernelReport> {
     checkOptions('options', options, DEFAULTS);
     const device = coreOf(given);
     const { sharedBytes = this.defaults.sharedBytes ?? 0 } = checkedDefaults(options);
-    const loaded = await loadKernel(device, this.parameters, this.variant, this.form(device, options, { anyBlock: options.block !== undefined })).done;
-    return reportOf(device, loaded, options.block ?? this.block, sharedBytes);
+    const form = this.form(device, options, { anyBlock: options.block !== undefined });
+    const loaded = await loadKernel(device, this.parameters, this.variant, form).done;
+    return reportOf(device, loaded, options.block ?? this.block, sharedBytes, async () => (await compiledKernel(this.variant, form, targetOf(device))).ptx);
   }
 
   /** Where it runs with these arguments. */

@@ -15,6 +15,7 @@ import { coreOf } from '../ops/scheduling.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor, Layout, Shape } from '../tensor/index.js';
 import { argumentsInOrder, checkTogether, deviceAmong, passed } from './call-arguments.js';
+import { hostLayout } from './host-arrays.js';
 import type { CallOptions, Defined } from './kernel.js';
 import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import { closing } from './planned-launch.js';
@@ -193,7 +194,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
 
   async simulate(args: Readonly<Record<string, unknown>>): Promise<unknown> {
     const given = argumentsInOrder(this.name, this.parameters, args);
-    const tensors = this.tensorsOf((at) => hostLayout(given[at])) as GivenTensor[];
+    const tensors = this.tensorsOf((at) => hostLayout(this.name, this.parameters[at]!, given[at])) as GivenTensor[];
     const shapes = this.together(tensors);
     if (shapes.isEmpty) return args;
     const most = 2 ** 31 - 1;
@@ -234,14 +235,6 @@ function viewOf(tensor: AnyTensor, layout: Layout): AnyTensor {
 /** Its fields may have been assigned since. */
 function isStructure(value: unknown): boolean {
   return typeof value === 'object' && !(value instanceof Tensor);
-}
-
-/** Of an array without a shape: one axis. */
-function hostLayout(value: unknown): Layout {
-  if (ArrayBuffer.isView(value)) return contiguous([(value as Uint8Array).length]);
-  const { shape, strides, offset = 0 } = value as SimulatedTensor;
-  const dense = contiguous(shape, offset);
-  return strides === undefined ? dense : { ...dense, strides };
 }
 
 /** Threads behind the last element have indices, too. */

@@ -1,15 +1,18 @@
 /** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
 import { CudaArgumentError } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
 import { lowered } from '../kernel/lowering.js';
 import { readKernel } from '../kernel/read/read-kernel.js';
 import type { Locate } from '../kernel/simulate/failure.js';
-import type { HostTensor } from '../kernel/simulate/arguments.js';
+import { UnfitArgument, bindArguments } from '../kernel/simulate/arguments.js';
+import type { HostArguments, HostTensor } from '../kernel/simulate/arguments.js';
 import type { KernelTree } from '../kernel/tree.js';
 import { compileError } from './compile-error.js';
-import { gridOver, usualBlock } from './grid.js';
+import { passed } from './call-arguments.js';
+import { checkDynamicShared, checkShapeOptions, gridOver, three, usualBlock } from './grid.js';
+import { checkArraysTogether } from './host-arrays.js';
 import type { KernelParam, KernelParams, Parameter, StructsParam } from './parameters.js';
 import { locateSpans } from './show-source.js';
 import { locateText } from './source-location.js';
@@ -61,24 +64,61 @@ const known = new WeakMap<Variant, Simulated>();
 
 /** @throws CudaCompileError, CudaArgumentError, SimulationError */
 export function simulate(variant: Variant, parameters: readonly Parameter[], defaults: Pick<SimulationOptions, 'grid' | 'block' | 'sharedBytes'>, args: Readonly<Record<string, unknown>>, options: SimulationOptions): void {
-  checkOptions('options', options, ['grid', 'block', 'sharedBytes', 'print', 'checkUninitialized']);
-  if (typeof (args as unknown) !== 'object' || args === null) throw invalid('args', `what the kernel takes, by name: ${parameters.map(({ name }) => name).join(', ') || 'nothing'}`, args);
+  const { name } = variant.definition;
+  checkSimulation(options);
+  checkArguments(name, parameters, args);
   const { tree, locate } = simulated(variant);
   const block = options.block ?? defaults.block ?? usualBlock(parameters);
-  const grid = options.grid ?? defaults.grid ?? gridOver(variant.definition.name, largestShape(parameters, args), block);
+  checkThreads(block);
   const sharedBytes = options.sharedBytes ?? defaults.sharedBytes;
+  checkDynamicShared(name, tree.arrays.some(({ space }) => space === 'dynamic'), sharedBytes);
   try {
+    const grid = options.grid ?? defaults.grid ?? inferredGrid(name, tree, parameters, args, block);
+    // All outputs are empty.
+    if (three(grid).includes(0)) return;
     simulateKernel(tree, {
-      grid, block, args: args as never, locate, sourceURL: `async-cuda/${variant.definition.name}.js`,
+      grid, block, args: args as never, locate, sourceURL: `async-cuda/${name}.js`,
       ...(sharedBytes === undefined ? {} : { sharedBytes }),
       ...(options.print === undefined ? {} : { print: options.print }),
       ...(options.checkUninitialized === undefined ? {} : { checkUninitialized: options.checkUninitialized }),
     });
   } catch (error) {
     // What the arguments are refused with, by a compiler that knows none of our errors.
-    if ((error instanceof TypeError || error instanceof RangeError) && error.message.startsWith('simulate: ')) throw new CudaArgumentError('args', error.message, { cause: error });
+    if (error instanceof UnfitArgument) throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
     throw error;
   }
+}
+
+function checkSimulation(options: SimulationOptions): void {
+  checkOptions('options', options, ['grid', 'block', 'sharedBytes', 'print', 'checkUninitialized']);
+  checkShapeOptions(options);
+  checkBoolean('options.checkUninitialized', options.checkUninitialized);
+  const print: unknown = options.print;
+  if (print !== undefined && typeof print !== 'function') throw invalid('options.print', 'a function that takes what the kernel prints', print);
+}
+
+/** What a call looks at, too. What an array has to be is looked at where the kernel is given it. */
+function checkArguments(kernel: string, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): void {
+  if (typeof (args as unknown) !== 'object' || args === null || Array.isArray(args)) throw invalid('args', `what the kernel takes, by name: ${parameters.map(({ name }) => name).join(', ') || 'nothing'}`, args);
+  for (const parameter of parameters) {
+    const value = args[parameter.name];
+    if (parameter.entry.kind !== 'tensor' && value !== undefined) passed(kernel, parameter, value);
+  }
+  checkArraysTogether(kernel, parameters, args);
+}
+
+/** Of a block, on every device. */
+const MOST_THREADS = 1024;
+
+function checkThreads(block: Dimensions): void {
+  const threads = three(block).reduce((product, count) => product * count, 1);
+  if (threads > MOST_THREADS) throw invalid('options.block', `at most ${MOST_THREADS} threads in a block`, threads, 'Give a smaller block and a larger grid.');
+}
+
+function inferredGrid(kernel: string, tree: KernelTree, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>, block: Dimensions): Dimensions {
+  // Whichever argument is wrong is what is refused, and not the grid that cannot be told from it.
+  bindArguments(tree, args as HostArguments);
+  return gridOver(kernel, largestShape(parameters, args), block);
 }
 
 function simulated(variant: Variant): Simulated {

@@ -1,5 +1,6 @@
 /** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
 import { invalid } from '../core/arguments.js';
+import type { Gpu } from '../kernel/gpu.js';
 import type { Used } from '../kernel/signature.js';
 import { DeviceFunction, textOfFunction } from './device-function.js';
 import { checkName, unknownName } from './names.js';
@@ -12,12 +13,29 @@ export type Uses = Readonly<Record<string, Usable>>;
 
 export type UsedByName = Readonly<Record<string, Used>>;
 
+/**
+ * What gpu has by itself; bool too, which TypeScript is not told of. The type checker keeps it as kernel/gpu.ts is, so that the
+ * compiler, which has the table of what they do, need not be loaded for it.
+ */
+const GPU_NAMES: Readonly<Record<keyof Gpu | 'bool', true>> = {
+  threadIdx: true, blockIdx: true, blockDim: true, gridDim: true, globalId: true, globalSize: true, lane: true, warpIdx: true, warpSize: true,
+  shared: true, dynamicShared: true, local: true, warp: true, block: true, grid: true, fence: true, async: true, fast: true,
+  bool: true, i8: true, u8: true, i16: true, u16: true, i32: true, u32: true, i64: true, u64: true, f16: true, bf16: true, f32: true, f64: true, bits: true, fromBits: true,
+  fma: true, rsqrt: true, rint: true, erf: true, mulhi: true, popcount: true, clz: true, reverseBits: true, copysign: true, clamp: true,
+  atomicAdd: true, atomicMin: true, atomicMax: true, atomicAnd: true, atomicOr: true, atomicXor: true, atomicExchange: true, atomicCompareExchange: true,
+  volatileLoad: true, volatileStore: true, streamingLoad: true, streamingStore: true, unroll: true, clock: true, globalTimer: true, trap: true,
+};
+
 /** Copies, so that what is compiled is what was given. @throws CudaArgumentError for what cannot be compiled in */
 export function usedOf(argument: string, uses: unknown): UsedByName {
   if (uses === undefined) return {};
   if (typeof uses !== 'object' || uses === null || Array.isArray(uses)) throw invalid(argument, 'an object of constants and functions by name', uses, 'Write { uses: { TILE: 16, gelu } }.');
   return Object.freeze(Object.fromEntries(Object.entries(uses).map(([name, value]: [string, unknown]) => {
     checkName(argument, name, 'a constant or a function');
+    if (Object.hasOwn(GPU_NAMES, name)) {
+      const other = `own${name[0]!.toUpperCase()}${name.slice(1)}`;
+      throw invalid(`${argument}.${name}`, `another name, as gpu.${name} is there already`, value, `Name it ${other}, say, and write gpu.${other}.`);
+    }
     return [name, usedValue(`${argument}.${name}`, value)];
   })));
 }

@@ -230,7 +230,11 @@ function evaluate(code: string): Record<string, unknown> {
 }
 
 const treeOf = (name: string, text: string): string => {
-  if (Object.hasOwn(tiles, name)) return sameTree(readKernel(tileSource({ name, signature: tileSignature, text, uses: {}, indexType: 'i32' }, cut)));
+  if (Object.hasOwn(tiles, name)) {
+    const { d, ...others } = tileSignature;
+    const signature = tiles[name]!.includes('d.store(') ? { d: d!, ...others } : others;
+    return sameTree(readKernel(tileSource({ name, signature, text, uses: {}, indexType: 'i32' }, cut)));
+  }
   const { signature, uses } = kernels[name === 'method' ? 'saxpy' : name]!;
   return sameTree(readKernel({ name, signature, text, uses: uses ?? {}, indexType: 'i32' }));
 };

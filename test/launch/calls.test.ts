@@ -175,7 +175,7 @@ onDevice('Calls of kernels', (host) => {
   test('report: what the driver says, and occupancy', async () => {
     const report = await scale.report(device, { block: 128 });
     expect((await failure(() => scale.report(device, { block: 4096 }))).message).toContain('options.block: expected at most 1024 threads');
-    expect(report).toMatchObject({ device: device.name, block: 128, localBytes: 0, sharedBytes: 0 });
+    expect(report).toMatchObject({ device: device.name, block: 128, localBytes: 0, sharedBytes: 0, spillStoreBytes: 0, spillLoadBytes: 0 });
     expect(report.blocksPerMultiprocessor).toBeGreaterThan(0);
     expect(report.occupancy).toBeCloseTo(report.blocksPerMultiprocessor * 128 / device.properties.maxThreadsPerMultiprocessor);
     expect(await scale.ptx(device)).toBe(SCALE.ptx);

@@ -141,7 +141,7 @@ onDevice('Element kernels', (host) => {
     // @ts-expect-error: nothing is given
     const nothing = elementKernel('nothing', { y: output(i32) }, () => { /* nothing */ });
     for (const [made, code, message] of [
-      [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'], [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'], [type, 'x * 2', 'gpu.i32'], [nothing, '{ /* nothing */ }', 'has no value, where a number is needed'],
+      [store, 'y[x] = 1', 'This cannot be assigned to: y[x] belongs to a number (f32)'], [thread, 'gpu.threadIdx', 'There is no gpu.threadIdx in an element kernel'], [type, 'x * 2', 'gpu.i32'], [nothing, '{ /* nothing */ }', 'The body returns nothing, and y takes its element from what it returns'],
     ] as const) {
       const error = await failure(() => made.prepare(device));
       expect(error).toBeInstanceOf(CudaCompileError);
@@ -169,5 +169,13 @@ onDevice('Element kernels', (host) => {
       out: { data: new Float32Array(30), shape: [10, 3] }, x: { data: x, shape: [10, 3] }, bias: Float32Array.of(1, 2, 3), half: Float32Array.of(1),
     });
     expect([...simulated.out.data]).toEqual(await read(out));
+  });
+
+  test('as JavaScript: what a call refuses', async () => {
+    const copied = elementKernel('copied', { y: output(f32), x: input(f32) }, ({ x }) => x);
+    const x = new Float32Array(4);
+    expect((await failure(() => copied.simulate({ y: x, x }))).message).toContain("args.y of kernel 'copied' is written and overlaps args.x: Float32Array(4) and Float32Array(4)");
+    expect((await failure(() => copied.simulate({ y: x, x: 'four' as never }))).message).toBe("args.x of kernel 'copied': expected a typed array, or { data, shape }, got 'four'.");
+    expect(await failure(() => saxpy.simulate({ y: x, a: 1n as never, x: new Float32Array(4) }))).toBeInstanceOf(CudaArgumentError);
   });
 });

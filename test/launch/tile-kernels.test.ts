@@ -250,5 +250,8 @@ onDevice('Tile kernels', (host) => {
     expect(await messageOf(() => bare({ x }))).toContain('x is a tensor, and its tile has to be read first');
     const whole = tileKernel('whole', { y: output(i32), x: input(f32) }, ({ y, x }) => { y.store(x.load()); }, { tile: [1, 4] });
     expect(await messageOf(() => whole({ x }))).toContain('gpu.i32');
+    // eslint-disable-next-line @typescript-eslint/no-unused-vars -- what is stored nowhere
+    const untouched = tileKernel('untouched', { y: output(f32), x: input(f32) }, ({ y, x }) => { const v = x.load(); }, { tile: [1, null] });
+    expect(await messageOf(() => untouched({ x }))).toContain('y is an output, and nothing is stored to it');
   });
 });

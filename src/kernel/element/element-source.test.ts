@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { emitKernel } from '../emit/emit.js';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource, SignatureEntry } from '../signature.js';
+import { KernelSourceError } from '../source-error.js';
 import type { ElementForm } from './element-form.js';
 import { elementSource } from './element-source.js';
 
@@ -50,4 +51,73 @@ test('every place that a tree names is in a text of the user\'s', () => {
     walk(tree.body);
     expect([...seen].map((text) => tree.texts[text])).toEqual([add.text]);
   }
+});
+
+const two: KernelSource['signature'] = { y: tensor('output'), z: tensor('inout'), x: tensor('input'), a: { kind: 'scalar', storage: 'f32' } };
+
+function refuses(signature: KernelSource['signature'], text: string, message: string, code: string): void {
+  let thrown: unknown;
+  try {
+    readKernel(elementSource({ ...add, signature, text }, run));
+  } catch (error) {
+    thrown = error;
+  }
+  expect(thrown).toBeInstanceOf(KernelSourceError);
+  const { message: whole, span, text: shown } = thrown as KernelSourceError;
+  expect(whole).toBe(message);
+  expect(shown.slice(span!.start, span!.end)).toBe(code);
+}
+
+test.each([
+  ['({ x }) => ({ y: x })', '{ y: x }'],
+  ['({ x }) => { const r = { y: x }; return r; }', 'r'],
+  ['({ x }) => { if (x > 0) return { y: x, z: 1 }; return { y: 1 }; }', '{ y: 1 }'],
+  ['({ x }) => (x > 0 ? { y: x, z: 1 } : { y: 1 })', '{ y: 1 }'],
+  ['function (e) { var v; return v = e.x, { y: v }; }', '{ y: v }'],
+])('an output that is not returned: %s', (text, code) => {
+  refuses(two, text, 'z is not returned. Return it too: { y, z }.', code);
+});
+
+test.each([
+  ['({ x }) => ({ y: x, z: x, q: x })', 'q is returned, and is no output. Leave it out, or add it to the signature: { q: output(f32) }.', 'q: x'],
+  ['({ x }) => { const r = { y: x, z: x, x }; return r; }', 'x is returned, and is an input. Leave it out, or declare it as inout(…).', 'x'],
+])('what is no output and is returned: %s', (text, message, code) => {
+  refuses(two, text, message, code);
+});
+
+test.each([
+  ['({ x }) => { const v = x; }', '{ const v = x; }'],
+  ['({ x }) => { if (x > 0) return { y: x, z: x }; return; }', 'return;'],
+  ['({ x }) => void x', 'void x'],
+])('a body that returns nothing: %s', (text, code) => {
+  refuses(two, text, 'The body returns nothing, and y and z take their elements from what it returns. Return an object of their elements: return { y, z }.', code);
+});
+
+test('the fix for one output is its element', () => {
+  refuses(add.signature, '({ x }) => { }', 'The body returns nothing, and y takes its element from what it returns. Return the element of y: return x * 2.', '{ }');
+  refuses(add.signature, '({ x }) => ({ y: x })', 'y is all that is written, and this is an object. Return the element of y: return x * 2.', '{ y: x }');
+});
+
+test.each([['({ x }) => x', 'x'], ['({ z: v }) => v', 'v'], ['({ a }) => a', 'a'], ['({ x }) => x * 2', 'x * 2'], ['() => 1', '1']])('one number for several outputs: %s', (text, code) => {
+  refuses(two, text, 'y and z are written, and this is one number. Return an object of their elements: return { y, z }.', code);
+});
+
+test.each([
+  ['({ x, y }) => ({ y: x + y, z: 1 })', 'y'],
+  ['({ x, y: before }) => ({ y: x, z: 1 })', 'y: before'],
+  ['(e) => ({ y: e.x, z: e.y })', 'e.y'],
+  ['(e) => { const { x, y } = e; return { y: x + y, z: 1 }; }', 'y'],
+  ['function (e) { var x, y; ({ x, y } = e); return { y: x + y, z: 1 }; }', 'y'],
+])('an output that is read: %s', (text, code) => {
+  refuses(two, text, 'y is an output, and the body finds no element of it. Return an object of their elements: return { y, z }. To read what was in it before, declare it as inout(…).', code);
+});
+
+test.each([
+  '({ z, x }) => ({ z: z + x, y: x })',
+  '(e) => { const r = { y: e.x, z: e.z }; r.y += 1; return r; }',
+  '({ x }, gpu) => gpu.both(x)',
+  '({ x }) => { const e = { y: x }; return { y: e.y, z: 1 }; }',
+])('what is read and returned as it should be: %s', (text) => {
+  const uses = { both: { text: '(v) => ({ y: v, z: v })', uses: {} } };
+  expect(() => readKernel(elementSource({ ...add, signature: two, text, uses }, run))).not.toThrow();
 });

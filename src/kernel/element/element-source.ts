@@ -8,6 +8,7 @@ import type { AnyNode } from 'acorn';
 import { childrenOf, parseFunction } from '../read/parse.js';
 import type { KernelSource, SignatureEntry, TextOrigin } from '../signature.js';
 import type { StorageType } from '../tree.js';
+import { checkElementBody } from './element-body.js';
 import { ROW_NAMES, extentName } from './element-form.js';
 import type { ElementForm } from './element-form.js';
 import { gpuOfElements } from './gpu-of-elements.js';
@@ -29,8 +30,14 @@ const isTensor = (part: Part): part is TensorPart => part.entry.kind === 'tensor
 
 const typeOf = ({ entry: { element } }: TensorPart): string => ('storage' in element ? VALUE_TYPES[element.storage] : '');
 
-/** `source`: the body, with the signature that the user gave. */
-export function elementSource({ name, signature, text, uses, indexType }: KernelSource, form: ElementForm): KernelSource {
+/**
+ * `source`: the body, with the signature that the user gave.
+ *
+ * @throws KernelSourceError
+ */
+export function elementSource(source: KernelSource, form: ElementForm): KernelSource {
+  checkElementBody(source);
+  const { name, signature, text, uses, indexType } = source;
   const parts = Object.entries(signature).map(([each, entry]) => ({ name: each, entry }));
   const own: Record<string, SignatureEntry> = Object.fromEntries(parts.map(({ name: each, entry }) => [each, entry.kind === 'tensor' ? { ...entry, rank: form.axes } : entry]));
   for (let axis = 0; axis < form.coordinates; axis++) own[extentName(axis)] = { kind: 'scalar', storage: indexType };

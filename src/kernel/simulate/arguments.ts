@@ -41,6 +41,17 @@ export interface BoundArguments {
   readonly finish: () => void;
 }
 
+/** An argument that the kernel does not take. */
+export class UnfitArgument extends TypeError {
+  /** The parameter's name. */
+  readonly argument: string;
+
+  constructor(argument: string, message: string) {
+    super(`simulate: ${message}`);
+    this.argument = argument;
+  }
+}
+
 const ARRAY_NAMES: Readonly<Record<StorageType, readonly string[]>> = {
   bool: ['Uint8Array'], i8: ['Int8Array'], u8: ['Uint8Array', 'Uint8ClampedArray'], i16: ['Int16Array'], u16: ['Uint16Array'], i32: ['Int32Array'], u32: ['Uint32Array'],
   i64: ['BigInt64Array'], u64: ['BigUint64Array'], f16: ['Uint16Array', 'Float16Array', 'Float32Array'], bf16: ['Uint16Array', 'Float32Array'],
@@ -57,14 +68,14 @@ function describe(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : `${value as number} (${typeof value})`;
 }
 
-function scalarOf(name: string, storage: StorageType, value: unknown): Value {
+function scalarOf(param: string, name: string, storage: StorageType, value: unknown): Value {
   const type = READ_AS[storage];
   if (type === 'bool') {
     if (typeof value === 'boolean') return value;
-    throw new TypeError(`simulate: '${name}' is a bool, but got ${describe(value)}. Pass true or false.`);
+    throw new UnfitArgument(param, `'${name}' is a bool, but got ${describe(value)}. Pass true or false.`);
   }
   if (type === 'f32' || type === 'f64') {
-    if (typeof value !== 'number') throw new TypeError(`simulate: '${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
+    if (typeof value !== 'number') throw new UnfitArgument(param, `'${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
     if (isNarrow(storage)) return hostValue(storage, Math.fround(value));
     return type === 'f32' ? Math.fround(value) : value;
   }
@@ -74,14 +85,14 @@ function scalarOf(name: string, storage: StorageType, value: unknown): Value {
     const fits = whole === (storage.startsWith('u') ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole));
     if (fits) return type === 'i64' || type === 'u64' ? whole : Number(whole);
   }
-  throw new RangeError(`simulate: '${name}' is a ${storage}, but got ${describe(value)}. Pass an integer that ${bits} bits hold${storage.startsWith('u') ? ', from 0' : ''}.`);
+  throw new UnfitArgument(param, `'${name}' is a ${storage}, but got ${describe(value)}. Pass an integer that ${bits} bits hold${storage.startsWith('u') ? ', from 0' : ''}.`);
 }
 
 function structOf(name: string, struct: StructType, value: unknown): Readonly<Record<string, Value>> {
   if (typeof value !== 'object' || value === null) {
-    throw new TypeError(`simulate: '${name}' is a structure, but got ${describe(value)}. Pass an object with ${struct.fields.map(field => field.name).join(', ')}.`);
+    throw new UnfitArgument(name, `'${name}' is a structure, but got ${describe(value)}. Pass an object with ${struct.fields.map(field => field.name).join(', ')}.`);
   }
-  return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(`${name}.${field.name}`, field.storage, (value as Record<string, unknown>)[field.name])]));
+  return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(name, `${name}.${field.name}`, field.storage, (value as Record<string, unknown>)[field.name])]));
 }
 
 function isTensor(value: object): value is HostTensor {
@@ -100,16 +111,16 @@ function tensorOf(param: TreeParam & { kind: 'tensor' }, value: unknown, after: 
   const given = typeof value === 'object' && value !== null && !isArray(value) && isTensor(value) ? value : undefined;
   const data = given === undefined ? value : given.data;
   const fits = isArray(data) && ('struct' in element || ARRAY_NAMES[element.storage].includes(arrayName(data)));
-  if (!fits) throw new TypeError(`simulate: '${name}' is a tensor of ${'struct' in element ? 'structures' : element.storage}, but got ${describe(data)}. Pass ${expected}${rank > 1 ? ' as { data, shape }' : ''}.`);
+  if (!fits) throw new UnfitArgument(name, `'${name}' is a tensor of ${'struct' in element ? 'structures' : element.storage}, but got ${describe(data)}. Pass ${expected}${rank > 1 ? ' as { data, shape }' : ''}.`);
   if (rank > 1 && given?.shape.length !== rank) {
-    throw new RangeError(`simulate: '${name}' has ${rank} axes, but got ${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. Pass { data, shape: [${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`);
+    throw new UnfitArgument(name, `'${name}' has ${rank} axes, but got ${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. Pass { data, shape: [${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`);
   }
   const memory = memoryFor(param, data, access, after, given);
   const shape = given?.shape ?? [memory.length];
   memory.shape = shape;
   memory.strides = given?.strides ?? shape.map((_, axis) => shape.slice(axis + 1).reduce((product, extent) => product * extent, 1));
   const last = shape.some(extent => extent === 0) ? -1 : shape.reduce((sum, extent, axis) => sum + (extent - 1) * memory.strides[axis]!, 0);
-  if (last >= memory.length) throw new RangeError(`simulate: '${name}' has the shape [${shape.join(', ')}], which needs ${last + 1} elements, but its array has ${memory.length}. Pass a longer array or a smaller shape.`);
+  if (last >= memory.length) throw new UnfitArgument(name, `'${name}' has the shape [${shape.join(', ')}], which needs ${last + 1} elements, but its array has ${memory.length}. Pass a longer array or a smaller shape.`);
   return memory;
 }
 
@@ -129,17 +140,17 @@ function memoryFor({ name, element }: TreeParam & { kind: 'tensor' }, data: Host
   return memoryOf(name, 'global', storage, { buffer: bytes.buffer, offset: bytes.byteOffset + from, bytes: Math.max(0, Math.min(bytes.length - from, dense)) });
 }
 
-/** Arguments in the order of the tree's parameters. Throws a TypeError or RangeError that names the one that does not fit. */
+/** Arguments in the order of the tree's parameters. Throws an {@link UnfitArgument}. */
 export function bindArguments(tree: KernelTree, given: HostArguments): BoundArguments {
   const names = tree.params.map(param => param.name);
   for (const name of Object.keys(given)) {
-    if (!names.includes(name)) throw new TypeError(`simulate: '${tree.name}' has no parameter '${name}'. It takes ${names.join(', ') || 'none'}.`);
+    if (!names.includes(name)) throw new UnfitArgument(name, `'${tree.name}' has no parameter '${name}'. It takes ${names.join(', ') || 'none'}.`);
   }
   const after: (() => void)[] = [];
   const values = tree.params.map(param => {
     const value: unknown = given[param.name];
-    if (value === undefined) throw new TypeError(`simulate: '${tree.name}' needs '${param.name}', a ${param.kind}, but got nothing. Pass { ${names.join(', ')} }.`);
-    if (param.kind === 'scalar') return scalarOf(param.name, param.storage, value);
+    if (value === undefined) throw new UnfitArgument(param.name, `'${tree.name}' needs '${param.name}', a ${param.kind}, but got nothing. Pass { ${names.join(', ')} }.`);
+    if (param.kind === 'scalar') return scalarOf(param.name, param.name, param.storage, value);
     return param.kind === 'struct' ? structOf(param.name, param.struct, value) : tensorOf(param, value, after);
   });
   return { values, finish: () => { for (const each of after) each(); } };

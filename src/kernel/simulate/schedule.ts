@@ -134,7 +134,8 @@ function releaseActive(block: Block): boolean {
   for (let first = 0; first < block.length; first += 32) {
     const asking = block.slice(first, first + 32).filter(each => each.waits?.kind === 'activeMask');
     for (const site of new Set(asking.map(each => each.waits!.site))) {
-      release(asking.filter(each => each.waits!.site === site));
+      // Those of sites before this one wait no longer.
+      release(asking.filter(each => each.waits?.site === site));
       released = true;
     }
   }

@@ -81,7 +81,7 @@ const NAMES = ['x', 'y', 'z'] as const;
 function axes(what: 'grid' | 'block', given: Dimensions): Index3 {
   const [x, y = 1, z = 1] = typeof given === 'number' ? [given] : given;
   [x, y, z].forEach((extent, axis) => {
-    if (!Number.isInteger(extent) || extent < 1) throw new RangeError(`simulate: ${what}.${NAMES[axis]!} must be a whole number from 1, but is ${extent}. Pass the number of ${what === 'grid' ? 'blocks' : 'threads'} on that axis.`);
+    if (!Number.isInteger(extent) || extent < 1) throw new RangeError(`simulate: ${what}.${NAMES[axis]!} must be a whole number from 1, but is ${typeof extent === 'string' ? `'${extent as string}'` : extent}. Pass the number of ${what === 'grid' ? 'blocks' : 'threads'} on that axis.`);
   });
   return [x, y, z];
 }
@@ -159,8 +159,8 @@ function localMemory({ name, storage, length }: DeclaredArray): Memory {
  * only a NaN is always the one that PTX's arithmetic gives, and `gpu.fast` is rounded once.
  *
  * Blocks run one after the other, those of a kernel with a barrier of the grid in turns. Output arrays are written in
- * place. Indices are checked. Throws a {@link SimulationError} that names thread, block and source line, and a TypeError or
- * RangeError for arguments that do not fit.
+ * place. Indices are checked. Throws a {@link SimulationError} that names thread, block and source line, an {@link UnfitArgument}
+ * for arguments that do not fit, and a RangeError for a grid or block that no device takes.
  */
 export function simulateKernel(tree: KernelTree, options: SimulateOptions): void {
   const grid = axes('grid', options.grid);

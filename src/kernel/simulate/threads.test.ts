@@ -83,6 +83,16 @@ test('lanes of two masks meet among themselves, and activemask tells who is ther
   expect([...args.out]).toEqual(range(at => at < 8 ? 7 : 0xffffff00 | 0));
 });
 
+test('lanes of one warp ask at two places who is there, and each place tells its own', () => {
+  const t = new TreeBuilder('places');
+  const out = t.tensor('out', 'u32', 'output');
+  const isEven = t.compare('eq', t.binary('and', t.special('lane'), t.i32(1)), t.i32(0));
+  const ask = () => t.store(out, t.threadX, t.activemask());
+  const args = { out: new Uint32Array(64) };
+  simulateKernel(t.tree(t.if(isEven, [ask()], [ask()])), { grid: 1, block: 64, args });
+  expect([...args.out]).toEqual(range(at => (at % 2 === 0 ? 0x55555555 : 0xaaaaaaaa), 64));
+});
+
 test('a barrier of the grid lets blocks read what others wrote', () => {
   const t = new TreeBuilder('grid');
   const a = t.tensor('a', 'i32');

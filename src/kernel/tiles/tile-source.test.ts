@@ -131,6 +131,31 @@ test.each([
 });
 
 test.each([
+  ['({ y, x }) => { const v = x.load(); }', 'y'],
+  ['({ y: out, x }) => { const v = x.load(); }', 'y: out'],
+  ['(args) => { const v = args.x.load(); }', 'args'],
+  ['({ x }) => { const v = x.load(); }', '{ x }'],
+  ['() => { }', '() => { }'],
+])('an output that nothing is stored to: %s', (text, code) => {
+  refuses({ ...softmax, text }, broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' }), 'y is an output, and nothing is stored to it', code);
+});
+
+test('of several outputs the one that is missing is named', () => {
+  const two: KernelSource = { ...softmax, signature: { y: tensor('output'), z: tensor('output'), x: tensor('input') } };
+  const form = broadcast([1, 32], [4, 32], { y: 'dense', z: 'dense', x: 'dense' });
+  refuses({ ...two, text: '({ y, z, x }) => { y.store(x.load()); }' }, form, 'z is an output, and nothing is stored to it', 'z');
+});
+
+test('a store within a loop is one, and what is read and written may stay as it is', () => {
+  const inLoop: KernelSource = { ...product, text: '({ c, a }, tile) => { for (const k of tile.over("k")) c.store(tile.sum(a.load(k), 1)); }' };
+  expect(() => readKernel(tileSource(inLoop, ofProduct))).not.toThrow();
+  const form = broadcast([1, 32], [4, 32], { y: 'dense', x: 'dense' });
+  for (const text of ['({ y, x }) => { y.store(x.load()); }', '({ y }) => { y.store(1); }']) {
+    expect(() => readKernel(tileSource({ ...softmax, signature: { y: tensor('output'), x: tensor('inout') }, text }, form))).not.toThrow();
+  }
+});
+
+test.each([
   ['c.store(a.load())', 'a has many tiles along k, and this does not say which: a.load()', 'a.load()'],
   ['for (const k of tile.over("k")) c.store(1, k)', 'c has no axis k: c.store(1, k)', 'k'],
   ['for (const k of tile.over("k")) c.store(a.load(k) + b.load(k))', 'The rows of one tile are m, those of the other k: a.load(k) + b.load(k)', 'a.load(k) + b.load(k)'],

@@ -8,6 +8,7 @@ import type { AnyNode, AssignmentExpression, CallExpression, Expression, ForOfSt
 
 import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
 import { childrenOf, parseFunction } from '../read/parse.js';
+import type { FunctionNode } from '../read/parse.js';
 import { propertyName } from '../read/members.js';
 import type { KernelSource, NarrowGpu, SignatureEntry } from '../signature.js';
 import { variesOf, writeLoad, writeStore } from './tile-memory.js';
@@ -84,6 +85,8 @@ class TileBody extends TileWriter {
   private readonly written = new Map<AnyNode, Binding & { readonly is: 'value' }>();
   /** Tensors whose tile was stored. */
   private readonly stored = new Set<string>();
+  /** Where parameters are taken out of the first parameter. */
+  private readonly named = new Map<string, AnyNode>();
   private readonly buffers = new Buffers();
   /** The statements around, in which a name stands for one variable. */
   private block!: AnyNode;
@@ -114,6 +117,7 @@ class TileBody extends TileWriter {
       else this.perform(node.body);
     });
     out.write('\n}');
+    this.checkStored(node);
     if (String(this.buffers.lengths) !== String(this.found.buffers)) this.foundMore = true;
     this.found.buffers = this.buffers.lengths;
     const own: Record<string, SignatureEntry> = Object.fromEntries(Object.entries(signature).map(([each, entry]) => [each, entry.kind === 'tensor' ? tensorEntry(entry, form.tensors[each]!) : entry]));
@@ -133,7 +137,9 @@ class TileBody extends TileWriter {
     if (param.type !== 'ObjectPattern') return this.fail(param, `${this.code(param)} is not known in a tile kernel`, 'Write ({ y, x }, tile) => { … }.');
     for (const part of param.properties) {
       if (part.type !== 'Property' || part.key.type !== 'Identifier' || part.value.type !== 'Identifier') return this.fail(part, `${this.code(part)} is not known in a tile kernel`, 'Name what is taken out of it: ({ y, x }, { sum }) => { … }.');
-      this.names.set(part.value.name, is === 'args' ? { is: 'param', name: this.paramOf(part, part.key.name) } : { is: 'member', name: part.key.name });
+      const { name } = part.key;
+      this.names.set(part.value.name, is === 'args' ? { is: 'param', name: this.paramOf(part, name) } : { is: 'member', name });
+      if (is === 'args') this.named.set(name, part);
     }
   }
 
@@ -141,6 +147,14 @@ class TileBody extends TileWriter {
     const names = Object.keys(this.definition.signature);
     if (!names.includes(name)) return this.fail(node, `\`${name}\` is not in the kernel's signature, which has ${names.join(', ')}`, `Add it to the signature: { ${name}: input(f32) }.`);
     return name;
+  }
+
+  /** Each output is written: one that is not would keep what its memory had before. */
+  private checkStored(node: FunctionNode): void {
+    for (const [name, entry] of Object.entries(this.definition.signature)) {
+      if (entry.kind !== 'tensor' || entry.access !== 'output' || this.stored.has(name)) continue;
+      this.fail(this.named.get(name) ?? node.params[0] ?? node, `${name} is an output, and nothing is stored to it`, `Write ${name}.store(v) with the value of its tile, or leave ${name} out of the signature.`);
+    }
   }
 
   /** Whether a variable gets another value than the one that it gets here: a minifier's `let` may be a constant. */
