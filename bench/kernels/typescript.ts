@@ -99,8 +99,9 @@ export const layerNorm = kernel('layer_norm', { y: output(f32), x: input(f32), w
   const scale = 1 / Math.sqrt(gpu.block.sum(square) / 4096 + eps);
   for (let i = 0; i < gpu.EACH; i++) {
     const column = (gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4;
-    y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[column]! + b[column]!;
+    v[i] = v[i]! * scale * w[column]! + b[column]!;
   }
+  for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]!;
 }, { uses: { EACH }, block: 512 });
 
 /** Likewise. */
@@ -111,7 +112,8 @@ export const rmsNorm = kernel('rms_norm', { y: output(f32), x: input(f32), w: in
   for (let i = 0; i < gpu.EACH; i++) v[i] = x[(first + (i >> 2) * 512) * 4 + i % 4]!;
   for (let i = 0; i < gpu.EACH; i++) square += v[i]! * v[i]!;
   const scale = 1 / Math.sqrt(gpu.block.sum(square) / 4096 + eps);
-  for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]! * scale * w[(gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4]!;
+  for (let i = 0; i < gpu.EACH; i++) v[i] = v[i]! * scale * w[(gpu.threadIdx.x + (i >> 2) * 512) * 4 + i % 4]!;
+  for (let i = 0; i < gpu.EACH; i++) y[(first + (i >> 2) * 512) * 4 + i % 4] = v[i]!;
 }, { uses: { EACH }, block: 512 });
 
 export const histogram = kernel('histogram', { out: inout(u32), data: input(u8) }, ({ out, data }, gpu) => {

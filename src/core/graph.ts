@@ -197,6 +197,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.check();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
+    // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, of a GPU's driver.
+    stream.checkNotCaptured('launching a graph', 'capture the work that it consists of, or launch one graph behind the other');
     if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
     const { uses, parts, nodeMemory } = this;
     for (const part of parts) if (part.isClosed) throw disposed(part.toString());

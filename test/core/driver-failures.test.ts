@@ -23,21 +23,24 @@ type Calls = Record<string, (...args: unknown[]) => unknown>;
 /** Runs `queue` while driver call `name` fails, the first time it is made. Returns how often it was made. */
 function withFailing(device: Device, name: string, result: number, queue: () => void): number {
   const driver = device.runtime.driver as unknown as Calls;
-  // A GPU's launches go past the driver's own function.
+  // A GPU's launches go past the driver's own function, but those of a capture.
   const { batch } = (device.runtime as unknown as { local: { decoder: { batch: Calls } } }).local.decoder;
-  const [host, call] = name === 'cuLaunchKernel' && driver['launchBatch']?.() !== undefined ? [batch, 'run'] : [driver, name];
-  const real = host[call]!;
+  const ways: (readonly [host: Calls, call: string])[] = [[driver, name]];
+  if (name === 'cuLaunchKernel' && driver['launchBatch']?.() !== undefined) ways.push([batch, 'run']);
+  const real = ways.map(([host, call]) => host[call]!);
   let calls = 0;
   device.runtime.completion.pump();
-  host[call] = (...args) => {
-    if (calls++ === 0) throw new DriverError(name, result);
-    return real.apply(host, args);
-  };
+  ways.forEach(([host, call], way) => {
+    host[call] = (...args) => {
+      if (calls++ === 0) throw new DriverError(name, result);
+      return real[way]!.apply(host, args);
+    };
+  });
   try {
     queue();
     device.runtime.completion.pump();
   } finally {
-    host[call] = real;
+    ways.forEach(([host, call], way) => { host[call] = real[way]!; });
   }
   return calls;
 }

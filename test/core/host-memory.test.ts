@@ -243,7 +243,8 @@ onDevice('ManagedBuffer', (host) => {
     const view = await (async () => (await device.managed(u32, 100)).view().fill(4))();
     for (let i = 0; i < 5; i++) await collect();
     await device.close();
-    view.fill(5);
+    // Where it was taken from the view there is nothing to write to.
+    if (view.length > 0) view.fill(5);
     for (let i = 0; i < 5; i++) await collect();
     expect([0, 100]).toContain(view.length);
   });

@@ -22,6 +22,7 @@ const texts: Readonly<Record<string, string>> = {
   // To the nearest, halves up; floor(x + 0.5) would round 0.49999997 up. The sign of x stays on zeros, as in JavaScript.
   round: '(x, gpu) => { const r = Math.floor(x); return gpu.copysign(x - r >= 0.5 ? r + 1 : r, x); }',
   sign: '(x) => x > 0 ? 1 : x < 0 ? -1 : x',
+  signOfUnsigned: '(x) => x > 0 ? 1 : 0',
 };
 
 /** Square root of the sum of squares, scaled by the largest so that no square overflows or vanishes. */
@@ -84,7 +85,8 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
   sign: (call) => {
     arity(call, 1);
     const value = number(call, 0);
-    return callText(call.pass, call.node, call.name, texts.sign!, [typed(inType(value, commonType(value)))]);
+    const type = commonType(value);
+    return callText(call.pass, call.node, call.name, type === 'u32' || type === 'u64' ? texts.signOfUnsigned! : texts.sign!, [typed(inType(value, type))]);
   },
   sqrt: (call) => {
     arity(call, 1);
