@@ -84,6 +84,7 @@ describe('as in JavaScript', () => {
     'const q = a > b ? s[0] : s[1]; o[0] = q.v',
     'let acc = { k: 0, v: 0 }; for (let i = 0; i < 4; i++) { acc.k += s[i].k; acc.v += s[i].v; } o[0] = acc.k; o[1] = acc.v',
     'const st = { k: a, v: 0 }; const t = gpu.next(st); t.v = 8; o[0] = st.v; o[1] = st.k',
+    's[0] = { k: 1, v: 2 }; const e = s[0]; s[0].v = 9; o[0] = e.v',
     'const c = s[2]; const d = gpu.moved(c); s[2] = d; o[0] = c.k; o[1] = s[2].k',
   ])('%s', (body) => {
     const expected = inJavaScript(body);
@@ -104,6 +105,13 @@ describe('refused, since registers cannot follow it', () => {
   ])('%s', (body, name) => {
     expect(() => compiled(body)).toThrow(`\`${name}\` would be another name of a structure whose fields are written later`);
     expect(() => compiled(body)).toThrow('{ ...s }');
+  });
+
+  test('an element is read before a barrier, where others may put another in its place behind it', () => {
+    const body = 'const t = gpu.threadIdx.x; for (let i = 0; i < 3; i++) { s[t] = { k: i, v: t }; gpu.block.sync(); const e = s[(t + 1) % 4]; gpu.block.sync(); o[t] = e.v * 10 + e.k; }';
+    const { of, emitted: { ptx } } = runKernel(readKernel(source(body)), { values: { s: new Int32Array(8), o: new Int32Array(8), a: 0, b: 0 }, block: [4, 1, 1], shown: false });
+    expect([...of<Int32Array>('o')].slice(0, 4)).toEqual([12, 22, 32, 2]);
+    expect(ptx.slice(ptx.lastIndexOf('bar.sync'))).not.toContain('ld.global');
   });
 
   test('a parameter stays as it is, and a copy of it does not', () => {

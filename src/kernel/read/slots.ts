@@ -136,9 +136,12 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
     case 'element': {
       const key = memoryKey(value.param);
       const element = held(pass, value, name);
-      // Its fields are those in memory, now and later, unless another element takes its place.
-      if (declaration.fieldWrites > 0 || !pass.isStillTo('replacements', key)) return element;
-      if (pass.isStillTo('fieldWrites', key)) failShared(pass, node, name);
+      // Its fields are those in memory, now and later, unless another element takes its place, which other threads may do at any time.
+      if (declaration.fieldWrites > 0 || !pass.isReplaced(key)) return element;
+      if (pass.isStillTo('fieldWrites', key)) {
+        if (!pass.isStillTo('replacements', key)) return element;
+        failShared(pass, node, name);
+      }
       return { kind: 'struct', origins: new Set([key]), fields: new Map([...fieldsOf(pass, node, element)!].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
     }
     default: return held(pass, value, name);
