@@ -125,6 +125,7 @@ export class Pass {
   /** When each named structure came to be, and when the loops around began. */
   readonly #born = new Map<string, number>();
   readonly #loops: number[] = [];
+  readonly #cameTo = new Set<string>();
 
   constructor(source: KernelSource, knowledge: Knowledge) {
     this.source = source;
@@ -204,8 +205,11 @@ export class Pass {
     this.#loops.pop();
   }
 
-  get isInLoop(): boolean {
-    return this.#loops.length > 0;
+  /** Whether this place, one of those of the name, is come to after another of them, or again. */
+  comesAgain(name: string): boolean {
+    const again = this.#loops.length > 0 || this.#cameTo.has(name);
+    this.#cameTo.add(name);
+    return again;
   }
 
   /** Fields of the named structure are written here, or it becomes another one. */

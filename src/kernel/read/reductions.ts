@@ -29,7 +29,7 @@ const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
 /**
  * Warps by butterfly, then their results by another one, which each warp computes for itself where all are whole. Where the last one has
  * fewer than 32 lanes, a lane without a partner keeps its value, which leaves lane 0 with the warp's whole result, and the first warp joins
- * the results for all. `again`: the call may be come to once more, and the first barrier keeps its writes from the reads of the time before.
+ * the results for all. `again`: it is not the only one, or is come to once more, and the first barrier keeps its writes from the reads of the time before.
  * The largest is joined with the thread's own again, which changes nothing, but shows the compiler that no element of the thread is above it.
  */
 function blockText(of: Reduction, type: string, again: boolean): string {
@@ -77,7 +77,7 @@ const reduction = (text: (type: string, again: boolean) => string) => (call: Cal
   arity(call, 1);
   const value = number(call, 0);
   const type = commonType(value);
-  return callText(call.pass, call.node, call.name, text(type, call.pass.isInLoop), [typed(inType(value, type))]);
+  return callText(call.pass, call.node, call.name, text(type, call.pass.comesAgain(`${call.name} ${type}`)), [typed(inType(value, type))]);
 };
 
 export const warpReduction = (of: Reduction) => reduction(() => warpText(of));

@@ -33,6 +33,19 @@ test('comes to a barrier more where it may come again', () => {
   expect(ptx.match(/bar\.sync/g)!.length).toBeGreaterThan(1);
 });
 
+test('one behind another waits for the reads of the one before, also within a function', () => {
+  const total = { text: '(v, gpu) => gpu.block.sum(v)', uses: {} };
+  const text = '({ y, x }, gpu) => { const t = gpu.threadIdx.x; let v = x[t]; v = v - gpu.total(v) / 128; v = gpu.total(v * v); y[t] = v + gpu.block.sum(1); }';
+  const tree = readKernel({ ...source, text, uses: { total } });
+  const x = Float32Array.from({ length: 128 }, (_, at) => at);
+  for (const block of [[128, 1, 1] as const, undefined]) {
+    const { of, emitted: { ptx } } = runKernel(tree, { values: { x, y: new Float32Array(128) }, block: [128], target: block === undefined ? {} : { block } });
+    expect([...of<Float32Array>('y')]).toEqual(Array<number>(128).fill(174752 + 128));
+    // One for the first of f32, two for the second, and one for that of i32, which has memory of its own.
+    if (block !== undefined) expect(ptx.match(/bar\.sync/g)).toHaveLength(4);
+  }
+});
+
 test.each([
   ['sum', 'f32', Float32Array], ['max', 'f32', Float32Array], ['min', 'f32', Float32Array], ['sum', 'i32', Int32Array], ['max', 'i32', Int32Array], ['min', 'u32', Uint32Array], ['max', 'i64', BigInt64Array], ['min', 'u64', BigUint64Array], ['sum', 'f64', Float64Array],
 ] as const)('%s of %s is the same whatever is known of the block, and of how many threads', (of, storage, array) => {
