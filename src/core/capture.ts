@@ -17,8 +17,8 @@ const CU_EVENT_DISABLE_TIMING = 2;
 /** What a graph holds by its number in the driver, and cannot be launched without: a module, a texture, a surface. */
 export interface GraphPart {
   readonly isClosed: boolean;
-  /** A launch of the graph has been queued: the part must not end before it is over. */
-  launched(stream: Stream, mark: number): void;
+  /** A launch of the graph has been queued: a part that does not wait for the memory that it uses must not end before it is over. */
+  launched?(stream: Stream, mark: number): void;
   toString(): string;
 }
 

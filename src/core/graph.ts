@@ -221,7 +221,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (const { resource, access } of uses) stream.used(resource, access, mark);
-    for (const part of parts) part.launched(stream, mark);
+    for (const part of parts) part.launched?.(stream, mark);
     this.lastUse = { stream, mark };
     if (this.prints) stream.printed();
     return new Pending(stream, root, mark);

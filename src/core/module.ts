@@ -191,7 +191,6 @@ export class Module implements AsyncDisposable {
   /** A graph that has its kernels was launched. @internal */
   launched(stream: Stream, mark: number): void {
     this.uses.used(stream, ACCESS_READ, mark);
-    stream.captureScope?.parts.add(this);
   }
 
   private check(): void {

@@ -112,11 +112,6 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
     stream.captureScope?.parts.add(this);
   }
 
-  /** A graph of a kernel that was given it was launched; its end waits for all uses of the memory. @internal */
-  launched(stream: Stream): void {
-    stream.captureScope?.parts.add(this);
-  }
-
   protected abstract destroy(): Promise<void>;
 
   private async end(): Promise<void> {

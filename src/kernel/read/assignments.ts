@@ -7,7 +7,7 @@ import { not } from './nodes.js';
 import { literal, operate, truth } from './operators.js';
 import type { Pass } from './pass.js';
 import { checkAccess, indexInto, load, storable } from './places.js';
-import { failShared, fieldsOf, fixed, originsOf, readSlot, replaceSlot, slotFor, wroteElement } from './slots.js';
+import { fieldsOf, fixed, originsOf, readSlot, replaceSlot, sharedAs, slotFor, wroteElement } from './slots.js';
 import type { Place } from '../tree.js';
 import { describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
@@ -45,7 +45,7 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
         pass.wrote(origin, 'fieldWrites');
         const slot = base.slot?.fields.get(name);
         if (slot !== undefined) return { kind: 'slot', slot, name: pass.code(node) };
-        failShared(pass, node, pass.code(object), false);
+        pass.failUnlessTypesChange(node, ...sharedAs(pass.code(object)));
         return { kind: 'later', value: field };
       }
       return pass.fail(node, base.fields.has(name) ? `This structure cannot be changed: ${pass.code(node)}` : `This structure has no field ${name}: it has ${[...base.fields.keys()].join(', ')}`, 'Make a new structure, or assign to a variable that holds one.');

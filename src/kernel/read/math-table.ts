@@ -7,7 +7,7 @@ import { callText } from './device-functions.js';
 import { binary, convert, unary } from './nodes.js';
 import { checkMeeting, commonType, literal } from './operators.js';
 import type { Pass } from './pass.js';
-import { settled } from './types.js';
+import { isUnsigned, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
 
 export const mathConstants: Readonly<Record<string, number>> = {
@@ -70,7 +70,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
     arity(call, 1);
     const value = number(call, 0);
     const type = commonType(value);
-    return typed(type === 'u32' || type === 'u64' ? inType(value, type) : unary('abs', inType(value, type), call.pass.span(call.node)));
+    return typed(isUnsigned(type) ? inType(value, type) : unary('abs', inType(value, type), call.pass.span(call.node)));
   },
   min: extreme('min', Infinity),
   max: extreme('max', -Infinity),
@@ -86,7 +86,7 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
     arity(call, 1);
     const value = number(call, 0);
     const type = commonType(value);
-    return callText(call.pass, call.node, call.name, type === 'u32' || type === 'u64' ? texts.signOfUnsigned! : texts.sign!, [typed(inType(value, type))]);
+    return callText(call.pass, call.node, call.name, isUnsigned(type) ? texts.signOfUnsigned! : texts.sign!, [typed(inType(value, type))]);
   },
   sqrt: (call) => {
     arity(call, 1);

@@ -6,7 +6,7 @@ import { foldBinary } from './literals.js';
 import { callMath } from './math-table.js';
 import { binary, compare, constant, convert, logical, not, unary } from './nodes.js';
 import type { Pass } from './pass.js';
-import { isFloat, isInteger, isSigned, isWide, join, literalLevel, settled, unsigned } from './types.js';
+import { insteadOfNegative, isFloat, isInteger, isSigned, isUnsigned, isWide, join, literalLevel, settled, signed, unsigned } from './types.js';
 import { concrete, constantOf, inType, isNegative, typed, type Constant, type NumberValue } from './values.js';
 
 /** A number that becomes what it meets. */
@@ -58,15 +58,15 @@ function failZero(pass: Pass, node: AnyNode): never {
   return pass.fail(node, `This divides by zero: ${pass.code(node)}`, 'Divide by something else; for infinity write Infinity.');
 }
 
-const isUnsigned = (type: ValueType): type is 'u32' | 'u64' => type === 'u32' || type === 'u64';
-const signed = { u32: 'i32', u64: 'i64' } as const;
+/** The code of an operand, for an expression in which it is one. */
+const operandCode = (pass: Pass, side: AnyNode): string => (/^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side));
 
 /** A division of integers without a sign in which one side is below zero: that side would become a large number without a word. */
 function checkSigns({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
   if (!isUnsigned(type)) return;
   const by = isNegative(right);
   if (!by && !isNegative(left)) return;
-  const [whole, negative] = [syntax.left, syntax.right].map((side) => (/^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side))) as [string, string];
+  const [whole, negative] = [operandCode(pass, syntax.left), operandCode(pass, syntax.right)];
   const cast = `gpu.${signed[type]}`;
   const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
   pass.failUnlessTypesChange(node, `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, and ${type} holds no negative numbers: ${pass.code(node)}`,
@@ -76,9 +76,7 @@ function checkSigns({ pass, node, operator, left, right, syntax }: Operands, typ
 /** What meets others in one value has to be held by its type: a negative constant among numbers without a sign would be a large one. */
 export function checkMeeting(pass: Pass, node: AnyNode, values: readonly NumberValue[], type: ValueType): void {
   if (!isUnsigned(type) || !values.some(isNegative)) return;
-  const bits = type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n';
-  pass.failUnlessTypesChange(node, `A negative number and numbers of ${type} become one value here, and ${type} holds no negative ones: ${pass.code(node)}`,
-    `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for -1 ${bits}.`);
+  pass.failUnlessTypesChange(node, `A negative number and numbers of ${type} become one value here, and ${type} holds no negative ones: ${pass.code(node)}`, insteadOfNegative(type));
 }
 
 /** A constant below zero is none of the numbers without a sign, whatever their bits. */
@@ -86,19 +84,20 @@ function checkCompared({ pass, node, left, right }: Operands): void {
   for (const [value, other] of [[left, right], [right, left]] as const) {
     const type = settled(other.level);
     if (value.content.is !== 'literal' || other.content.is === 'literal' || !isUnsigned(type) || !isNegative(value)) continue;
-    pass.failUnlessTypesChange(node, `A number of ${type} is compared with ${String(value.content.value)}, and is never negative: ${pass.code(node)}`,
-      `Compare what it is as a signed one, gpu.${signed[type]}(…), or with the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`);
+    pass.failUnlessTypesChange(node, `A number of ${type} is compared with ${String(value.content.value)}, and is never negative: ${pass.code(node)}`, insteadOfNegative(type));
   }
 }
 
 /** A whole number that is written as a fraction: in C it makes a division one of floats. */
 function checkFractions({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
   if (isFloat(type)) return;
-  const sides = [[syntax.left, syntax.right, right], [syntax.right, syntax.left, left]] as const;
-  for (const [side, other, value] of sides) {
+  for (const [side, value] of [[syntax.left, right], [syntax.right, left]] as const) {
     if (side.type !== 'Literal' || value.content.is === 'literal' || side.raw?.includes('.') !== true) continue;
-    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this divides whole numbers: ${pass.code(node)}`,
-      `For a quotient with a fraction write gpu.f32(${pass.code(other)}), and for a whole one ${String(side.value)} ${operator.startsWith('%') ? 'with %' : 'with /'}.`);
+    const number = String(side.value);
+    const [fraction, whole] = side === syntax.right
+      ? [`gpu.f32(${pass.code(syntax.left)}) ${operator} ${number}`, `${operandCode(pass, syntax.left)} ${operator} ${number}`]
+      : [`${number} ${operator} gpu.f32(${pass.code(syntax.right)})`, `${number} ${operator} ${operandCode(pass, syntax.right)}`];
+    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this divides whole numbers: ${pass.code(node)}`, `Write ${fraction} for a result with a fraction, and ${whole} for a whole one.`);
   }
 }
 
@@ -227,13 +226,13 @@ function comparison(operator: CompareOperator) {
     // No type holds both: a negative number is less than every other.
     const flipped = !isSigned(a);
     const by = flipped ? mirrored[operator] : operator;
-    const signed = pass.reusable(inType(flipped ? right : left, 'i64'));
+    const signedSide = pass.reusable(inType(flipped ? right : left, 'i64'));
     const other = inType(flipped ? left : right, 'u64');
-    const inRange = compare(by, convert(signed, 'u64'), other, span);
+    const inRange = compare(by, convert(signedSide, 'u64'), other, span);
     const zero = constant(0, 'i64', span);
     return typed(negativeOnLeft[by]
-      ? logical('or', compare('lt', signed, zero, span), inRange, span)
-      : logical('and', compare('ge', signed, zero, span), inRange, span));
+      ? logical('or', compare('lt', signedSide, zero, span), inRange, span)
+      : logical('and', compare('ge', signedSide, zero, span), inRange, span));
   };
 }
 

@@ -9,7 +9,7 @@ import type { AbiParam, DeclaredArray, Expression, LocalVariable, Place, Span, S
 import { abiOrder } from './abi.js';
 import { parseFunction, type ParsedFunction } from './parse.js';
 import { effectsOf, mapValue, stabilise } from './stable.js';
-import { join, settled, soFar, type Level } from './types.js';
+import { insteadOfNegative, isUnsigned, join, settled, soFar, type Level } from './types.js';
 import { inType, isNegative, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
 
 /** A function whose statements are being read: the kernel's body, or a device function at one of its calls. */
@@ -337,9 +337,8 @@ export class Pass {
     }
     this.#touched.add(variable.key);
     const type = soFar(level);
-    if ((type === 'u32' || type === 'u64') && isNegative(value)) {
-      this.failUnlessTypesChange(span, `\`${variable.name}\` holds numbers of ${type}, and is given a negative one, which ${type} does not hold`,
-        `Make all of them signed, gpu.${type === 'u32' ? 'i32' : 'i64'}(…), or write the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`);
+    if (isUnsigned(type) && isNegative(value)) {
+      this.failUnlessTypesChange(span, `\`${variable.name}\` holds numbers of ${type}, and is given a negative one, which ${type} does not hold`, insteadOfNegative(type));
     }
     this.emit({ kind: 'assign', local: variable.local, value: inType(value, type), span });
   }

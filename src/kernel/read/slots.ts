@@ -30,14 +30,10 @@ export function copied(pass: Pass, node: AnyNode, value: Value): Value {
   return { kind: 'struct', fields: new Map([...fields].map(([name, field]) => [name, field.kind === 'number' ? field : held(pass, copied(pass, node, field), name)])) };
 }
 
-/** Refuses a copy that JavaScript would make no copy of, and where that shows; `now`: whatever is still to be learnt. */
-export function failShared(pass: Pass, node: AnyNode, name: string, now?: true): never;
-export function failShared(pass: Pass, node: AnyNode, name: string, now: boolean): void;
-export function failShared(pass: Pass, node: AnyNode, name: string, now = true): void {
-  const message = [`\`${name}\` would be another name of a structure whose fields are written later, by one name or the other: a kernel keeps structures in registers, and cannot follow that`,
-    'Copy it, as in { ...s }, or write the fields by its first name.'] as const;
-  if (now) pass.fail(node, ...message);
-  pass.failUnlessTypesChange(node, ...message);
+/** What is wrong with a copy that JavaScript would make no copy of, where that shows, and what to write. */
+export function sharedAs(name: string): readonly [what: string, fix: string] {
+  return [`\`${name}\` would be another name of a structure whose fields are written later, by one name or the other: a kernel keeps structures in registers, and cannot follow that`,
+    'Copy it, as in { ...s }, or write the fields by its first name.'];
 }
 
 /** A structure's fields as values; undefined for what is no structure. */
@@ -89,7 +85,7 @@ export function readTemporary(pass: Pass, slot: Slot, node: AnyNode, origins: Re
 export function replaceSlot(pass: Pass, slot: Slot, value: Value, node: AnyNode, name: string): void {
   if (slot.kind === 'fields') {
     const origins = [...originsOf(value)].filter((origin) => origin !== slot.key);
-    if (origins.length > 0 && (pass.isWritten(slot.key) || origins.some((origin) => pass.isStillTo('fieldWrites', origin, true)))) failShared(pass, node, name);
+    if (origins.length > 0 && (pass.isWritten(slot.key) || origins.some((origin) => pass.isStillTo('fieldWrites', origin, true)))) pass.fail(node, ...sharedAs(name));
     noteReplaced(pass, slot);
   }
   assignSlot(pass, slot, value, node, name);
@@ -140,9 +136,9 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
       if (declaration.fieldWrites > 0 || !pass.isReplaced(key)) return element;
       if (pass.isStillTo('fieldWrites', key)) {
         if (!pass.isStillTo('replacements', key)) return element;
-        failShared(pass, node, name);
+        pass.fail(node, ...sharedAs(name));
       }
-      return { kind: 'struct', origins: new Set([key]), fields: new Map([...fieldsOf(pass, node, element)!].map(([field, of]) => [field, held(pass, of, `${name}.${field}`)])) };
+      return heldFields(pass, { kind: 'struct', fields: fieldsOf(pass, node, element)!, origins: new Set([key]) }, name);
     }
     default: return held(pass, value, name);
   }
@@ -165,11 +161,11 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
     return heldFields(pass, { ...value, origins: new Set([key]) }, name);
   }
   if (fieldWrites > 0) {
-    if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param')) failShared(pass, node, name);
+    if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param')) pass.fail(node, ...sharedAs(name));
     // That one gets a place for its fields when all is read again, and this is its name then.
     pass.wrote(origin, 'fieldWrites');
   }
-  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) failShared(pass, node, name);
+  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) pass.fail(node, ...sharedAs(name));
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
 }
 

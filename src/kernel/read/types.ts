@@ -46,6 +46,16 @@ export const isWide = (type: ValueType): type is 'i64' | 'u64' => type === 'i64'
 export const isSigned = (type: ValueType): boolean => type === 'i32' || type === 'i64';
 export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64' => !isFloat(type) && type !== 'bool';
 
+export const isUnsigned = (type: ValueType): type is 'u32' | 'u64' => type === 'u32' || type === 'u64';
+
+/** With a sign, of as many bits. */
+export const signed = { u32: 'i32', u64: 'i64' } as const;
+
+/** What to write instead of a negative constant among numbers without a sign. */
+export function insteadOfNegative(type: 'u32' | 'u64'): string {
+  return `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`;
+}
+
 /** Integer types, without a sign. */
 export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u64'>> = { i32: 'u32', u32: 'u32', i64: 'u64', u64: 'u64' };
 
