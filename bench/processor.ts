@@ -23,11 +23,10 @@ export interface SharedProcessor {
 /**
  * Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected.
  * `work` is what our calling thread does: the runtime thread is the one that it keeps busy. Where the calling thread is the main one
- * the runtime thread, which calls the driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to 40 µs,
- * which C does on the fastest. All other threads of this process
- * then have the other processors: what looks for the end of what the calling thread does would take half of that one's processor
- * where Linux puts it there (which it does for hundreds of milliseconds on virtual machines, whose idle processors it does not
- * count as such).
+ * the runtime thread, which calls the driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to 40
+ * µs, which C does on the fastest. All other threads of this process then have the other processors: what looks for the end of what the
+ * calling thread does would take half of that one's processor where Linux puts it there (which it does for hundreds of milliseconds on
+ * virtual machines, whose idle processors it does not count as such).
  */
 export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
   const affinity = openAffinity();
@@ -38,19 +37,19 @@ export async function shareProcessor(caller: Caller, peers: readonly number[], w
   const allowed = affinity.get(process.pid);
   if (allowed.length < 2) return undefined;
   const threads = [ours, ...peers];
-  const seconds = caller === 'main' && runtimeThread !== undefined && allowed.length > 2 ? [runtimeThread] : [];
-  const aside = (await threadsOfThisProcess()).filter((thread) => thread !== ours && !seconds.includes(thread));
+  const callers = caller === 'main' && runtimeThread !== undefined && allowed.length > 2 ? [runtimeThread] : [];
+  const aside = (await threadsOfThisProcess()).filter((thread) => thread !== ours && !callers.includes(thread));
   const shared = {
     processor: -1,
     choose() {
       const [first, second] = byPace(allowed, affinity) as [number, number];
       this.processor = first;
       for (const thread of threads) affinity.set(thread, [first]);
-      for (const thread of seconds) affinity.set(thread, [second]);
-      for (const thread of aside) affinity.set(thread, allowed.filter((each) => each !== first && (seconds.length === 0 || each !== second)));
+      for (const thread of callers) affinity.set(thread, [second]);
+      for (const thread of aside) affinity.set(thread, allowed.filter((each) => each !== first && (callers.length === 0 || each !== second)));
     },
     giveBack() {
-      for (const thread of [...threads, ...seconds, ...aside]) affinity.set(thread, allowed);
+      for (const thread of [...threads, ...callers, ...aside]) affinity.set(thread, allowed);
     },
   };
   shared.choose();
