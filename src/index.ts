@@ -18,7 +18,7 @@ export type {
 export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './launch/index.js';
 export type {
   BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, ArithmeticGpu, BodyElements, ElementArguments,
-  ShapedCallOptions, ElementCallResult, ElementGpu, ElementGpuWith, ElementKernel, ElementKernelOptions, ElementParam, ElementParams, ElementResult, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelFunction,
+  ShapedCallOptions, ElementCallResult, ElementGpu, ElementGpuWith, ElementKernel, ElementKernelOptions, ElementParam, ElementParams, ElementResult, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelCodeOptions, KernelFunction,
   KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, SimulatedArguments, SimulatedTensor, SimulationOptions, StructDeclaration, StructFields, StructValue, StructsParam,
   TensorParam, Candidate, ElementKernelChanges, LoadedTile, OtherTile, ShapedTuneOptions, ShapedTuning, StoredTile, TensorAxes, TensorShapes, Tile, TileArguments, TileAxesOption, TileExtent, TileExtents, TileKernel, TileKernelChanges,
   TileKernelOptions, TileLoops, TileSize, TileStep, TileWith, TuneOptions, TuneSettings, TunedCandidate, Tuning, WalkedAxis, Usable, Uses, WrittenElements,

@@ -71,7 +71,7 @@ async function child([deviceName, way, path]) {
   if (way === 'write') {
     const ptx = await softmax.ptx(device);
     writeFileSync(`${path}.ptx`, ptx);
-    if (device.kind === 'cuda') writeFileSync(path, await device.machineCode(ptx));
+    if (device.kind === 'cuda') writeFileSync(path, (await device.machineCode(ptx)).cubin);
   }
   console.log(JSON.stringify(marks));
   await device.close();

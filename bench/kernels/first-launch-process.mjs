@@ -51,7 +51,7 @@ const ways = {
   async write() {
     const ms = await ways.typescript();
     const ptx = await softmax.ptx(device);
-    await writeFile(path, device.kind === 'cuda' ? await device.machineCode(ptx) : ptx);
+    await writeFile(path, device.kind === 'cuda' ? (await device.machineCode(ptx)).cubin : ptx);
     return ms;
   },
 };

@@ -59,8 +59,8 @@ async function start({ device, count }: Setup): Promise<Contender> {
       return { samples };
     },
     close() {
-      a.close();
-      b.close();
+      a.buffer.close();
+      b.buffer.close();
       return Promise.resolve();
     },
   };

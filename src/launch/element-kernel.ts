@@ -16,7 +16,7 @@ import { captureStack } from '../core/call-stack.js';
 import { textOfFunction } from './device-function.js';
 import { outputShape, walkOf } from './element-layouts.js';
 import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult, TensorShapes } from './element-types.js';
-import { Defined } from './kernel.js';
+import { Defined, checkedCode } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
 import { LeastRecent } from './least-recent.js';
 import { checkName } from './names.js';
@@ -196,8 +196,8 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
       with: (changes: { readonly uses?: Uses }) => this.with(changes).callable(),
       prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) => (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
       tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses }>) => tune(this, args, options),
-      ptx: (target: KernelTarget, options?: CodeOptions) => this.usual().ptx(target, options),
-      sass: (device: AnyDevice, options?: CodeOptions) => this.usual().sass(device, options),
+      ptx: async (target: KernelTarget, options?: CodeOptions) => this.usual().ptx(target, checkedCode(options)),
+      sass: async (device: AnyDevice, options?: CodeOptions) => this.usual().sass(device, checkedCode(options)),
       report: (device: AnyDevice) => this.usual().report(device),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),
       toString: () => this.toString(),

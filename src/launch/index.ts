@@ -11,7 +11,7 @@ export { elementKernel } from './element-kernel.js';
 export type { ElementKernel, ElementKernelChanges, ElementKernelOptions } from './element-kernel.js';
 export type { ArithmeticGpu, BodyElements, ElementArguments, ElementCallResult, ElementGpu, ElementGpuWith, ElementParam, ElementParams, ElementResult, TensorShapes } from './element-types.js';
 export { kernel } from './kernel.js';
-export type { CallOptions, CodeOptions, KernelChanges, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
+export type { CallOptions, CodeOptions, KernelChanges, KernelCodeOptions, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
 export { inout, input, output } from './parameters.js';
 export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
 export type { KernelReport } from './report.js';

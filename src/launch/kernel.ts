@@ -84,8 +84,11 @@ export interface CallOptions extends LaunchDefaults, Pick<LaunchOptions, 'cluste
 /** A device, or what code for one depends on. */
 export type KernelTarget = AnyDevice | CompileTarget;
 
-/** Which of a kernel's codes. */
+/** Which of the codes of a kernel whose block follows from its tensors. */
 export type CodeOptions = Pick<LaunchDefaults, 'index' | 'checks' | 'lineInfo'>;
+
+/** Which of a kernel's codes. */
+export type KernelCodeOptions = CodeOptions & Pick<LaunchDefaults, 'block'>;
 
 /** A kernel written in TypeScript. Made by {@link kernel}. */
 export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
@@ -102,15 +105,15 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
   /** The same kernel with other constants or launched in another way. Each set of constants is compiled by itself. */
   with(changes: KernelChanges<U>): KernelFunction<S, U>;
   /** Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where the body is no kernel */
-  prepare(device: AnyDevice, options?: CodeOptions): Promise<void>;
+  prepare(device: AnyDevice, options?: KernelCodeOptions): Promise<void>;
   /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
-  ptx(target: KernelTarget, options?: CodeOptions): Promise<string>;
+  ptx(target: KernelTarget, options?: KernelCodeOptions): Promise<string>;
   /**
    * Machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. It comes from the driver's linker, the
    * one compiler that gives its code away; what is launched is compiled as a whole program, and differs in details. Rejects with
    * ERR_CUDA_UNSUPPORTED where there is no disassembler, and on the CPU device
    */
-  sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
+  sass(device: AnyDevice, options?: KernelCodeOptions): Promise<string>;
   /** Registers, memory and occupancy on a device. cuFuncGetAttribute, cuOccupancyMaxActiveBlocksPerMultiprocessor */
   report(device: AnyDevice, options?: LaunchDefaults): Promise<KernelReport>;
   /**
@@ -161,7 +164,8 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
 }
 
 const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks', 'lineInfo'] as const satisfies (keyof LaunchDefaults)[];
-const CODE_OPTIONS = ['index', 'checks', 'lineInfo'];
+const CODE_OPTIONS = ['index', 'checks', 'lineInfo'] as const satisfies (keyof CodeOptions)[];
+const KERNEL_CODE_OPTIONS = ['block', ...CODE_OPTIONS];
 const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
 
 function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
@@ -171,6 +175,12 @@ function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
   checkBoolean('options.lineInfo', lineInfo);
   if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
   return given;
+}
+
+/** @throws CudaArgumentError for options that the code of such a kernel does not have */
+export function checkedCode(options: CodeOptions = {}): CodeOptions {
+  checkOptions('options', options, CODE_OPTIONS);
+  return options;
 }
 
 /** A kernel behind the function that users call. */
@@ -235,7 +245,7 @@ export class Defined implements Tunable<KernelChanges> {
     const shape = launchShape(name, parameters, args, values, given, device.properties);
     if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
     const index = this.indexType(values, shape, options.index ?? defaults.index);
-    const form = this.form(device, { ...options, index }, { aligned: alignedTensors(values), anyBlock: options.block !== undefined });
+    const form = this.form(device, { ...options, index }, alignedTensors(values));
     const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
       kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
     });
@@ -287,27 +297,31 @@ export class Defined implements Tunable<KernelChanges> {
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
   }
 
-  /** The code of a launch: by default of the usual one. `anyBlock`: of whichever block. */
-  private form(device: Device | undefined, options: CodeOptions, { aligned = true, anyBlock = false }: { aligned?: boolean; anyBlock?: boolean } = {}): CodeForm {
+  /** The code of a launch: by default of the usual one. */
+  private form(device: Device | undefined, options: KernelCodeOptions, aligned = true): CodeForm {
     const { index = 'i32', checks = false, lineInfo = checks || device?.isChecked === true } = { ...this.defaults, ...options };
-    return { index, aligned, checks, lines: lineInfo, block: anyBlock ? undefined : three(this.block) };
+    const block = three(options.block ?? this.block);
+    const known = options.block === undefined || block.join() === three(this.block).join() || this.variant.hasCodeFor(block);
+    return { index, aligned, checks, lines: lineInfo, block: known ? block : undefined };
   }
 
   /** Compiled and loaded. */
-  async prepare(given: AnyDevice, options: CodeOptions = {}): Promise<void> {
-    checkOptions('options', options, CODE_OPTIONS);
+  async prepare(given: AnyDevice, options: KernelCodeOptions = {}): Promise<void> {
+    checkOptions('options', options, KERNEL_CODE_OPTIONS);
+    checkedDefaults(options);
     const device = coreOf(given);
     await loadKernel(device, this.parameters, this.variant, this.form(device, options)).done;
   }
 
-  async ptx(target: KernelTarget, options: CodeOptions = {}): Promise<string> {
-    checkOptions('options', options, CODE_OPTIONS);
+  async ptx(target: KernelTarget, options: KernelCodeOptions = {}): Promise<string> {
+    checkOptions('options', options, KERNEL_CODE_OPTIONS);
+    checkedDefaults(options);
     const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
     const { ptx } = await compiledKernel(this.variant, this.form(device, options), device === undefined ? compileTarget(target as CompileTarget) : targetOf(device));
     return ptx;
   }
 
-  async sass(given: AnyDevice, options: CodeOptions = {}): Promise<string> {
+  async sass(given: AnyDevice, options: KernelCodeOptions = {}): Promise<string> {
     const device = coreOf(given);
     const ptx = await this.ptx(device, options);
     if (device.kind !== 'cuda') throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a GPU, or look at kernel.ptx(device).`);
@@ -318,7 +332,7 @@ export class Defined implements Tunable<KernelChanges> {
     checkOptions('options', options, DEFAULTS);
     const device = coreOf(given);
     const { sharedBytes = this.defaults.sharedBytes ?? 0 } = checkedDefaults(options);
-    const form = this.form(device, options, { anyBlock: options.block !== undefined });
+    const form = this.form(device, options);
     const loaded = await loadKernel(device, this.parameters, this.variant, form).done;
     return reportOf(device, loaded, options.block ?? this.block, sharedBytes, async () => (await compiledKernel(this.variant, form, targetOf(device))).ptx);
   }

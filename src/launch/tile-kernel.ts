@@ -16,7 +16,7 @@ import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';
 import { textOfFunction } from './device-function.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
-import { Defined } from './kernel.js';
+import { Defined, checkedCode } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
 import { LeastRecent } from './least-recent.js';
 import { checkName } from './names.js';
@@ -245,8 +245,8 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
       name: this.name,
       with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) => this.with(changes).callable(),
       prepare: async (device: AnyDevice, shape: unknown) => this.usual(shape).prepare(device),
-      ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) => this.usual(shape).ptx(target, options),
-      sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) => this.usual(shape).sass(device, options),
+      ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) => this.usual(shape).ptx(target, checkedCode(options)),
+      sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) => this.usual(shape).sass(device, checkedCode(options)),
       report: async (device: AnyDevice, shape: unknown) => this.usual(shape).report(device),
       tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>) => tune(this, args, options),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),

@@ -28,7 +28,7 @@ export interface CodeForm {
   readonly aligned: boolean;
   /** Whether each index is looked at. */
   readonly checks: boolean;
-  /** Threads of a block, where the kernel's definition says them and not the launch. */
+  /** Threads of a block; undefined in code for any. */
   readonly block: readonly [number, number, number] | undefined;
   /** Whether it says which line of the user's file each instruction comes from. */
   readonly lines: boolean;
@@ -37,6 +37,12 @@ export interface CodeForm {
 /** Bytes: what the widest access of one thread takes. */
 export const ALIGNMENT = 16;
 
+/** Blocks, beside its own, that a kernel has code of their own for: whoever has more of them does not compile for each. */
+const MOST_BLOCKS = 8;
+
+/** Threads that every device's blocks may have: what has more is told of when it is launched. */
+const MOST_THREADS = 1024;
+
 /** A definition with its constants. */
 export class Variant {
   readonly definition: Definition;
@@ -44,6 +50,7 @@ export class Variant {
   /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
   readonly loaded = new WeakMap<Device, Map<string, Loading>>();
   private ownKey: string | undefined;
+  private readonly blocks = new Set<string>();
 
   constructor(definition: Definition, uses: UsedByName) {
     this.definition = definition;
@@ -53,6 +60,13 @@ export class Variant {
   source(indexType: IndexType): KernelSource {
     const { name, signature, text } = this.definition;
     return { name, signature, text, uses: this.uses, indexType };
+  }
+
+  /** Whether launches with this block, which is not the kernel's own, have code in which it is known: the first few. */
+  hasCodeFor(block: readonly [number, number, number]): boolean {
+    const key = block.join();
+    if (this.blocks.size < MOST_BLOCKS && block[0] * block[1] * block[2] <= MOST_THREADS) this.blocks.add(key);
+    return this.blocks.has(key);
   }
 
   /** Different for sources that are compiled to something different. */

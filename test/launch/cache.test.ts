@@ -118,8 +118,12 @@ test('tensors that begin anywhere, and blocks of the call, have code of their ow
   await scale({ y: y.slice([4, 8]), a: 1 });
   await scale({ y: y.slice([1, 8]), a: 1 });
   await scale({ y, a: 1 }, { block: 32 });
-  await scale({ y, a: 1 }, { block: 64 });
-  expect(compilations.map(({ form: { aligned, block } }) => [aligned, block])).toEqual([[true, [256, 1, 1]], [false, [256, 1, 1]], [true, undefined]]);
+  await scale({ y, a: 1 }, { block: [32, 1] });
+  await scale({ y, a: 1 }, { block: 256 });
+  for (let block = 1; block < 12; block++) await scale({ y, a: 1 }, { block });
+  expect(compilations.map(({ form: { aligned, block } }) => [aligned, block])).toEqual([
+    [true, [256, 1, 1]], [false, [256, 1, 1]], [true, [32, 1, 1]], ...[1, 2, 3, 4, 5, 6, 7].map((block) => [true, [block, 1, 1]]), [true, undefined],
+  ]);
 });
 
 test('a device loads it once', async () => {

@@ -120,6 +120,26 @@ onDevice('Kernels in TypeScript', (host) => {
     expect((await out.read()).reduce((a, b) => a + b)).toBe(10_000);
   });
 
+  test('blocks of the caller\'s: the first few have code of their own, in which they are known', async () => {
+    const total = kernel('total', { out: output(f32), x: input(f32) }, ({ out, x }, gpu) => {
+      let sum = 0;
+      for (let i = gpu.threadIdx.x; i < x.length; i += gpu.blockDim.x) sum += x[i]!;
+      sum = gpu.block.sum(sum);
+      if (gpu.threadIdx.x === 0) out[0] = sum;
+    });
+    using x = await device.ones(f32, [1000]);
+    const totalBy = async (block: number): Promise<number> => (await total({ out: device.zeros(f32, [1]), x }, { grid: 1, block }).andThen((given) => given.out.read()))[0]!;
+    const [sameAsOwn, own] = [await total.ptx(device, { block: [256, 1] }), await total.ptx(device)];
+    expect(sameAsOwn).toBe(own);
+    expect(own).toContain('.reqntid 256, 1, 1');
+    // 2048 threads are no block: code for them would be none of the eight.
+    expect((await failure(async () => totalBy(2048))).message).toContain('from 1 to 1024 (threads), got 2048');
+    for (const block of [32, 64, 96, 100, 128, 512, 768, 1024, 33, 50]) expect(await totalBy(block), `by ${block}`).toBe(1000);
+    expect(await total.ptx(device, { block: 100 })).toContain('.reqntid 100, 1, 1');
+    expect(await total.ptx(device, { block: 50 })).not.toContain('.reqntid');
+    expect((await failure(async () => total.ptx(device, { block: 0 }))).message).toContain('options.block: expected a whole number of at least 1');
+  });
+
   test('device functions and lists', async () => {
     const y = await activate({ y: device.zeros(f32, [4]), x: device.tensor(f32, [-4, -1, 1.5, 9]) }).andThen((given) => given.y.read());
     expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);
