@@ -140,6 +140,28 @@ onDevice('Kernels in TypeScript', (host) => {
     expect((await failure(async () => total.ptx(device, { block: 0 }))).message).toContain('options.block: expected a whole number of at least 1');
   });
 
+  test('one divided by a number is its reciprocal, to the bit', async () => {
+    const inverse = kernel('inverse', { y: output(f32), z: output(f64), x: input(f32), w: input(f64) }, ({ y, z, x, w }, gpu) => {
+      const i = gpu.globalId.x;
+      if (i >= y.length) return;
+      y[i] = 1 / x[i]!;
+      z[i] = gpu.f64(1) / w[i]!;
+    });
+    const ptx = await inverse.ptx(device);
+    for (const type of ['f32', 'f64']) expect(ptx).toContain(`rcp.rn.${type}`);
+    expect(ptx).not.toContain('div.rn');
+    const word = new Float32Array(new Uint32Array(20_000).map((_, at) => Math.imul(at, 2654435761)).buffer);
+    const values = Float32Array.of(0, -0, 1, -3, Infinity, -Infinity, 2 ** -149, -(2 ** -127), 2 ** -126, 3.4028234663852886e38, 1.7e38, ...word.filter((value) => !Number.isNaN(value)));
+    const doubles = Float64Array.from(values, (value, at) => (at % 3 === 0 ? value * 2 ** -900 : at % 3 === 1 ? value * Math.PI : value * 2 ** 890));
+    using y = await device.zeros(f32, [values.length]);
+    using z = await device.zeros(f64, [values.length]);
+    using x = await device.tensor(f32, values);
+    using w = await device.tensor(f64, doubles);
+    await inverse({ y, z, x, w });
+    expect(await y.read()).toEqual(values.map((value) => 1 / value));
+    expect(await z.read()).toEqual(doubles.map((value) => 1 / value));
+  });
+
   test('device functions and lists', async () => {
     const y = await activate({ y: device.zeros(f32, [4]), x: device.tensor(f32, [-4, -1, 1.5, 9]) }).andThen((given) => given.y.read());
     expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);
