@@ -262,11 +262,14 @@ export interface Gpu {
   /** `value` between the bounds. */
   clamp(value: number, lowest: number, highest: number): number;
 
-  /** Adds, and gives what was there. Relaxed order, device scope. atom.add */
+  /**
+   * Adds, and gives what was there. Relaxed order, device scope. As all atomics of elements of 16 bits and more; of 16, i16 and u16 are a loop
+   * of atom.cas, as is all but the sum of f16 and bf16. atom.add
+   */
   atomicAdd(target: AtomicTarget, index: number, value: number): number;
-  /** atom.min; of f32 and f64 a loop of atom.cas, in which NaN changes nothing, and is not changed. */
+  /** atom.min; of floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMin(target: AtomicTarget, index: number, value: number): number;
-  /** atom.max; of f32 and f64 a loop of atom.cas, in which NaN changes nothing, and is not changed. */
+  /** atom.max; of floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
   atomicMax(target: AtomicTarget, index: number, value: number): number;
   atomicAnd(target: AtomicTarget, index: number, value: number): number;
   atomicOr(target: AtomicTarget, index: number, value: number): number;

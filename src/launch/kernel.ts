@@ -316,6 +316,7 @@ export class Defined implements Tunable<KernelChanges> {
   async ptx(target: KernelTarget, options: KernelCodeOptions = {}): Promise<string> {
     checkOptions('options', options, KERNEL_CODE_OPTIONS);
     checkedDefaults(options);
+    if (typeof target !== 'object') throw invalid('target', 'a Device, or { capability: [9, 0] }', target);
     const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
     const { ptx } = await compiledKernel(this.variant, this.form(device, options), device === undefined ? compileTarget(target as CompileTarget) : targetOf(device));
     return ptx;

@@ -1,7 +1,8 @@
 /** One operation, as PTX. */
 import type { Value } from '../ssa/function.js';
 import { approximateRows, bitTypes, comparison, convertRows, fenceNames, memoryTypes, rows, scopeNames, signedRows } from './instructions.js';
-import { assertion, clear, comparePredicates, floatExtreme, floatRemainder, gridBarrier, print, quotients, reciprocal, selectPredicate } from './sequences.js';
+import { assertion, clear, comparePredicates, floatExtreme, floatRemainder, gridBarrier, halfAtomic, print, quotients, reciprocal, selectPredicate } from './sequences.js';
+import type { HalfStorage } from './sequences.js';
 import type { Writer } from './writer.js';
 
 type Write = (w: Writer, value: Value, args: readonly string[]) => void;
@@ -93,12 +94,15 @@ const written: Readonly<Record<string, Write>> = {
     w.line(`${memoryPrefix(value, 'st')}.v${args.length - 1}.${memoryTypes[value.memory!.form]} ${w.address(value.args[0]!, value.memory!.offset)}, {${args.slice(1).join(', ')}}`);
   },
   atomic: (w, value, args) => {
-    const [operator, scope, half] = value.detail.split(' ') as [string, string, string | undefined];
+    const [operator, scope, half] = value.detail.split(' ') as [string, string, HalfStorage | undefined];
     const { space, offset } = value.memory!;
-    if (half === 'bf16') w.features.add('bf16Atomic');
-    const type = half === undefined ? `${operator}.${value.as!}` : `add.noftz.${half}`;
-    const where = scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`;
-    w.line(`atom${where}.${space}.${type} ${[w.operand(value), w.address(value.args[0]!, offset), ...args.slice(1)].join(', ')}`);
+    const where = `${scope === 'device' || space === 'shared' ? '' : `.${scopeNames[scope]!}`}.${space}`;
+    const address = w.address(value.args[0]!, offset);
+    if (half === undefined) w.line(`atom${where}.${operator}.${value.as!} ${[w.operand(value), address, ...args.slice(1)].join(', ')}`);
+    else if (operator === 'add' && (half === 'f16' || (half === 'bf16' && w.capability >= 90))) {
+      if (half === 'bf16') w.features.add('bf16Atomic');
+      w.line(`atom${where}.add.noftz.${half} ${[w.operand(value), address, args[1]!].join(', ')}`);
+    } else halfAtomic(w, value, { operator, half, where, address });
   },
   shuffle: (w, value, args) => {
     const [mode, segment] = value.detail.split(' ') as [string, string];

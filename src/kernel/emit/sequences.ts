@@ -172,6 +172,78 @@ export function assertion(w: Writer, value: Value): void {
   if (test!.constant === undefined) w.put(passed);
 }
 
+/** Elements of 16 bits that threads change together. */
+export type HalfStorage = 'i16' | 'u16' | 'f16' | 'bf16';
+
+/**
+ * Of 16 bits a device can only compare and exchange (and add f16 and bf16): what was read is exchanged for what comes of it until nobody was
+ * faster. Least and largest of floats leave what NaN is compared with. Expected NaN is any NaN, whose bits floats of 32 bits do not keep.
+ */
+export function halfAtomic(w: Writer, value: Value, { operator, half, where, address }: { operator: string; half: HalfStorage; where: string; address: string }): void {
+  const isFloat = half === 'f16' || half === 'bf16';
+  const b16 = (): string => w.register('b16');
+  const float = (bits: string): string => {
+    const register = w.register('f32');
+    if (half === 'f16') w.line(`cvt.f32.f16 ${register}, ${bits}`);
+    else w.line(`mov.b32 ${register}, {${zero}, ${bits}}`);
+    return register;
+  };
+  const inRegister = (bits: Value): string => {
+    const register = b16();
+    w.line(`mov.b16 ${register}, ${w.operand(bits)}`);
+    return register;
+  };
+  const zero = half === 'bf16' ? b16() : '';
+  if (half === 'bf16') w.line(`mov.b16 ${zero}, 0`);
+  const operand = inRegister(value.args.at(-1)!);
+  const [seen, turn, changed] = [b16(), w.label(), w.register('pred')];
+  const before = w.operand(value);
+  if (operator === 'cas') {
+    w.line(`mov.b16 ${seen}, ${inRegister(value.args[1]!)}`);
+    if (!isFloat) {
+      w.line(`atom${where}.cas.b16 ${before}, ${address}, ${seen}, ${operand}`);
+      return;
+    }
+    const [expectsNaN, isNaN] = [w.register('pred'), w.register('pred')];
+    const expected = float(seen);
+    w.line(`setp.nan.f32 ${expectsNaN}, ${expected}, ${expected}`);
+    w.put(turn);
+    w.line(`atom${where}.cas.b16 ${before}, ${address}, ${seen}, ${operand}`);
+    w.line(`setp.ne.b16 ${changed}, ${before}, ${seen}`);
+    const found = float(before);
+    w.line(`setp.nan.and.f32 ${isNaN}, ${found}, ${found}, ${expectsNaN}`);
+    w.line(`and.pred ${changed}, ${changed}, ${isNaN}`);
+    w.line(`mov.b16 ${seen}, ${before}`);
+    w.line(`@${changed} bra ${turn}`);
+    return;
+  }
+  const done = w.label();
+  const of = isFloat && operator !== 'exch' ? float(operand) : '';
+  w.line(`ld.volatile${where.slice(where.lastIndexOf('.'))}.u16 ${seen}, ${address}`);
+  w.put(turn);
+  let next = operand;
+  if (operator !== 'exch') {
+    next = b16();
+    if (!isFloat) w.line(`${operator}.${operator === 'add' || operator === 'min' || operator === 'max' ? (half === 'i16' ? 's16' : 'u16') : 'b16'} ${next}, ${seen}, ${operand}`);
+    else if (operator === 'add') {
+      const sum = w.register('f32');
+      w.line(`add.rn.f32 ${sum}, ${float(seen)}, ${of}`);
+      w.line(`cvt.rn.${half}.f32 ${next}, ${sum}`);
+    } else {
+      const changes = w.register('pred');
+      w.line(`setp.${operator === 'min' ? 'lt' : 'gt'}.f32 ${changes}, ${of}, ${float(seen)}`);
+      w.line(`@!${changes} bra ${done}`);
+      w.line(`mov.b16 ${next}, ${operand}`);
+    }
+  }
+  w.line(`atom${where}.cas.b16 ${before}, ${address}, ${seen}, ${next}`);
+  w.line(`setp.ne.b16 ${changed}, ${before}, ${seen}`);
+  w.line(`mov.b16 ${seen}, ${before}`);
+  w.line(`@${changed} bra ${turn}`);
+  w.put(done);
+  w.line(`mov.b16 ${before}, ${seen}`);
+}
+
 /** 1 / d, within less than one unit in the last place of the nearest float: what `rcp.approx` gives, refined once. */
 export function reciprocal(w: Writer, value: Value): void {
   const divisor = w.operand(value.args[0]!);

@@ -8,12 +8,10 @@ import { describe, inType, typed, type Value } from './values.js';
 
 type Operator = (Expression & { op: 'atomic' })['operator'];
 
-/** Storage types that each operator changes. */
-const whole: readonly StorageType[] = ['i32', 'u32', 'i64', 'u64'];
-const single: readonly StorageType[] = [...whole, 'f32', 'f64'];
-const allowed: Readonly<Record<Operator, readonly StorageType[]>> = {
-  add: [...single, 'f16', 'bf16'], min: single, max: single, and: whole, or: whole, xor: whole, exch: single, cas: single,
-};
+/** Storage types that each operator changes: a device compares and exchanges no less than 16 bits. */
+const whole: readonly StorageType[] = ['i16', 'u16', 'i32', 'u32', 'i64', 'u64'];
+const single: readonly StorageType[] = [...whole, 'f16', 'bf16', 'f32', 'f64'];
+const allowed: Readonly<Record<Operator, readonly StorageType[]>> = { add: single, min: single, max: single, and: whole, or: whole, xor: whole, exch: single, cas: single };
 
 /** The element that the first two arguments name. */
 function target(call: Call, access: 'read' | 'write'): Place {
@@ -43,8 +41,8 @@ const loops: Partial<Record<Operator, string>> = Object.fromEntries((['<', '>'] 
 
 /** What to write where an operator does not change these elements. */
 function insteadOf(operator: Operator, storage: StorageType): string {
-  if (!isFloat(readAs[storage])) return 'Use i32, u32, i64 or u64 for what is changed together.';
-  return operator !== 'cas' && allowed.cas.includes(storage) ? 'For floats use gpu.atomicCompareExchange in a loop.' : 'Use f32 for what is changed together; gpu.atomicAdd alone changes f16 and bf16 too.';
+  if (!isFloat(readAs[storage])) return 'Use elements of 16 bits or more for what is changed together.';
+  return operator !== 'cas' && allowed.cas.includes(storage) ? 'For floats use gpu.atomicCompareExchange in a loop.' : 'Use f16, bf16 or f32 for what is changed together.';
 }
 
 function atomic(operator: Operator) {
@@ -56,7 +54,7 @@ function atomic(operator: Operator) {
     if (!allowed[operator].includes(place.storage)) {
       pass.fail(node, `${name} cannot change ${place.storage}: it is for ${allowed[operator].join(', ')}`, insteadOf(operator, place.storage));
     }
-    const loop = isFloat(readAs[place.storage]) ? loops[operator] : undefined;
+    const loop = isFloat(place.storage as ValueType) ? loops[operator] : undefined;
     if (loop !== undefined) return callText(pass, node, name, loop, [call.args[0]!, call.args[1]!, typed(operand(call, 2, place.storage))]);
     const compare = operator === 'cas' ? operand(call, 2, place.storage) : undefined;
     return happen(call, {

@@ -12,7 +12,7 @@
  * The last argument of what can fail is the number of its place in the source (`sites`). Where threads meet, the generator
  * yields what it waits for and gets the answer: `yield gpu.block.sync(3)`.
  */
-import type { AbiParam, Expression, KernelTree, Place, Span, SpecialName, Statement, ValueType } from '../tree.js';
+import type { AbiParam, Expression, KernelTree, Place, Span, SpecialName, Statement, StorageType, ValueType } from '../tree.js';
 import type { Locate } from './failure.js';
 import { MappedText, inlineMap } from './mapped-text.js';
 import type { Rope } from './mapped-text.js';
@@ -451,11 +451,7 @@ class Writer {
       case 'logical': return this.logical(node);
       case 'conditional': return this.choice(node);
       case 'convert': return convert(node.operand.type, node.type, this.expression(node.operand), this.call);
-      case 'narrow': {
-        const value = this.expression(node.operand);
-        if (isNarrow(node.storage)) return this.call('narrowed', primary(`'${node.storage}'`), value);
-        return NARROW_INTEGERS[node.storage]?.(value) ?? value;
-      }
+      case 'narrow': return this.narrowed(node.storage, this.expression(node.operand));
       case 'bitcast': return bitcast(node.operand.type, node.type, this.expression(node.operand), this.call);
       case 'approximate': return approximate(node.name, this.operands(node.operands), this.call);
       case 'load': {
@@ -466,7 +462,8 @@ class Writer {
       case 'atomic': {
         const values = node.compare === undefined ? [node.operand] : [node.compare, node.operand];
         const [index, ...operands] = this.operands([node.place.index, ...values]) as [Js, ...Js[]];
-        const js = this.call(`${this.memory(node.place)}.${ATOMIC_METHODS[node.operator]}`, this.asIndex(node.place, index), ...operands, this.site(node.span));
+        const stored = operands.map((operand) => this.narrowed(node.place.storage, operand));
+        const js = this.call(`${this.memory(node.place)}.${ATOMIC_METHODS[node.operator]}`, this.asIndex(node.place, index), ...stored, this.site(node.span));
         return this.afterTurn(node, js);
       }
       case 'shuffle': {
@@ -543,6 +540,12 @@ class Writer {
   private memory({ memory, field }: Place): string {
     const name = memory.kind === 'param' ? this.paramNames[memory.param]! : this.arrayNames[memory.array]!;
     return field === undefined ? name : `${name}.fields${member(field.name)}`;
+  }
+
+  /** What would be read if it were written there. */
+  private narrowed(storage: StorageType, value: Js): Js {
+    if (isNarrow(storage)) return this.call('narrowed', primary(`'${storage}'`), value);
+    return NARROW_INTEGERS[storage]?.(value) ?? value;
   }
 
   /** Indices are numbers to typed arrays. */

@@ -253,11 +253,9 @@ export function buildClear(b: Builder, array: number): void {
 
 type AtomicExpression = Extract<Expression, { op: 'atomic' }>;
 
-/** The type that the instruction takes, of each operator and storage; undefined where there is no instruction. */
-function atomicType(operator: AtomicExpression['operator'], storage: StorageType, capability: number): NumberType | 'f16' | 'bf16' | undefined {
+/** The type that the instruction takes, of each operator and storage of 32 and 64 bits; undefined where there is no instruction. */
+function atomicType(operator: AtomicExpression['operator'], storage: StorageType): NumberType | undefined {
   const bits = storageBytes[storage] * 8;
-  if (storage === 'f16') return operator === 'add' ? 'f16' : undefined;
-  if (storage === 'bf16') return operator === 'add' && capability >= 90 ? 'bf16' : undefined;
   if (bits < 32) return undefined;
   const isFloat = storage === 'f32' || storage === 'f64';
   switch (operator) {
@@ -268,30 +266,47 @@ function atomicType(operator: AtomicExpression['operator'], storage: StorageType
   }
 }
 
+/** The least compute capability that changes elements of 16 bits at once. */
+function leastCapability(operator: AtomicExpression['operator'], storage: StorageType): number {
+  return storage === 'bf16' && operator === 'add' ? 80 : 70;
+}
+
 export function buildAtomic(b: Builder, node: AtomicExpression): Value {
   const { place, operator } = node;
   const { storage } = place;
-  const type = atomicType(operator, storage, b.options.capability);
   const space = place.memory.kind === 'array' ? b.tree.arrays[place.memory.array]!.space : 'global';
-  if (type === undefined || space === 'local') {
-    throw b.error(
-      space === 'local' ? `There are no atomics on local arrays, which one thread alone sees` : `There is no atomic '${operator}' on elements of ${storage}${storage === 'bf16' ? ' below compute capability 9.0' : ''}`,
-      space === 'local' ? 'Read and write the element as any other.' : operator === 'min' || operator === 'max' ? 'Use elements of i32, u32, i64 or u64.' : 'Use elements of i32, u32, i64, u64, f32 or f64.', node.span,
-    );
+  if (space === 'local') throw b.error('There are no atomics on local arrays, which one thread alone sees', 'Read and write the element as any other.', node.span);
+  if (storageBytes[storage] === 2) return buildHalfAtomic(b, node);
+  const type = atomicType(operator, storage);
+  if (type === undefined) {
+    throw b.error(`There is no atomic '${operator}' on elements of ${storage}`, operator === 'min' || operator === 'max' ? 'Use elements of i32, u32, i64 or u64.' : 'Use elements of i32, u32, i64, u64, f32 or f64.', node.span);
   }
   const address = addressOf(b, place);
-  const half = type === 'f16' || type === 'bf16';
   const held = registerOf[node.type];
+  const bits = (value: Value): Value => ((type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64') ? b.make('bits', type, [value]) : value);
+  const operand = bits(buildValue(b, node.operand));
+  const args = node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const result = b.effect('atomic', operand.type, [address.base, ...args], `${operator} ${node.scope}`, type);
+  result.memory = { ...access(address, storage, undefined), readonly: false };
+  return result.type === held ? result : b.make('bits', held, [result]);
+}
+
+/** Of 16 bits: as bits, both what goes there and what was there. */
+function buildHalfAtomic(b: Builder, node: AtomicExpression): Value {
+  const { place, operator } = node;
+  const { storage } = place;
+  const least = leastCapability(operator, storage);
+  if (b.options.capability < least) throw b.error(`There is no atomic '${operator}' on elements of ${storage} below compute capability ${least / 10}.0`, 'Use elements of 32 bits.', node.span);
+  const address = addressOf(b, place);
   const bits = (value: Value): Value => {
-    if (type === 'f16') return b.make('convert', 'b16', [value], 'f16.f32');
-    if (type === 'bf16') return b.make('convert', 'b16', [value], 'bf16.f32');
-    return (type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64') ? b.make('bits', type, [value]) : value;
+    const stored = toMemory(b, storage, value);
+    return stored.type === 'b16' ? stored : b.make('bits', 'b16', [stored]);
   };
   const operand = bits(buildValue(b, node.operand));
   const args = node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
-  const result = b.effect('atomic', half ? 'b16' : operand.type, [address.base, ...args], `${operator} ${node.scope} ${half ? type : ''}`.trim(), half ? undefined : type);
+  const result = b.effect('atomic', 'b16', [address.base, ...args], `${operator} ${node.scope} ${storage}`);
   result.memory = { ...access(address, storage, undefined), readonly: false };
-  if (type === 'f16') return fromMemory(b, 'f16', result);
-  if (type === 'bf16') return fromMemory(b, 'bf16', b.make('bits', 'b32', [result]));
-  return result.type === held ? result : b.make('bits', held, [result]);
+  if (storage === 'f16') return fromMemory(b, storage, result);
+  const word = b.make('bits', 'b32', [result]);
+  return storage === 'bf16' ? fromMemory(b, storage, word) : throughMemory(b, storage, word);
 }
