@@ -8,7 +8,7 @@ import { member } from './members.js';
 import { convert, logical, not } from './nodes.js';
 import { checkMeeting, literal, operate, operateUnary, truth } from './operators.js';
 import type { Pass } from './pass.js';
-import { assignSlot, copied, originsOf, readSlot, readTemporary, slotFor } from './slots.js';
+import { assignSlot, copied, fieldOf, originsOf, readSlot, readTemporary, slotFor } from './slots.js';
 import { isFloat, isWide, join, settled } from './types.js';
 import { unsupported } from './unsupported.js';
 import { isCounter } from './unwrap-tools.js';
@@ -264,7 +264,8 @@ function objectValue(pass: Pass, node: ObjectExpression): Value {
     names.push(name);
     reads.push(() => {
       const value = read(pass, property.value);
-      return value.kind === 'struct' || value.kind === 'element' || value.kind === 'structParam' ? value : asNumber(pass, property.value, value);
+      if (value.kind === 'struct' || value.kind === 'element') return fieldOf(pass, value, name, property);
+      return value.kind === 'structParam' ? value : asNumber(pass, property.value, value);
     });
   }
   const values = pass.inOrder(reads);

@@ -108,9 +108,17 @@ export function assignSlot(pass: Pass, slot: Slot, value: Value, node: AnyNode, 
   if (fields === undefined || fields.size !== slot.fields.size || [...fields.keys()].some((field) => !slot.fields.has(field))) {
     pass.fail(node, `\`${name}\` holds a structure of ${[...slot.fields.keys()].join(', ')}, and this assigns ${fields === undefined ? describe(value) : `one of ${[...fields.keys()].join(', ')}`}`, 'Assign a structure with the same fields.');
   }
+  for (const [field, of] of fields) failWhereShared(pass, of, slot.fields.get(field)!, `${name}.${field}`, node);
   // All are read before any is written: { x: p.y, y: p.x }.
   const saved = new Map([...fields].map(([field, of]) => [field, of.kind === 'number' && of.content.is === 'expression' ? typed(pass.reusable(of.content.expression, field)) : of]));
   for (const [field, of] of saved) assignSlot(pass, slot.fields.get(field)!, of, node, `${name}.${field}`);
+}
+
+/** A field that is another name of a structure gets the values that this has now: fields of neither may be written later. */
+function failWhereShared(pass: Pass, value: Value, slot: Slot, name: string, node: AnyNode): void {
+  const origins = originsOf(value);
+  if (slot.kind === 'scalar' || origins.size === 0 || origins.has(slot.key)) return;
+  if (pass.isWritten(slot.key) || [...origins].some((origin) => pass.isStillTo('fieldWrites', origin, true))) pass.fail(node, ...sharedAs(name));
 }
 
 /** What a name that is given one value, for good, stands for: the value itself where it exists at compile time only. */
@@ -129,23 +137,34 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
       return slot;
     }
     case 'struct': return fixedStruct(pass, value, declaration, node);
-    case 'element': {
-      const key = memoryKey(value.param);
-      const element = held(pass, value, name);
-      // Its fields are those in memory, now and later, unless another element takes its place, which other threads may do at any time.
-      if (declaration.fieldWrites > 0 || !pass.isReplaced(key)) return element;
-      if (pass.isStillTo('fieldWrites', key)) {
-        if (!pass.isStillTo('replacements', key)) return element;
-        pass.fail(node, ...sharedAs(name));
-      }
-      return heldFields(pass, { kind: 'struct', fields: fieldsOf(pass, node, element)!, origins: new Set([key]) }, name);
-    }
+    case 'element': return fixedElement(pass, value, declaration, node);
     default: return held(pass, value, name);
   }
 }
 
+function fixedElement(pass: Pass, value: Extract<Value, { kind: 'element' }>, { name, fieldWrites }: Pick<Declaration, 'name' | 'fieldWrites'>, node: AnyNode): Value {
+  const key = memoryKey(value.param);
+  const element = held(pass, value, name);
+  // Its fields are those in memory, now and later, unless another element takes its place, which other threads may do at any time.
+  if (fieldWrites > 0 || !pass.isReplaced(key)) return element;
+  if (pass.isStillTo('fieldWrites', key)) {
+    if (!pass.isStillTo('replacements', key)) return element;
+    pass.fail(node, ...sharedAs(name));
+  }
+  return heldFields(pass, { kind: 'struct', fields: fieldsOf(pass, node, element)!, origins: new Set([key]) }, name);
+}
+
+/** A structure that becomes a field of another: that field is one more name of it. */
+export function fieldOf(pass: Pass, value: Extract<Value, { kind: 'struct' | 'element' }>, name: string, node: AnyNode): Value {
+  if (value.kind === 'element') return fixedElement(pass, value, { name, fieldWrites: 0 }, node);
+  const origins = originsOf(value);
+  if (origins.size === 0 || (value.slot !== undefined && !pass.isReplaced(value.slot.key))) return value;
+  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) pass.fail(node, ...sharedAs(name));
+  return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
+}
+
 function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, node: AnyNode): Value | Slot {
-  const { name, fieldWrites } = declaration;
+  const { name, fieldWrites, deepWrites } = declaration;
   const origins = originsOf(value);
   // Another name of it. What a function is given cannot become another one meanwhile.
   if (value.slot !== undefined && (declaration.kind === 'param' || !pass.isReplaced(value.slot.key))) return value;
@@ -158,7 +177,8 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
       return slot;
     }
     pass.born(key);
-    return heldFields(pass, { ...value, origins: new Set([key]) }, name);
+    const own = deepWrites === 0 ? value.fields : new Map([...value.fields].map(([field, of]) => [field, withPlaces(pass, of, key, `${name}.${field}`, node)]));
+    return heldFields(pass, { kind: 'struct', fields: own, origins: new Set([key]) }, name);
   }
   if (fieldWrites > 0) {
     if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param')) pass.fail(node, ...sharedAs(name));
@@ -167,6 +187,14 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
   }
   if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) pass.fail(node, ...sharedAs(name));
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
+}
+
+/** A field whose own fields are written: a place for each, unless it is another name of a structure, which has them. */
+function withPlaces(pass: Pass, value: Value, key: string, name: string, node: AnyNode): Value {
+  if (value.kind !== 'struct' || originsOf(value).size > 0) return value;
+  const slot = slotFor(pass, node, value, `${key}.${name}`, name, false);
+  assignSlot(pass, slot, value, node, name);
+  return readSlot(pass, slot, node);
 }
 
 function heldFields(pass: Pass, value: StructValue, name: string): StructValue {
