@@ -198,7 +198,7 @@ const rows: Readonly<Record<string, Entry>> = {
     arity(at, 0, 1);
     const turns = at.args.length === 0 ? 0 : known(at, 0);
     if (turns < 0 || (at.args.length === 1 && turns < 1)) at.pass.fail(at.node, `gpu.unroll takes a number of turns from 1, and got ${turns}`, 'Write gpu.unroll(4), or gpu.unroll() for all of them.');
-    at.pass.frame.unroll = turns;
+    at.pass.frame.unroll = { turns, node: at.node };
     return nothing;
   }),
   clock: timer('clock', 'i64'),

@@ -303,6 +303,9 @@ describe('gpu', () => {
   ])('%s', (code, tree) => expect(bodyOf(`${code};`)).toBe(tree));
 
   it.each([
+    ['gpu.unroll(); y[0] = 1', 'No loop follows that this could be said of: gpu.unroll()', 'Write it before the loop, in the same block.'],
+    ['for (let i = 0; i < 4; i++) { gpu.unroll(4); y[i] = 1 }', 'No loop follows that this could be said of: gpu.unroll(4)', 'Write it before the loop, in the same block.'],
+    ['if (y[0] > 0) { gpu.unroll(); } for (let i = 0; i < 4; i++) y[i] = 1', 'No loop follows', 'Write it before the loop, in the same block.'],
     ['gpu.atomicOr(y_f16, 0, 1)', 'gpu.atomicOr cannot change f16', 'For floats use gpu.atomicCompareExchange in a loop.'],
     ['gpu.atomicOr(y, 0, 1)', 'gpu.atomicOr cannot change f32', 'For floats use gpu.atomicCompareExchange in a loop.'],
     ['gpu.atomicAdd(y_u8, 0, 1)', 'gpu.atomicAdd cannot change u8: it is for i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64', 'Use elements of 16 bits or more for what is changed together.'],

@@ -52,6 +52,6 @@ function readTurns(pass: Pass, node: AnyNode, { test, update, body, testAfter }:
     body: inBody ? [...tested.before, ...leave, ...inside] : inside,
     update: testAfter ? [...after, ...tested.before] : after,
     ...(kept !== undefined && { test: kept }),
-    ...(unroll !== undefined && { unroll }),
+    ...(unroll !== undefined && { unroll: unroll.turns }),
   });
 }

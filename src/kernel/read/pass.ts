@@ -33,7 +33,7 @@ export interface Frame {
   /** What there is of gpu, where not all. */
   readonly narrow?: NarrowGpu | undefined;
   /** From `gpu.unroll`, for the loop that follows. */
-  unroll: number | undefined;
+  unroll: { readonly turns: number; readonly node: AnyNode } | undefined;
 }
 
 /** What a function's `return`s give. */

@@ -15,12 +15,15 @@ type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>, 
 
 /** Statements in a row, up to one that what follows cannot be reached from. */
 export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
+  const { unroll } = pass.frame;
   for (const node of nodes) {
     const before = pass.out.length;
     readStatement(pass, node);
     const last = pass.out.at(-1);
-    if (last !== undefined && pass.out.length > before && !completesOne(last)) return;
+    if (last !== undefined && pass.out.length > before && !completesOne(last)) break;
   }
+  const left = pass.frame.unroll;
+  if (left !== undefined && left !== unroll) pass.fail(left.node, `No loop follows that this could be said of: ${pass.code(left.node)}`, 'Write it before the loop, in the same block.');
 }
 
 export function readStatement(pass: Pass, node: AnyNode, labels: readonly string[] = []): void {

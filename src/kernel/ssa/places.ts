@@ -266,6 +266,8 @@ function atomicType(operator: AtomicExpression['operator'], storage: StorageType
   }
 }
 
+const hasBits = (operator: AtomicExpression['operator']): boolean => operator === 'and' || operator === 'or' || operator === 'xor';
+
 /** The least compute capability that changes elements of 16 bits at once. */
 function leastCapability(operator: AtomicExpression['operator'], storage: StorageType): number {
   return storage === 'bf16' && operator === 'add' ? 80 : 70;
@@ -276,7 +278,7 @@ export function buildAtomic(b: Builder, node: AtomicExpression): Value {
   const { storage } = place;
   const space = place.memory.kind === 'array' ? b.tree.arrays[place.memory.array]!.space : 'global';
   if (space === 'local') throw b.error('There are no atomics on local arrays, which one thread alone sees', 'Read and write the element as any other.', node.span);
-  if (storageBytes[storage] === 2) return buildHalfAtomic(b, node);
+  if (storageBytes[storage] === 2 && (storage === 'i16' || storage === 'u16' || !hasBits(operator))) return buildHalfAtomic(b, node);
   const type = atomicType(operator, storage);
   if (type === undefined) {
     throw b.error(`There is no atomic '${operator}' on elements of ${storage}`, operator === 'min' || operator === 'max' ? 'Use elements of i32, u32, i64 or u64.' : 'Use elements of i32, u32, i64, u64, f32 or f64.', node.span);

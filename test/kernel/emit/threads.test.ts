@@ -87,7 +87,7 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
   });
 });
 
-test('f16 is added to atomically, bf16 from compute capability 9.0 on', () => {
+test('f16 is added to atomically, bf16 from compute capability 8.0 on, by one instruction from 9.0 on', () => {
   const t = new TreeBuilder('halves');
   const out = t.tensor('out', 'f16');
   const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
@@ -97,11 +97,14 @@ test('f16 is added to atomically, bf16 from compute capability 9.0 on', () => {
   expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
   const b = new TreeBuilder('bhalves');
   b.push({ kind: 'evaluate', span, value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')) });
-  offer(emitKernel(b.tree, { capability: '9.0' }));
-  expect(() => emitKernel(b.tree, { capability: '8.0' })).toThrow(KernelSourceError);
+  const [native, loop] = [emitKernel(b.tree, { capability: '9.0' }), emitKernel(b.tree, { capability: '8.0' })];
+  offer(native);
+  offer(loop);
+  expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([true, true]);
+  expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
 });
 
-test.each([['u8', 'add'], ['i16', 'exch'], ['f32', 'max'], ['f64', 'and'], ['f8e4m3', 'add']] as const)('there is no atomic on %s for %s', (storage, operator) => {
+test.each([['u8', 'add'], ['i8', 'exch'], ['f16', 'or'], ['f32', 'max'], ['f64', 'and'], ['f8e4m3', 'add']] as const)('there is no atomic on %s for %s', (storage, operator) => {
   const t = new TreeBuilder('none');
   t.push({ kind: 'evaluate', span, value: t.tensor('out', storage).atomic(operator, 0, 1) });
   expect(() => emitKernel(t.tree, { capability: '9.0' })).toThrow(/no atomic '\w+' on elements of \w+/);
