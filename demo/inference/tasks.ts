@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 import type { Device, DeviceOp } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
-import type { EngineKind } from 'async-cuda/inference';
+import type { Engine, EngineKind } from 'async-cuda/inference';
 
 import { DigitDetector, ENGINE_OPTIONS, MODEL } from './digits/digit-detector.js';
 import type { Finding, Photograph } from './photograph.js';
@@ -48,12 +48,18 @@ export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
 
   async digits(device, engine = 'auto') {
     const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, ...ENGINE, engine });
-    const detector = new DigitDetector(device, model);
+    const detector = new DigitDetector(device, model, batchFor(model));
     return task([MODEL], [model], (photographs) =>
       detector.detect(photographs).map((found) => found.map((digits) => digits.map(({ label, score, box: { left, top, right, bottom } }) => (
         { label, score, corners: [{ x: left, y: top }, { x: right, y: top }, { x: right, y: bottom }, { x: left, y: bottom }] })))));
   },
 };
+
+/** ONNX Runtime's CUDA provider plans for each size of a batch anew: a few sizes are enough, and the GPU does not mind the rest. */
+function batchFor(engine: Engine): (photographs: number) => number {
+  const plans = 'provider' in engine && engine.provider === 'cuda';
+  return (photographs) => (plans ? 2 ** Math.ceil(Math.log2(photographs)) : photographs);
+}
 
 function task(models: Task['models'], engines: readonly { readonly description: string; close(): Promise<void> }[], find: Task['find']): Task {
   const close = async (): Promise<void> => {

@@ -1,10 +1,11 @@
 /** `npm run example:server`: the server on the best device there is, until SIGTERM or SIGINT. */
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { Device } from 'async-cuda';
+import { Device, RoundRobin } from 'async-cuda';
 
 import { TASKS } from '../../demo/inference/tasks.js';
 import type { TaskName } from '../../demo/inference/tasks.js';
+import { decodePhotograph } from './decoding.js';
 import { buildServer, maxInFlightOf } from './server.js';
 import type { ServerOptions } from './server.js';
 
@@ -34,10 +35,19 @@ const server: ServerOptions = {
   description: `${models.description}, ${device.name}`,
 };
 
+// Sizes of batches may have plans of their own.
+const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
+const alone = new RoundRobin(device, 1);
+const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));
+for (let batch = 1; batch < 2 * server.batching.maxBatchSize; batch *= 2) {
+  await models.find(Array.from({ length: Math.min(batch, server.batching.maxBatchSize) }, () => photograph));
+}
+photograph.close();
+alone.close();
+
 // The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory for as many of them as may be under
 // way, which holds up the whole process while it is made. A server that nobody else sees answers those.
 const rehearsal = buildServer(server);
-const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
 const requests = device.kind === 'cuda' ? maxInFlightOf(server) : 1;
 const answers = await Promise.all(Array.from({ length: requests }, () => rehearsal.inject({ method: 'POST', url: `/${task}`, headers: { 'content-type': 'image/jpeg' }, payload })));
 const bad = answers.find(({ statusCode }) => statusCode !== 200);

@@ -25,17 +25,22 @@ export class DigitDetector {
   private readonly device: Device;
   private readonly engine: Engine;
   private readonly outputs = new KeptOutputs();
+  private readonly batchFor: (photographs: number) => number;
 
-  /** @param engine of `model/digits.onnx`, on the device; it stays the caller's */
-  constructor(device: Device, engine: Engine) {
+  /**
+   * @param engine of `model/digits.onnx`, on the device; it stays the caller's
+   * @param batchFor how many photographs a batch is made for that has as many, where not every size is as good: the rest of it is nothing
+   */
+  constructor(device: Device, engine: Engine, batchFor = (photographs: number): number => photographs) {
     this.device = device;
     this.engine = engine;
+    this.batchFor = batchFor;
   }
 
   /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
     return withPhotographs(this.device, photographs, (images) => this.device
-      .uninitialized(f32, [images.length, 3, INPUT_SIZE, INPUT_SIZE])
+      .uninitialized(f32, [this.batchFor(images.length), 3, INPUT_SIZE, INPUT_SIZE])
       .use((image) => someInATurn(this.device, images.map((each, i) => () => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) })), PHOTOGRAPHS_IN_A_TURN).andThen(() => this.engine.run({ image }))))
       .andThen(({ digits, distances }) => {
         const outputs = this.outputs.take(photographs.length);
@@ -90,13 +95,18 @@ class KeptOutputs {
 /** Of each cell the greatest score and its digit, found on the device: ten maps of each photograph need not go to the host. */
 function bestAndClose(maps: AnyTensor, into: Outputs): DeviceOp<unknown> {
   return value(maps).use((each) => {
-    const scores = each as Tensor<'f32', number[]>;
+    const scores = firstOf(each, into);
     return zip(max(scores, { axis: 1 }).use((best) => best.read({ into: into.scores })), argmax(scores, { axis: 1 }).use((digits) => digits.read({ into: into.digits })));
   });
 }
 
 function readAndClose(tensor: AnyTensor, into: Outputs): DeviceOp<unknown> {
-  return value(tensor).use((x) => (x as Tensor<'f32'>).read({ into: into.distances }));
+  return value(tensor).use((each) => firstOf(each, into).read({ into: into.distances }));
+}
+
+/** What belongs to photographs. */
+function firstOf(batch: AnyTensor, { scores }: Outputs): Tensor<'f32', number[]> {
+  return (batch as Tensor<'f32', number[]>).slice([0, scores.length / (CELLS * CELLS)]);
 }
 
 /** The i-th of `count` equal parts. */
