@@ -7,7 +7,7 @@ import { not } from './nodes.js';
 import { literal, operate, truth } from './operators.js';
 import type { Pass } from './pass.js';
 import { checkAccess, indexInto, load, storable } from './places.js';
-import { fieldsOf, fixed, originsOf, readSlot, replaceSlot, sharedAs, slotFor, wroteElement } from './slots.js';
+import { asItIs, checkInPlace, fieldsOf, fixed, originsOf, readSlot, replaceSlot, sharedAs, slotFor, wroteElement } from './slots.js';
 import type { Place } from '../tree.js';
 import { describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
@@ -53,6 +53,7 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
     if (base.kind === 'element') {
       const place = fieldPlaces(pass, node, base).get(name);
       checkAccess(pass, node, base.param, 'write');
+      checkInPlace(pass, base, node);
       wroteElement(pass, base.param, 'fieldWrites');
       return place === undefined ? pass.fail(node, `This structure has no field ${name}: it has ${base.struct.fields.map((field) => field.name).join(', ')}`, 'Use one of these.') : { kind: 'place', place };
     }
@@ -145,7 +146,8 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
   const { left, right, operator } = node;
   if (operator === '=') {
     if (left.type === 'ObjectPattern' || left.type === 'ArrayPattern') {
-      const value = read(pass, right);
+      // All is read before any name is given another value.
+      const value = asItIs(pass, right, read(pass, right), 'value');
       bindPattern(pass, left, value);
       return value;
     }

@@ -9,7 +9,7 @@ import { binary, compare, constant } from './nodes.js';
 import { literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { indexInto, indexOf, load } from './places.js';
-import { fieldsOf, structField } from './slots.js';
+import { checkInPlace, fieldsOf, structField } from './slots.js';
 import { concrete, constantOf, describe, typed, type NumberValue, type Value } from './values.js';
 import { join, readAs, storageBytes } from './types.js';
 
@@ -147,6 +147,7 @@ export function property(pass: Pass, node: AnyNode, value: Value, name: string):
       const at = value.struct.fields.findIndex((field) => field.name === name);
       const field = value.struct.fields[at];
       if (field === undefined) return pass.fail(node, `This structure has no field ${name}: it has ${value.struct.fields.map((each) => each.name).join(', ')}`, 'Use one of these.');
+      if (value.kind === 'element') checkInPlace(pass, value, node);
       return value.kind === 'structParam' ? structField(pass, node, value.param, at) : load(pass.paramPlace(value.param, value.index, field.storage, span, field));
     }
     default: return pass.fail(node, `${describe(value)} has no ${name}: ${pass.code(node)}`, 'Structures, tensors, arrays, gpu and Math have properties.');

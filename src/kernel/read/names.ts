@@ -13,10 +13,8 @@ export interface Declaration {
   writes: number;
   /** It has an initialiser, and is not visible where that has not run. */
   initialised: boolean;
-  /** Assignments to its properties. */
+  /** Assignments to its properties, but none to properties of these. */
   fieldWrites: number;
-  /** Assignments to properties of these. */
-  deepWrites: number;
 }
 
 /** The declaration of every identifier that has one; those without are free. */
@@ -35,7 +33,7 @@ export function resolveNames(fn: FunctionNode): Names {
 interface Occurrence {
   readonly node: Identifier;
   /** `write` gives a value that does not depend on the one before, as `init` does; `change` does: `+=`, `++`. */
-  readonly as: 'init' | 'declare' | 'write' | 'change' | 'fieldWrite' | 'deepWrite' | 'read';
+  readonly as: 'init' | 'declare' | 'write' | 'change' | 'fieldWrite' | 'read';
   readonly scope: Scope;
 }
 
@@ -70,7 +68,6 @@ class Resolver {
       const count = (...kinds: Occurrence['as'][]) => group.filter(({ as }) => kinds.includes(as)).length;
       of.writes = count('init', 'write', 'change');
       of.fieldWrites = count('fieldWrite');
-      of.deepWrites = count('deepWrite');
       of.initialised = group.some(({ as, scope }) => as === 'init' && group.every((other) => isWithin(other.scope, scope)));
       for (const { node } of group) this.#names.set(node, of);
     }
@@ -79,7 +76,7 @@ class Resolver {
   #declare(name: Identifier, kind: Declaration['kind'], scope: Scope): Declaration {
     let declaration = scope.declared.get(name.name);
     if (declaration === undefined) {
-      declaration = { name: name.name, kind, at: name.start, writes: 0, initialised: false, fieldWrites: 0, deepWrites: 0 };
+      declaration = { name: name.name, kind, at: name.start, writes: 0, initialised: false, fieldWrites: 0 };
       scope.declared.set(name.name, declaration);
       this.#occurrences.set(declaration, []);
     }
@@ -153,7 +150,7 @@ class Resolver {
         this.#visit(target, scope);
         let root: AnyNode = target;
         while (root.type === 'MemberExpression') root = root.object;
-        if (root.type === 'Identifier') this.#refer(root, root === target.object ? 'fieldWrite' : 'deepWrite', scope);
+        if (root.type === 'Identifier') this.#refer(root, root === target.object ? 'fieldWrite' : 'read', scope);
         return;
       }
       case 'ObjectPattern':

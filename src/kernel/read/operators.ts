@@ -176,7 +176,7 @@ function bits(operator: 'and' | 'or' | 'xor') {
       for (const [value, other, written] of [[left, right, syntax.right], [right, left, syntax.left]] as const) {
         if (constantOf(other) !== 0) continue;
         const type = settled(value.level);
-        if (isFloat(type) || (isWide(type) && isZero(written))) return typed(convert(concrete(value), 'i32'));
+        if (isFloat(type) || ((isWide(type) || type === 'u32') && isZero(written))) return typed(convert(concrete(value), 'i32'));
       }
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);

@@ -62,6 +62,8 @@ export class Knowledge {
   /** When fields of a named structure are written last, and when it becomes another one: as {@link Pass.now} tells time. */
   readonly fieldWrites = new Map<string, number>();
   readonly replacements = new Map<string, number>();
+  /** All times at which that happens, with the beginnings of the loops around. */
+  readonly replaced = new Map<string, Map<number, readonly number[]>>();
   readonly parsed = new Map<string, ParsedFunction>();
   readonly texts: string[] = [];
   readonly #textNumbers = new Map<string, number>();
@@ -214,10 +216,25 @@ export class Pass {
 
   /** Fields of the named structure are written here, or it becomes another one. */
   wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
+    if (of === 'replacements') this.#noteReplaced(key);
     const times = this.knowledge[of];
     if ((times.get(key) ?? -1) >= this.now) return;
     times.set(key, this.now);
     this.changed = true;
+  }
+
+  #noteReplaced(key: string): void {
+    let times = this.knowledge.replaced.get(key);
+    if (times === undefined) this.knowledge.replaced.set(key, times = new Map());
+    if (times.has(this.now)) return;
+    times.set(this.now, [...this.#loops]);
+    this.changed = true;
+  }
+
+  /** Whether another structure takes its place between then and now, or in a turn of a loop around here that then is not in. */
+  isReplacedSince(key: string, then: number): boolean {
+    const around = this.#loops.find((begun) => begun > then);
+    return [...this.knowledge.replaced.get(key) ?? []].some(([at, loops]) => (at > then && at < this.now) || (around !== undefined && loops.includes(around)));
   }
 
   isWritten(key: string): boolean {

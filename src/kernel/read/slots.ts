@@ -23,11 +23,19 @@ export function wroteElement(pass: Pass, param: number, of: 'fieldWrites' | 'rep
   pass.wrote(memoryKey(param), of);
 }
 
-/** A structure that has no other name: what is written to the one does not show in the other. */
+/** A structure that has no other name: what is written to the one does not show in the other. Structures within it are the same, as in JavaScript. */
 export function copied(pass: Pass, node: AnyNode, value: Value): Value {
   const fields = fieldsOf(pass, node, value);
   if (fields === undefined) return pass.fail(node, `${describe(value)} has no fields to copy`, 'Name the fields.');
-  return { kind: 'struct', fields: new Map([...fields].map(([name, field]) => [name, field.kind === 'number' ? field : held(pass, copied(pass, node, field), name)])) };
+  return { kind: 'struct', fields: new Map([...fields].map(([name, field]) => [name, field.kind === 'struct' || field.kind === 'element' ? fieldOf(pass, field, name, node) : field])) };
+}
+
+/** The value as it is now, of a structure every field, to be assigned when others may have been. */
+export function asItIs(pass: Pass, node: AnyNode, value: Value, name: string): Value {
+  if (value.kind === 'number') return value.content.is === 'expression' ? typed(pass.reusable(value.content.expression, name)) : value;
+  const fields = value.kind === 'struct' || value.kind === 'element' ? fieldsOf(pass, node, value) : undefined;
+  if (fields === undefined) return value;
+  return { kind: 'struct', fields: new Map([...fields].map(([field, of]) => [field, asItIs(pass, node, of, field)])), origins: originsOf(value) };
 }
 
 /** What is wrong with a copy that JavaScript would make no copy of, where that shows, and what to write. */
@@ -40,7 +48,9 @@ export function sharedAs(name: string): readonly [what: string, fix: string] {
 export function fieldsOf(pass: Pass, node: AnyNode, value: Value): ReadonlyMap<string, Value> | undefined {
   switch (value.kind) {
     case 'struct': return value.slot === undefined ? value.fields : readSlot(pass, value.slot, node).fields;
-    case 'element': return new Map(value.struct.fields.map((field) => [field.name, load(pass.paramPlace(value.param, value.index, field.storage, pass.span(node), field))]));
+    case 'element':
+      checkInPlace(pass, value, node);
+      return new Map(value.struct.fields.map((field) => [field.name, load(pass.paramPlace(value.param, value.index, field.storage, pass.span(node), field))]));
     case 'structParam': return new Map(value.struct.fields.map((field, at) => [field.name, structField(pass, node, value.param, at)]));
     default: return undefined;
   }
@@ -110,7 +120,7 @@ export function assignSlot(pass: Pass, slot: Slot, value: Value, node: AnyNode, 
   }
   for (const [field, of] of fields) failWhereShared(pass, of, slot.fields.get(field)!, `${name}.${field}`, node);
   // All are read before any is written: { x: p.y, y: p.x }.
-  const saved = new Map([...fields].map(([field, of]) => [field, of.kind === 'number' && of.content.is === 'expression' ? typed(pass.reusable(of.content.expression, field)) : of]));
+  const saved = new Map([...fields].map(([field, of]) => [field, asItIs(pass, node, of, field)]));
   for (const [field, of] of saved) assignSlot(pass, slot.fields.get(field)!, of, node, `${name}.${field}`);
 }
 
@@ -142,11 +152,17 @@ export function fixed(pass: Pass, value: Value, declaration: Declaration, node: 
   }
 }
 
+/** @throws KernelSourceError where the name stands for what another element has taken the place of */
+export function checkInPlace(pass: Pass, { param, named }: Extract<Value, { kind: 'element' }>, node: AnyNode): void {
+  if (named !== undefined && pass.isReplacedSince(memoryKey(param), named.at)) pass.fail(node, ...sharedAs(named.name));
+}
+
 function fixedElement(pass: Pass, value: Extract<Value, { kind: 'element' }>, { name, fieldWrites }: Pick<Declaration, 'name' | 'fieldWrites'>, node: AnyNode): Value {
   const key = memoryKey(value.param);
-  const element = held(pass, value, name);
+  const element = { ...value, index: pass.reusable(value.index, 'index') };
   // Its fields are those in memory, now and later, unless another element takes its place, which other threads may do at any time.
-  if (fieldWrites > 0 || !pass.isReplaced(key)) return element;
+  if (!pass.isReplaced(key)) return element;
+  if (fieldWrites > 0) return { ...element, named: { name, at: pass.now } };
   if (pass.isStillTo('fieldWrites', key)) {
     if (!pass.isStillTo('replacements', key)) return element;
     pass.fail(node, ...sharedAs(name));
@@ -164,7 +180,7 @@ export function fieldOf(pass: Pass, value: Extract<Value, { kind: 'struct' | 'el
 }
 
 function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, node: AnyNode): Value | Slot {
-  const { name, fieldWrites, deepWrites } = declaration;
+  const { name, fieldWrites } = declaration;
   const origins = originsOf(value);
   // Another name of it. What a function is given cannot become another one meanwhile.
   if (value.slot !== undefined && (declaration.kind === 'param' || !pass.isReplaced(value.slot.key))) return value;
@@ -176,9 +192,7 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
       assignSlot(pass, slot, value, node, name);
       return slot;
     }
-    pass.born(key);
-    const own = deepWrites === 0 ? value.fields : new Map([...value.fields].map(([field, of]) => [field, withPlaces(pass, of, key, `${name}.${field}`, node)]));
-    return heldFields(pass, { kind: 'struct', fields: own, origins: new Set([key]) }, name);
+    return keyed(pass, value, key, name, node);
   }
   if (fieldWrites > 0) {
     if (origins.size > 1 || (pass.isReplaced(origin) && declaration.kind !== 'param')) pass.fail(node, ...sharedAs(name));
@@ -189,12 +203,18 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
 }
 
-/** A field whose own fields are written: a place for each, unless it is another name of a structure, which has them. */
-function withPlaces(pass: Pass, value: Value, key: string, name: string, node: AnyNode): Value {
-  if (value.kind !== 'struct' || originsOf(value).size > 0) return value;
-  const slot = slotFor(pass, node, value, `${key}.${name}`, name, false);
-  assignSlot(pass, slot, value, node, name);
-  return readSlot(pass, slot, node);
+/** A structure of no other name, held under this key; those within it have keys of their own, and places where their fields are written. */
+function keyed(pass: Pass, value: StructValue, key: string, name: string, node: AnyNode): StructValue {
+  pass.born(key);
+  const fields = new Map([...value.fields].map(([field, of]): [string, Value] => {
+    const own = `${key}.${field}`;
+    if (of.kind !== 'struct' || originsOf(of).size > 0) return [field, held(pass, of, `${name}.${field}`)];
+    if (!pass.isWritten(own)) return [field, keyed(pass, of, own, `${name}.${field}`, node)];
+    const slot = slotFor(pass, node, of, own, `${name}.${field}`, false);
+    assignSlot(pass, slot, of, node, `${name}.${field}`);
+    return [field, readSlot(pass, slot, node)];
+  }));
+  return { kind: 'struct', fields, origins: new Set([key]) };
 }
 
 function heldFields(pass: Pass, value: StructValue, name: string): StructValue {

@@ -45,8 +45,8 @@ export type Value =
   | StructValue
   /** A tensor, or part of one where fewer indices than axes were given. */
   | { readonly kind: 'tensor'; readonly param: number; readonly indices: readonly Expression[] }
-  /** An element that is a structure. */
-  | { readonly kind: 'element'; readonly param: number; readonly index: Expression; readonly struct: StructType }
+  /** An element that is a structure. `named`: by a name through which its fields are written, since when. */
+  | { readonly kind: 'element'; readonly param: number; readonly index: Expression; readonly struct: StructType; readonly named?: { readonly name: string; readonly at: number } }
   | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructType }
   /** Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`. Dynamic arrays have one axis without a length. */
   | { readonly kind: 'array'; readonly array: number; readonly dims: readonly (number | undefined)[]; readonly index?: Expression }
