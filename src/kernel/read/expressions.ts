@@ -214,7 +214,7 @@ function unaryValue(pass: Pass, node: UnaryExpression): Value {
       if (isComplement(argument) && !isComplement(argument.argument)) {
         const operand = readNumber(pass, argument.argument);
         const type = settled(operand.level);
-        if ((isFloat(type) || isWide(type)) && operand.content.is !== 'literal') return typed(convert(concrete(operand), 'i32'));
+        if ((isFloat(type) || isWide(type) || type === 'u32') && operand.content.is !== 'literal') return typed(convert(concrete(operand), 'i32'));
         return operateUnary(pass, node, '~', operateUnary(pass, argument, '~', operand, argument.argument), argument);
       }
       return operateUnary(pass, node, '~', readNumber(pass, argument), argument);

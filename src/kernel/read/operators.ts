@@ -199,6 +199,7 @@ function shift(operator: 'shl' | 'shr' | 'shru') {
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
     wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
+    if (operator === 'shr' && settled(left.level) === 'u32' && isZero(syntax.right)) return typed(convert(concrete(left), 'i32'));
     const type = left.level === 'int32u' ? 'u32' : commonType(left);
     const shifted = inType(left, operator === 'shru' && isInteger(type) ? unsigned[type] : type);
     const count = inType(right, 'u32');

@@ -6,6 +6,13 @@ import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
 import { givesWay, isCut } from './cuts.js';
 
 const SMALL = 40;
+/**
+ * Instructions that a function may have with all that is inlined into it, before those that only loop stay functions: each loop
+ * may be left, with every register, and engines end the process on code where some thousand loops meet some thousand registers.
+ */
+const LARGE = 16_000;
+/** What an inlined call costs by itself, in instructions. */
+export const INLINING = 8;
 
 export interface FunctionTraits {
   inlined: boolean;
@@ -18,7 +25,8 @@ interface Facts {
   waits: boolean;
   /** Or gives way: better not in a real function, but that need not be refused. */
   loops: boolean;
-  callees: Set<PtxFunction>;
+  /** And from how many places. */
+  callees: Map<PtxFunction, number>;
 }
 
 export function definitions(module: PtxModule): Map<string, PtxFunction> {
@@ -40,7 +48,7 @@ const arrivesAtCluster = ({ mnemonic, modifiers }: Statement & { kind: 'instruct
   mnemonic === 'barrier' && modifiers.includes('cluster');
 
 function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
-  const facts: Facts = { size: 0, waits: false, loops: false, callees: new Set() };
+  const facts: Facts = { size: 0, waits: false, loops: false, callees: new Map() };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
     // By number, as wherever a large kernel's statements are gone through: until an engine has compiled a loop, each step of an iterator is an object.
@@ -58,7 +66,7 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
           if (operand.kind !== 'name') continue;
           if (mnemonic === 'bra' && seen.has(operand.name)) facts.loops = true;
           const callee = mnemonic === 'call' ? functions.get(operand.name) : undefined;
-          if (callee?.body) facts.callees.add(callee);
+          if (callee?.body) facts.callees.set(callee, (facts.callees.get(callee) ?? 0) + 1);
         }
       }
     }
@@ -72,20 +80,36 @@ export function functionTraits(module: PtxModule, functions: Map<string, PtxFunc
   for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions));
   const traits = new Map<PtxFunction, FunctionTraits>();
   const loops = new Map<PtxFunction, boolean>();
-  for (const group of cycles([...facts.keys()], fn => facts.get(fn)!.callees)) {
+  const sizes = new Map<PtxFunction, number>();
+  for (const group of cycles([...facts.keys()], fn => facts.get(fn)!.callees.keys())) {
     // Functions of one cycle reach each other, and all callees beyond are done.
     const members = new Set(group);
     const all = group.map(fn => facts.get(fn)!);
-    const beyond = all.flatMap(one => [...one.callees]).filter(callee => !members.has(callee));
+    const beyond = all.flatMap(one => [...one.callees.keys()]).filter(callee => !members.has(callee));
     const recursive = group.length > 1 || all[0]!.callees.has(group[0]!);
     const waits = all.some(one => one.waits) || beyond.some(callee => traits.get(callee)!.waits);
     const loop = all.some(one => one.loops) || beyond.some(callee => loops.get(callee)!);
     for (const fn of group) {
       loops.set(fn, loop);
       traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || facts.get(fn)!.size <= SMALL) });
+      sizes.set(fn, keepSmall(facts.get(fn)!, traits, sizes));
     }
   }
   return traits;
+}
+
+/** The size of a function with all that is inlined into it. Where that is large, callees that only loop are inlined nowhere, those that make the most of it first. */
+function keepSmall({ size, callees }: Facts, traits: Map<PtxFunction, FunctionTraits>, sizes: Map<PtxFunction, number>): number {
+  const parts = [...callees].filter(([callee]) => traits.get(callee)?.inlined === true)
+    .map(([callee, times]) => ({ callee, of: times * (INLINING + (sizes.get(callee) ?? 0)) })).sort((a, b) => b.of - a.of);
+  let whole = size + parts.reduce((sum, { of }) => sum + of, 0);
+  for (const { callee, of } of parts) {
+    const own = traits.get(callee)!;
+    if (whole <= LARGE || own.waits || of < LARGE / parts.length / 4) continue;
+    own.inlined = false;
+    whole -= of;
+  }
+  return whole;
 }
 
 /**

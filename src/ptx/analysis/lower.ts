@@ -6,21 +6,26 @@ import type { ScalarType } from '../scalar-types.js';
 import { formComplaint, operandComplaint } from '../rules/forms.js';
 import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
+import { INLINING } from './call-graph.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
 import { assignRoles, NO_REGISTERS, usesCarry, writesFirstOperand } from './operand-roles.js';
+import { isLabel } from './program.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
 
 const MOST_INSTRUCTIONS = 400_000;
+/**
+ * Loops times registers of a function: where a loop is left early, all of them meet. V8 ends the process beyond some 2^25, for
+ * which it takes gigabytes before.
+ */
+const MOST_MERGED = 1.2e7;
 /** Bytes per thread and function that alloca can give. */
 export const ALLOCA_BYTES = 4096;
 const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
 /** Calls within calls that are inlined. */
 const DEEPEST_INLINING = 200;
-/** What an inlined call costs by itself, in instructions. */
-const INLINING = 8;
 const NOWHERE: readonly Label[] = [];
 const NO_ARGS: readonly Arg[] = [];
 /** The modifiers of instructions on halves of 128-bit registers. */
@@ -63,6 +68,18 @@ export function checkFunction(fn: PtxFunction, context: LoweringContext): void {
   new Lowering(fn, context, false).run();
 }
 
+/** Branches to what stands before them. */
+function backEdges({ code }: LoweredFunction): number {
+  const before = new Set<Label>();
+  let found = 0;
+  for (let at = 0; at < code.length; at++) {
+    const entry = code[at]!;
+    if (isLabel(entry)) before.add(entry);
+    else for (const target of entry.targets) if (before.has(target)) found++;
+  }
+  return found;
+}
+
 class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
@@ -101,7 +118,13 @@ class Lowering {
     const end: Label = { name: '(end)', block: -1 };
     this.body(fn.body ?? [], scope, undefined);
     out.code.push(end);
+    if (backEdges(out) * out.registers.length > MOST_MERGED) throw this.tooLarge();
     return out;
+  }
+
+  private tooLarge(): Error {
+    const { source } = this.out;
+    return this.context.module.source.error('unsupported', `'${source.name}' is too large once its functions are inlined`, source.at);
   }
 
   private newScope(parent?: Scope): Scope {
@@ -217,7 +240,7 @@ class Lowering {
 
   private push(inst: Inst): void {
     if (++this.instructions > MOST_INSTRUCTIONS) {
-      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+      throw this.tooLarge();
     }
     this.out.code.push(inst);
   }
@@ -557,7 +580,7 @@ class Lowering {
     // Empty functions that call each other twice are few in the text and more than any memory here.
     this.instructions += INLINING;
     if (this.instructions > MOST_INSTRUCTIONS || ++this.inlining > DEEPEST_INLINING) {
-      throw this.context.module.source.error('unsupported', `'${this.out.source.name}' is too large once its functions are inlined`, this.out.source.at);
+      throw this.tooLarge();
     }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope();

@@ -176,6 +176,27 @@ describe('calls', () => {
     const { out } = run(`st.global.u32 [%p], %t; { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } { .param .b64 a; st.param.b64 [a], %p; call twice, (a); } ret;`, 64, { before });
     expect(out[63]).toBe(63 * 4);
   });
+  describe('functions with loops, called from many places', () => {
+    const called = (name: string, times: number): string => Array.from({ length: times }, () => `{ .param .b32 a, z; st.param.b32 [a], %x; call (z), ${name}, (a); ld.param.b32 %x, [z]; }`).join('\n');
+    const through = (times: number, waits = ''): string => `.func (.param .b32 r) f0(.param .b32 n)\n{ .reg .b32 %x; .reg .pred %q; ld.param.b32 %x, [n];
+      again: add.u32 %x, %x, 7; ${waits} and.b32 %x, %x, 0xffff; setp.gt.u32 %q, %x, 99; @%q bra again; st.param.b32 [r], %x; ret; }
+      .func (.param .b32 r) f1(.param .b32 n)\n{ .reg .b32 %x; ld.param.b32 %x, [n]; ${called('f0', times)} st.param.b32 [r], %x; ret; }`;
+    const body = (times: number): string => `mov.u32 %x, %t; ${called('f1', times)} st.global.u32 [%p], %x; ret;`;
+    const expected = (times: number, thread: number): number => {
+      let x = thread;
+      for (let i = 0; i < times * times; i++) do x = (x + 7) & 0xffff; while (x > 99);
+      return x;
+    };
+    it('stay functions where there would be too many copies', () => {
+      // 4096 copies ended the process, in an engine's own thread.
+      const { out } = run(body(64), 4, { before: through(64) });
+      for (let t = 0; t < 4; t++) expect(out[t]).toBe(expected(64, t));
+    });
+    it('are refused where they wait, and there would be', () => {
+      expect(run(body(8), 32, { before: through(8, 'bar.sync 0;') }).out[0]).toBe(expected(8, 0));
+      expect(() => run(body(64), 32, { before: through(64, 'bar.sync 0;') })).toThrow("'k' is too large once its functions are inlined");
+    });
+  });
   it('exit, trap and faults inside a real function end the thread', () => {
     const recursive = (last: string): string => `.func f(.param .b32 n)
 { .reg .b32 %n; .reg .b64 %a; .reg .pred %p; ld.param.u32 %n, [n]; setp.eq.u32 %p, %n, 0; @%p bra last; sub.u32 %n, %n, 1;
