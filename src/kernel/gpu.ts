@@ -50,11 +50,11 @@ export interface Warp {
   shuffleUp(value: number, delta: number, mask?: number): number;
   /** The value of the lane whose number differs in the bits of `bits`. shfl.sync.bfly */
   shuffleXor(value: number, bits: number, mask?: number): number;
-  /** Sum over all 32 lanes, the same in each: a butterfly of shuffles, in this order: 16, 8, 4, 2, 1. */
+  /** Sum over all lanes, of which the last warp of a block may have fewer than 32; the same in each: a butterfly of shuffles, in this order: 16, 8, 4, 2, 1. */
   sum(value: number): number;
-  /** Largest of all 32 lanes; NaN wins. */
+  /** Largest of all lanes; NaN wins. */
   max(value: number): number;
-  /** Smallest of all 32 lanes; NaN wins. */
+  /** Smallest of all lanes; NaN wins. */
   min(value: number): number;
   /** Whether any lane's predicate is true. vote.sync.any */
   any(predicate: boolean, mask?: number): boolean;

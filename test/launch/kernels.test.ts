@@ -162,6 +162,41 @@ onDevice('Kernels in TypeScript', (host) => {
     expect(await z.read()).toEqual(doubles.map((value) => 1 / value));
   });
 
+  test('the last warp of a block may have fewer lanes', async () => {
+    const warps = kernel('warps', { sums: output(f32), extremes: output(i32) }, ({ sums, extremes }, gpu) => {
+      const t = gpu.threadIdx.x + gpu.threadIdx.y * gpu.blockDim.x;
+      sums[t] = gpu.warp.sum(gpu.f32(t));
+      extremes[t] = gpu.warp.max(t) * 1000 + gpu.warp.min(t);
+    });
+    for (const block of [1, 5, 32, 33, [8, 5] as const, 64, 100, 96, 31, 7]) {
+      const threads = typeof block === 'number' ? block : block[0] * block[1];
+      const last = (t: number): number => Math.min(threads, (t | 31) + 1) - 1;
+      const sum = (t: number): number => ((t & ~31) + last(t)) * (last(t) - (t & ~31) + 1) / 2;
+      using sums = await device.zeros(f32, [threads]);
+      using extremes = await device.zeros(i32, [threads]);
+      await warps({ sums, extremes }, { grid: 1, block });
+      expect([...await sums.read()], `sums of a block of ${block.toString()}`).toEqual(Array.from({ length: threads }, (_, t) => sum(t)));
+      expect([...await extremes.read()]).toEqual(Array.from({ length: threads }, (_, t) => last(t) * 1000 + (t & ~31)));
+      const simulated = await warps.simulate({ sums: new Float32Array(threads), extremes: new Int32Array(threads) }, { grid: 1, block });
+      expect([...simulated.sums]).toEqual([...await sums.read()]);
+      expect([...simulated.extremes]).toEqual([...await extremes.read()]);
+    }
+  });
+
+  test('simulate tells of a division by zero', async () => {
+    const divide = kernel('divide', { y: inout(i32) }, ({ y }) => {
+      y[0] = y[1]! / y[2]!;
+      y[3] = y[1]! % y[4]!;
+    });
+    expect([...(await divide.simulate({ y: Int32Array.of(0, -7, 2, 0, 4) }, { grid: 1, block: 1 })).y]).toEqual([-3, -7, 2, -3, 4]);
+    for (const zero of [2, 4]) {
+      const y = Int32Array.of(0, 7, 2, 0, 4).fill(0, zero, zero + 1);
+      const error = await divide.simulate({ y }, { grid: 1, block: 1 }).catch((each: unknown) => each) as SimulationError;
+      expect(error).toBeInstanceOf(SimulationError);
+      expect(error.message).toContain('an integer was divided by zero');
+    }
+  });
+
   test('device functions and lists', async () => {
     const y = await activate({ y: device.zeros(f32, [4]), x: device.tensor(f32, [-4, -1, 1.5, 9]) }).andThen((given) => given.y.read());
     expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);

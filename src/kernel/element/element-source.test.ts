@@ -2,11 +2,13 @@
 import { expect, test } from 'vitest';
 
 import { emitKernel } from '../emit/emit.js';
+import { gpuNamesIn } from '../read/gpu-names.js';
 import { readKernel } from '../read/read-kernel.js';
 import type { KernelSource, SignatureEntry } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
 import type { ElementForm } from './element-form.js';
 import { elementSource } from './element-source.js';
+import { ARITHMETIC_NAMES } from './gpu-of-elements.js';
 
 const tensor = (access: 'input' | 'output' | 'inout', storage: 'f32' | 'f16' | 'u8' = 'f32'): SignatureEntry => ({ kind: 'tensor', element: { storage }, access, rank: 1 });
 
@@ -120,4 +122,14 @@ test.each([
 ])('what is read and returned as it should be: %s', (text) => {
   const uses = { both: { text: '(v) => ({ y: v, z: v })', uses: {} } };
   expect(() => readKernel(elementSource({ ...add, signature: two, text, uses }, run))).not.toThrow();
+});
+
+test('of gpu all is known that is neither of threads, nor of memory, nor of the whole grid', () => {
+  const others = [
+    'threadIdx', 'blockIdx', 'blockDim', 'gridDim', 'globalId', 'globalSize', 'lane', 'warpIdx', 'warpSize', 'warp', 'block', 'grid', 'fence', 'async',
+    'shared', 'dynamicShared', 'volatileLoad', 'volatileStore', 'streamingLoad', 'streamingStore', 'clock', 'globalTimer', 'trap',
+  ];
+  // A cast to bool is written by the compiler alone.
+  const arithmetic = gpuNamesIn('').filter((name) => !others.includes(name) && !name.startsWith('atomic') && name !== 'bool');
+  expect([...ARITHMETIC_NAMES].sort()).toEqual(arithmetic.sort());
 });

@@ -4,7 +4,7 @@ import type { NarrowGpu } from '../signature.js';
 /** Names of gpu that depend on no thread and touch no memory that another one does. */
 export const ARITHMETIC_NAMES = [
   'i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64', 'bits', 'fromBits',
-  'fma', 'rsqrt', 'erf', 'mulhi', 'popcount', 'clz', 'reverseBits', 'copysign', 'clamp', 'fast', 'local', 'unroll',
+  'fma', 'rsqrt', 'rint', 'erf', 'mulhi', 'popcount', 'clz', 'reverseBits', 'copysign', 'clamp', 'fast', 'local', 'unroll',
 ] as const;
 
 /** gpu in the body of an element kernel. `given`: what the kernel around it passes. */

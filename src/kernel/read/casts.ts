@@ -2,7 +2,7 @@
 import type { Expression, StorageType, ValueType } from '../tree.js';
 import { arity, number, type Call } from './calls.js';
 import { constant, convert } from './nodes.js';
-import { truth } from './operators.js';
+import { failNegated, truth } from './operators.js';
 import { isFloat, readAs, settled } from './types.js';
 import { inType, typed, type NumberValue, type Value } from './values.js';
 
@@ -28,6 +28,7 @@ function cast(storage: StorageType) {
     arity(call, 1);
     const value = number(call, 0);
     const type = readAs[storage];
+    if (isFloat(type)) failNegated(call.pass, call.node, value);
     const expression = value.level === 'fraction' && !isFloat(type) ? whole(value, type) : inType(value, type);
     if (storage === type) return typed(expression);
     return typed({ op: 'narrow', type, storage, operand: expression, span: call.pass.span(call.node) });

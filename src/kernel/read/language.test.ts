@@ -136,8 +136,12 @@ describe('what would be wrong without a word is refused', () => {
     ['switch (s_u64) { case -3: y_i32[0] = 1; }', 'A number of u64 is compared with -3'],
     ['y_i32[0] = s_i32 / 2.0', '2.0 is a whole number, and this divides whole numbers'],
     ['y_i32[0] = 7.0 % s_u32', '7.0 is a whole number, and this divides whole numbers'],
+    ['y_f32[0] = s_i32 * 1.0 / 2', '1.0 is a whole number, and this computes with whole numbers'],
+    ['y_f32[0] = (s_i32 + 0.0) / 2', '0.0 is a whole number, and this computes with whole numbers'],
+    ['y_f32[0] = -s_u32', 'A negated u32 has no sign'], ['y_f32[0] = gpu.f32(-s_u32)', 'A negated u32 has no sign'], ['y_f32[0] = -s_u32 + 0.5', 'A negated u32 has no sign'],
+    ['y_f32[0] = 0.5 - -s_u32', 'A negated u32 has no sign'], ['if (-s_u32 < 0) y_f32[0] = 1', 'A negated u32 has no sign'],
   ])('%s', (code, what) => {
-    const error = errorOf(`({ y_i32, y_u32, s_i32, s_u32, s_u64 }, gpu) => { ${code}; }`, { find: { text: '(a) => { for (let i = 0; i < 3; i++) if (a[i] === 5) return a[i]; return -1; }', uses: {} } });
+    const error = errorOf(`({ y: y_f32, y_i32, y_u32, s_i32, s_u32, s_u64 }, gpu) => { ${code}; }`, { find: { text: '(a) => { for (let i = 0; i < 3; i++) if (a[i] === 5) return a[i]; return -1; }', uses: {} } });
     expect(error.what).toContain(what);
     expect(error.fix).toMatch(/gpu\.(i32|i64|f32)\(/);
   });
@@ -230,7 +234,7 @@ describe('uses', () => {
   it('without a function are named', () => {
     expect(errorOf('({ y }, gpu) => { y[0] = gelu(1); }').fix).toBe('Give it through uses: { gelu } and write gpu.gelu.');
     expect(errorOf('({ y }, gpu) => { y[0] = (0, maths_1.gelu)(1); }').what).toBe('`maths_1.gelu` is not known in a kernel: its text is compiled without what is around it, imports too');
-    expect(errorOf('({ y }, gpu) => { y[0] = x.size; }').fix).toBe('Give it through uses: { size } and write gpu.size.');
+    expect(errorOf('({ y }, gpu) => { y[0] = x.size; }').fix).toBe('Give it through uses: { size: x.size } and write gpu.size.');
     expect(errorOf('({ y }, gpu) => { y[0] = gpu.gelu(1); }').fix).toBe('Give it through uses: { gelu }.');
   });
   it('may not call themselves', () => {
@@ -303,6 +307,8 @@ describe('gpu', () => {
   ])('%s', (code, tree) => expect(bodyOf(`${code};`)).toBe(tree));
 
   it.each([
+    ['y[0] = gpu.threadidx.x', 'gpu has no threadidx', 'Write gpu.threadIdx.'], ['y[0] = gpu.threadIdx.X', 'gpu.threadIdx has no X', 'Write gpu.threadIdx.x.'],
+    ['y[0] = Date.now()', '`Date.now` is not known in a kernel', 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'],
     ['gpu.unroll(); y[0] = 1', 'No loop follows that this could be said of: gpu.unroll()', 'Write it before the loop, in the same block.'],
     ['for (let i = 0; i < 4; i++) { gpu.unroll(4); y[i] = 1 }', 'No loop follows that this could be said of: gpu.unroll(4)', 'Write it before the loop, in the same block.'],
     ['if (y[0] > 0) { gpu.unroll(); } for (let i = 0; i < 4; i++) y[i] = 1', 'No loop follows', 'Write it before the loop, in the same block.'],
@@ -315,8 +321,8 @@ describe('gpu', () => {
     expect(error.fix).toBe(fix);
   });
 
-  it('sums a warp by a butterfly', () => {
-    expect(bodyOf('y[0] = gpu.warp.sum(s_f32);').split('\n').filter((line) => line.includes('shuffle.bfly')).map((line) => /v, (\d+),/.exec(line)![1])).toEqual(['16', '8', '4', '2', '1']);
+  it('sums a warp by a butterfly, of 32 lanes or fewer', () => {
+    expect(bodyOf('y[0] = gpu.warp.sum(s_f32);').split('\n').filter((line) => line.includes('shuffle.bfly')).map((line) => /v, (\d+),/.exec(line)![1])).toEqual(['16', '8', '4', '2', '1', '16', '8', '4', '2', '1']);
   });
 
   it.each([

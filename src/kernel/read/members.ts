@@ -19,6 +19,9 @@ export function propertyName(node: MemberExpression): string | undefined {
   return node.property.type === 'Literal' && typeof node.property.value === 'string' ? node.property.value : undefined;
 }
 
+/** What JavaScript asks for the time. */
+const TIMES: ReadonlySet<string> = new Set(['Date.now', 'performance.now']);
+
 export function member(pass: Pass, node: MemberExpression): Value {
   if (node.optional) return pass.fail(node, 'Optional access has no use in a kernel: nothing is null or undefined', 'Write it without ?.');
   const { object } = node;
@@ -26,7 +29,8 @@ export function member(pass: Pass, node: MemberExpression): Value {
   const name = propertyName(node);
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
     return pass.fail(node, `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is around it, imports too`,
-      object.name === 'Number' ? instead(name) : `Give it through uses: { ${name} } and write gpu.${name}.`);
+      object.name === 'Number' ? instead(name) : TIMES.has(`${object.name}.${name}`) ? 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'
+        : `Give it through uses: { ${name}: ${pass.code(node)} } and write gpu.${name}.`);
   }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
   const { property: index } = node;
@@ -196,6 +200,8 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
   if (found !== undefined) return found;
   if (path === '') failIfRecursive(pass, node, name);
   const within = path === '' ? 'gpu' : `gpu.${path}`;
+  const meant = gpuNamesIn(path).find((each) => each.toLowerCase() === name.toLowerCase());
+  if (meant !== undefined) return pass.fail(node, `${within} has no ${name}`, `Write ${within}.${meant}.`);
   if (path !== '') return pass.fail(node, `${within} has no ${name}`, `It has ${gpuNamesIn(path).join(', ')}.`);
   return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`, `Give it through uses: { ${name} }.`);
 }

@@ -48,7 +48,8 @@ function arithmetic(operator: BinaryOperator) {
     const { left, right, syntax } = operands;
     const type = commonType(left, right);
     const span = spanOf(operands);
-    if (operator === 'mul' && isFloat(type)) checkNegated(operands);
+    checkFractions(operands, type);
+    if (isFloat(type)) for (const side of operator === 'mul' ? [left] : [left, right]) failNegated(operands.pass, operands.node, side);
     const whole = binary(operator, inType(left, type), inType(right, type), span);
     return typed(contract(whole, operands.pass.span(syntax.left), operands.pass.span(syntax.right)));
   };
@@ -88,7 +89,7 @@ function checkCompared({ pass, node, left, right }: Operands): void {
   }
 }
 
-/** A whole number that is written as a fraction: in C it makes a division one of floats. */
+/** A whole number that is written as a fraction: in C it makes a computation one with floats. */
 function checkFractions({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
   if (isFloat(type)) return;
   for (const [side, value] of [[syntax.left, right], [syntax.right, left]] as const) {
@@ -97,7 +98,7 @@ function checkFractions({ pass, node, operator, left, right, syntax }: Operands,
     const [fraction, whole] = side === syntax.right
       ? [`gpu.f32(${pass.code(syntax.left)}) ${operator} ${number}`, `${operandCode(pass, syntax.left)} ${operator} ${number}`]
       : [`${number} ${operator} gpu.f32(${pass.code(syntax.right)})`, `${number} ${operator} ${operandCode(pass, syntax.right)}`];
-    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this divides whole numbers: ${pass.code(node)}`, `Write ${fraction} for a result with a fraction, and ${whole} for a whole one.`);
+    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this ${operator === '/' || operator === '%' ? 'divides' : 'computes with'} whole numbers: ${pass.code(node)}`, `Write ${fraction} for a result with a fraction, and ${whole} for a whole one.`);
   }
 }
 
@@ -119,8 +120,8 @@ function negatedIn(expression: Expression): { readonly type: 'u32' | 'u64' } | u
  * What is negated without a sign is 2 ** 32 - u, which is no -u any more once it is divided or becomes a float, though
  * minifiers write -u / 16 for -(u / 16).
  */
-function checkNegated({ pass, node, left }: Operands): void {
-  const negated = left.content.is === 'expression' ? negatedIn(left.content.expression) : undefined;
+export function failNegated(pass: Pass, node: AnyNode, value: NumberValue): void {
+  const negated = value.content.is === 'expression' ? negatedIn(value.content.expression) : undefined;
   if (negated === undefined) return;
   pass.failUnlessTypesChange(node, `A negated ${negated.type} has no sign, it is 2 ** ${negated.type.slice(1)} - u, and this computes with that: ${pass.code(node)}`,
     `Make it signed before it is negated: -gpu.${signed[negated.type]}(u).`);
@@ -141,7 +142,7 @@ function division(operator: 'div' | 'rem') {
     const type = commonType(left, right);
     checkFractions(operands, type);
     checkSigns(operands, type);
-    checkNegated(operands);
+    failNegated(pass, node, left);
     return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
   };
 }
@@ -220,6 +221,7 @@ function comparison(operator: CompareOperator) {
     const span = spanOf(operands);
     const lowest = commonType(left, right);
     checkCompared(operands);
+    for (const side of [left, right]) failNegated(pass, operands.node, side);
     if (isFloat(lowest)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
     const [a, b] = [ownType(left, lowest), ownType(right, lowest)];
     if (isSigned(a) === isSigned(b)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));

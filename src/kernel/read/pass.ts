@@ -225,7 +225,7 @@ export class Pass {
 
   #noteReplaced(key: string): void {
     let times = this.knowledge.replaced.get(key);
-    if (times === undefined) this.knowledge.replaced.set(key, times = new Map());
+    if (times === undefined) this.knowledge.replaced.set(key, times = new Map<number, readonly number[]>());
     if (times.has(this.now)) return;
     times.set(this.now, [...this.#loops]);
     this.changed = true;

@@ -2,7 +2,7 @@
 import type { AnyNode } from 'acorn';
 import type { Expression, Place } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
-import { notWhole, wholeOperand } from './operators.js';
+import { failNegated, notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, readAs, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
@@ -83,5 +83,6 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
   if (type !== 'bool' && !isFloat(type) && isFloat(settled(value.level))) {
     pass.failUnlessTypesChange(node, ...notWhole(pass, node, value, `What is written to ${place.storage} elements`));
   }
+  if (isFloat(type)) failNegated(pass, node, value);
   return inType(value, type);
 }

@@ -14,9 +14,25 @@ const combined: Readonly<Record<Reduction, (a: string, b: string) => string>> = 
 
 const distances = [16, 8, 4, 2, 1];
 
+/** The last warp of a block may have fewer than 32 lanes: those without a partner keep their value, and lane 0 has the whole result. */
 function warpText(of: Reduction): string {
   const turns = distances.map((distance) => `v = ${combined[of]('v', `gpu.warp.shuffleXor(v, ${distance})`)};`);
-  return `(value, gpu) => { let v = value; ${turns.join(' ')} return v; }`;
+  return `(value, gpu) => {
+  const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;
+  let v = value;
+  if (threads % 32 === 0) { ${turns.join(' ')} } else {
+    const lanes = Math.min(32, threads - gpu.warpIdx * 32);
+    const mask = gpu.u32(0xffffffff) >>> (32 - lanes);
+    ${guardedTurns(of)}
+    v = gpu.warp.shuffle(v, 0, mask);
+  }
+  return v;
+}`;
+}
+
+/** Of `lanes` lanes, which `mask` names. */
+function guardedTurns(of: Reduction): string {
+  return distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${combined[of]('v', 'o')}; }`).join('\n  ');
 }
 
 /** What changes no result, for lanes that have none. */
@@ -34,7 +50,6 @@ const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
  */
 function blockText(of: Reduction, type: string, again: boolean): string {
   const join = combined[of];
-  const turns = distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${join('v', 'o')}; }`);
   // Among as many results as there are warps, the steps between those that are there.
   const joined = distances.map((distance) => `if (warps > ${distance}) all = ${join('all', `gpu.warp.shuffleXor(all, ${distance})`)};`).join(' ');
   return `(value, gpu) => {
@@ -44,7 +59,7 @@ function blockText(of: Reduction, type: string, again: boolean): string {
   const warps = (threads + 31) >> 5;
   const parts = gpu.shared.${type}(33);
   let v = value;
-  ${turns.join('\n  ')}
+  ${guardedTurns(of)}
   ${again ? 'gpu.block.sync();' : ''}
   if (gpu.lane === 0) parts[gpu.warpIdx] = v;
   gpu.block.sync();

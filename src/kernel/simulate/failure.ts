@@ -2,7 +2,7 @@
 import type { Span } from '../tree.js';
 import { codeFrame } from '../code-frame.js';
 
-export type FailureKind = 'bounds' | 'uninitialized' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
+export type FailureKind = 'bounds' | 'uninitialized' | 'division' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
 
 /** Raised by generated code and what it calls; whoever runs the thread turns it into a {@link SimulationError}. */
 export class Failure extends Error {

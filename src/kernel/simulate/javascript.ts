@@ -440,8 +440,10 @@ class Writer {
       case 'unary': return unary(node.operator, node.type, node.operand.type, this.expression(node.operand), this.call);
       case 'binary': {
         const [left, right] = this.operands([node.left, node.right]) as [Js, Js];
+        const divides = (node.operator === 'div' || node.operator === 'rem') && node.type !== 'f32' && node.type !== 'f64';
+        const divisor = divides && node.right.op !== 'constant' ? this.call('divisor', right, this.site(node.span)) : right;
         // The distance of a shift is a u32 always, but what counts is the type of what is shifted.
-        return binary(node.operator, node.type, left, right, this.call);
+        return binary(node.operator, node.type, left, divisor, this.call);
       }
       case 'fma': return this.call(node.type === 'f32' ? 'fma32' : 'fma64', ...this.operands([node.a, node.b, node.c]));
       case 'compare': {

@@ -1,11 +1,17 @@
 /** What generated code takes from the runtime by name. */
 import * as exact from './exact-arithmetic.js';
+import { Failure } from './failure.js';
 import { narrowed } from './narrow-formats.js';
 
 /** The runtime: functions of the language, not of the thread. */
 export const RUNTIME = {
   ...exact,
   narrowed,
+  divisor: <T extends number | bigint>(value: T, site: number): T => {
+    // eslint-disable-next-line eqeqeq -- of either type
+    if (value == 0) throw new Failure('division', 'an integer was divided by zero, of which a device makes what it likes', 'Compare the divisor with 0 before, or divide floats.', site);
+    return value;
+  },
   fround: Math.fround,
   imul: Math.imul,
   asI64: (value: bigint): bigint => BigInt.asIntN(64, value),

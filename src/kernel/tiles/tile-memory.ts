@@ -12,6 +12,16 @@ export function variesOf({ access, row, column }: TensorForm): Varies {
   return { rows: access === 'row' || access === 'one' ? undefined : row, columns: access === 'column' || access === 'one' ? undefined : column };
 }
 
+/**
+ * Whether threads read elements that another one writes: those beyond the edge read what is at the edge, and where the tensor lacks one of the tile's
+ * axes all threads along it read what the first of them writes.
+ */
+export function isReadByOthers(writer: TileWriter, name: string): boolean {
+  const { down, across } = writer.form;
+  const { rows, columns } = variesOf(writer.form.tensors[name]!);
+  return (rows === undefined ? down > 1 : !writer.axis(rows).exactRows) || (columns === undefined ? across > 1 : !writer.axis(columns).exactColumns);
+}
+
 /** The element at row `row$` and column `k$` of group `group$`. */
 function place(writer: TileWriter, name: string): string {
   const tensor = writer.form.tensors[name]!;

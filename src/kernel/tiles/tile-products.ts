@@ -27,7 +27,8 @@ export interface Side {
 const PAD = 4;
 /** Bytes of shared memory that a kernel can declare. */
 export const SHARED_BYTES = 48 << 10;
-const BYTES = 4;
+/** Of an element there: all are f32 in the buffers of products, and what reductions leave there has as many bytes or twice as many. */
+export const BYTES = 4;
 
 /** Buffers of shared memory, taken and given back as the text goes on. */
 export class Buffers {

@@ -1,6 +1,9 @@
 /**
  * Reductions of a tile: each thread joins its own elements, then the lanes of a warp do, then warps through shared memory. The order
  * depends on the form alone, so the bits are the same on every device.
+ *
+ * The mean of integers is a float, as the library's mean is: what two integers divide to is cut off. They are summed up in 64 bits, as the library
+ * does it, so that no sum wraps, and the mean is f32, which all integers become where a float is asked for.
  */
 import type { AnyNode } from 'acorn';
 
@@ -11,6 +14,11 @@ import type { TileValue, TileWriter, Varies } from './tile-writer.js';
 export type Reduction = (typeof REDUCTIONS)[number];
 
 type Join = (a: string, b: string) => string;
+
+/** What makes 64 bits of integers and leaves floats as they are: a literal is what it meets, and this one is at least i64. */
+const WIDE_ZERO = '0n';
+/** What makes f32 of integers and leaves floats as they are. */
+const FLOAT_ZERO = 'gpu$.f32(0)';
 
 /**
  * Results of warps that each thread reads and joins itself. Of more, each lane reads one, and a butterfly joins them: of 16 that is nine
@@ -45,6 +53,20 @@ class WrittenReduction {
     this.part = writer.newName('part');
   }
 
+  private get isMean(): boolean {
+    return this.reduction === 'mean';
+  }
+
+  /** An array of results. */
+  private declareResults(name: string, length: number): void {
+    this.writer.declare('local', name, length, this.value, this.isMean ? FLOAT_ZERO : undefined);
+  }
+
+  /** An array that warps join their sums through. */
+  private declareParts(length: number): void {
+    this.writer.declare('shared', this.part, length, this.value, this.isMean ? WIDE_ZERO : undefined);
+  }
+
   /** Elements of this tile along an axis that is reduced. */
   private lengthOf(as: 'rows' | 'columns'): string {
     return this.writer.lengthOf(this.of[as]!, as);
@@ -54,9 +76,9 @@ class WrittenReduction {
   private joinSlots(loops: Varies): void {
     const { writer, value, join } = this;
     const { out } = writer;
-    const sums = this.reduction === 'sum' || this.reduction === 'mean';
+    const sums = this.reduction === 'sum' || this.isMean;
     out.write('let sum$ = ');
-    if (sums) out.write('0');
+    if (sums) out.write(this.isMean ? WIDE_ZERO : '0');
     else writer.print(value, { row: loops.rows === undefined ? 'r$' : '0', column: loops.columns === undefined ? 'c$' : '0' });
     writer.line(';');
     const width = writer.widthOf(loops.columns);
@@ -91,77 +113,77 @@ class WrittenReduction {
     return this.reduction === 'max' ? this.join(sum, own) : sum;
   }
 
-  private divisor(...lengths: readonly string[]): string {
-    return this.reduction === 'mean' ? ` / (${lengths.join(' * ')})` : '';
+  /** Gives a result what was joined. Of a mean it is a float once it is there, and only then divided. */
+  private finish(result: string, joined: string, ...lengths: readonly string[]): string {
+    return `${result} = ${joined};${this.isMean ? ` ${result} = ${result} / (${lengths.join(' * ')});` : ''}`;
   }
 
   alongRows(): TileValue {
-    const { writer, name, part, value } = this;
+    const { writer, name, part } = this;
     const { across, down } = writer.form;
     const { rows: axis, columns } = this.of;
     const rows = writer.rowSlots(axis);
     const warps = across / 32;
-    const mean = this.divisor(this.lengthOf('columns'));
-    writer.declare('local', name, rows, value);
+    const length = this.lengthOf('columns');
+    this.declareResults(name, rows);
     if (warps > 1) {
-      writer.declare('shared', part, down * rows * warps, value);
+      this.declareParts(down * rows * warps);
       writer.meetInLoop();
     }
     writer.line(`for (let r$ = 0; r$ < ${rows}; r$++) {`);
     this.joinSlots({ rows: undefined, columns });
     this.butterfly(Math.min(32, across));
     if (warps <= 1) {
-      writer.line(`${name}[r$] = sum$${mean}; }`);
+      writer.line(this.finish(`${name}[r$]`, 'sum$', length), '}');
     } else {
       writer.line(
         `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`, this.reduction === 'max' ? `${name}[r$] = sum$;` : '', '}', 'gpu$.block.sync();',
         `for (let r$ = 0; r$ < ${rows}; r$++) {`, `const from$ = (below$ * ${rows} + r$) * ${warps};`,
       );
       this.joinWarps('from$', warps);
-      writer.line(`${name}[r$] = ${this.shown('sum$', `${name}[r$]`)}${mean};`, '}');
+      writer.line(this.finish(`${name}[r$]`, this.shown('sum$', `${name}[r$]`), length), '}');
     }
     return { name: axis === undefined ? `${name}[0]` : name, varies: { rows: axis, columns: undefined } };
   }
 
   alongColumns(): TileValue {
-    const { writer, name, part, join, value } = this;
+    const { writer, name, part, join } = this;
     const { across, down } = writer.form;
     const { rows, columns: axis } = this.of;
     const columns = writer.columnSlots(axis);
-    const mean = this.divisor(this.lengthOf('rows'));
-    writer.declare('local', name, columns, value);
+    const length = this.lengthOf('rows');
+    this.declareResults(name, columns);
     if (down > 1) {
-      writer.declare('shared', part, down * columns * across, value);
+      this.declareParts(down * columns * across);
       writer.meetInLoop();
     }
     writer.line(`for (let c$ = 0; c$ < ${columns}; c$++) {`);
     this.joinSlots({ rows, columns: undefined });
     if (down === 1) {
-      writer.line(`${name}[c$] = sum$${mean}; }`);
+      writer.line(this.finish(`${name}[c$]`, 'sum$', length), '}');
     } else {
       writer.line(
         `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`, '}', 'gpu$.block.sync();',
         `for (let c$ = 0; c$ < ${columns}; c$++) {`, `let sum$ = ${part}[c$ * ${across} + beside$];`,
-        `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`, `${name}[c$] = sum$${mean};`, '}',
+        `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`, this.finish(`${name}[c$]`, 'sum$', length), '}',
       );
     }
     return { name: axis === undefined ? `${name}[0]` : name, varies: { rows: undefined, columns: axis } };
   }
 
   whole(): TileValue {
-    const { writer, name, part, value } = this;
+    const { writer, name, part } = this;
     const { across, down } = writer.form;
     const warps = (across * down) / 32;
-    const mean = this.divisor(this.lengthOf('rows'), this.lengthOf('columns'));
-    writer.declare('shared', part, warps, value);
+    this.declareParts(warps);
     writer.meetInLoop();
-    writer.declare('local', `${name}all`, 1, value);
+    this.declareResults(`${name}all`, 1);
     writer.line('{');
     this.joinSlots(this.of);
     this.butterfly(32);
-    writer.line(`if (gpu$.lane === 0) ${part}[gpu$.warpIdx] = sum$;`, `${name}all[0] = sum$;`, '}', 'gpu$.block.sync();', '{');
+    writer.line(`if (gpu$.lane === 0) ${part}[gpu$.warpIdx] = sum$;`, this.reduction === 'max' ? `${name}all[0] = sum$;` : '', '}', 'gpu$.block.sync();', '{');
     this.joinWarps('0', warps);
-    writer.line(`${name}all[0] = ${this.shown('sum$', `${name}all[0]`)}${mean};`, '}', `const ${name} = ${name}all[0];`);
+    writer.line(this.finish(`${name}all[0]`, this.shown('sum$', `${name}all[0]`), this.lengthOf('rows'), this.lengthOf('columns')), '}', `const ${name} = ${name}all[0];`);
     return { name, varies: NOWHERE };
   }
 }

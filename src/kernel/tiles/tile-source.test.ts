@@ -220,6 +220,33 @@ test('a mean of whole tiles is of a constant length, and of one that is a power 
   expect(divisions([1, 4096], [8, 4000])).toBe(1);
 });
 
+/** Barriers of a kernel of tiles of 32 × 64 with `s` of this access. */
+function barriers(statements: string, access: TensorForm['access'], tile: readonly [number, number] = [32, 64]): number {
+  const source: KernelSource = { ...softmax, signature: { s: tensor('inout'), y: tensor('output'), x: tensor('input') }, text: `({ s, y, x }, tile) => { ${statements} }` };
+  const form = broadcast(tile, [tile[0] * 4, tile[1]], { s: access, y: 'dense', x: 'dense' });
+  const { ptx } = emitKernel(readKernel(tileSource(source, form)), { capability: '9.0', block: [form.across * form.down, 1, 1] });
+  return ptx.match(/bar\.sync/g)?.length ?? 0;
+}
+
+test.each([
+  ['one that all read is written after it', 'const a = s.load(); s.store(a + 1); y.store(a);', 'one', 1],
+  ['a row that all rows read is written after it', 'const a = s.load(); s.store(a + 1); y.store(a);', 'row', 1],
+  ['a column that all columns read is written after it', 'const a = s.load(); s.store(a + 1); y.store(a);', 'column', 1],
+  ['what is read again is written before', 's.store(1); y.store(s.load());', 'one', 1],
+  ['and written again after that', 's.store(1); y.store(s.load()); s.store(2);', 'one', 2],
+  ['a thread reads and writes its own elements', 's.store(s.load() + 1); y.store(s.load());', 'dense', 0],
+  ['what is read only', 'y.store(s.load());', 'one', 0],
+  ['what is written only', 's.store(1); s.store(2); y.store(1);', 'one', 0],
+] as const)('threads meet for what others access: %s', (_, statements, access, count) => {
+  expect(barriers(statements, access)).toBe(count);
+});
+
+test('threads that have a whole row each do not meet for a row, and those of a whole column not for a column', () => {
+  expect(barriers('s.store(s.load() + 1); y.store(s.load());', 'row', [1, 4096])).toBe(0);
+  expect(barriers('s.store(s.load() + 1); y.store(s.load());', 'column', [1, 4096])).toBe(2);
+  expect(barriers('s.store(s.load() + 1); y.store(s.load());', 'column', [256, 1])).toBe(0);
+});
+
 test('operands that do not fit in shared memory', () => {
   const form: TileForm = {
     ...threadsForAxes([cut('m', 128, 256, 4), cut('n', 128, 256, 4), { ...cut('k', 128, 256, 4), cut: 'walk' }], [[0, 1], [0, 2], [2, 1]])!,

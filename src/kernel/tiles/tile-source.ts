@@ -11,11 +11,11 @@ import { childrenOf, parseFunction } from '../read/parse.js';
 import type { FunctionNode } from '../read/parse.js';
 import { propertyName } from '../read/members.js';
 import type { KernelSource, NarrowGpu, SignatureEntry } from '../signature.js';
-import { variesOf, writeLoad, writeStore } from './tile-memory.js';
+import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { tensorEntry } from './tensor-entry.js';
 import { TILE_NAMES, blockAxes, extentName, extraNames, tilesName } from './tile-form.js';
 import type { TileForm } from './tile-form.js';
-import { Buffers, SHARED_BYTES, bufferName, writeProduct, writeStaged, writeTurned } from './tile-products.js';
+import { BYTES, Buffers, SHARED_BYTES, bufferName, writeProduct, writeStaged, writeTurned } from './tile-products.js';
 import type { Side, Staged } from './tile-products.js';
 import { writeReduction } from './tile-reductions.js';
 import type { Reduction } from './tile-reductions.js';
@@ -65,7 +65,7 @@ interface Variable extends TileValue {
  * @throws KernelSourceError
  */
 export function tileSource(source: KernelSource, form: TileForm): KernelSource {
-  const found: Found = { variables: new Map(), buffers: [], ahead: new Map() };
+  const found: Found = { variables: new Map(), buffers: [], ahead: new Map(), loaded: new Set(), stored: new Set() };
   for (;;) {
     const body = new TileBody(source, form, found);
     try {
@@ -83,7 +83,8 @@ class TileBody extends TileWriter {
   private names = new Map<string, Binding>();
   /** Loads, reductions and products that have been written, and the arrays that hold them. */
   private readonly written = new Map<AnyNode, Binding & { readonly is: 'value' }>();
-  /** Tensors whose tile was stored. */
+  /** Tensors whose tile was loaded, and stored. */
+  private readonly loaded = new Set<string>();
   private readonly stored = new Set<string>();
   /** Where parameters are taken out of the first parameter. */
   private readonly named = new Map<string, AnyNode>();
@@ -120,6 +121,7 @@ class TileBody extends TileWriter {
     this.checkStored(node);
     if (String(this.buffers.lengths) !== String(this.found.buffers)) this.foundMore = true;
     this.found.buffers = this.buffers.lengths;
+    this.keepAccesses();
     const own: Record<string, SignatureEntry> = Object.fromEntries(Object.entries(signature).map(([each, entry]) => [each, entry.kind === 'tensor' ? tensorEntry(entry, form.tensors[each]!) : entry]));
     for (const each of extraNames(form)) own[each] = { kind: 'scalar', storage: indexType };
     return {
@@ -586,7 +588,8 @@ class TileBody extends TileWriter {
     if (entry.kind !== 'tensor') return this.fail(node, `${param} is no tensor`, `Write ${param}.`);
     if (entry.access === 'output') return this.fail(node, `${param} is an output, and is not read`, `Declare it as inout(…), or store first what ${param}.load() should give.`);
     this.checkSteps(node, param, node.arguments, 'load');
-    if (this.stored.has(param) || (this.depth > 0 && entry.access === 'inout')) this.meetAtEdge(param);
+    this.meetOver(param, 'stored');
+    this.loaded.add(param);
     this.written.set(node, { is: 'value', ...writeLoad(this, param) });
   }
 
@@ -606,15 +609,29 @@ class TileBody extends TileWriter {
     this.stored.add(param);
     this.out.as(value, () => {
       this.define(name, value, varies);
-      if (entry.access === 'inout') this.meetAtEdge(param);
+      this.meetOver(param, 'loaded');
       writeStore(this, param, { name, varies });
     });
   }
 
-  /** Threads beyond the edge read what others write: a tile is not written before all have read it, nor the other way round. */
-  private meetAtEdge(param: string): void {
-    const { row, column } = this.form.tensors[param]!;
-    if ((row !== undefined && !this.axis(row).exactRows) || (column !== undefined && !this.axis(column).exactColumns)) this.meet();
+  /**
+   * A tile is not written before all threads have loaded it, nor loaded before it is written: they meet in between where one of them
+   * reads what another one writes. In a loop what stands behind this comes before it, too.
+   */
+  private meetOver(param: string, was: 'loaded' | 'stored'): void {
+    if ((this[was].has(param) || (this.depth > 0 && this.found[was].has(param))) && isReadByOthers(this, param)) this.meet();
+  }
+
+  /** What loops have to know of the statements behind them. */
+  private keepAccesses(): void {
+    for (const was of ['loaded', 'stored'] as const) {
+      for (const param of this[was]) {
+        const entry = this.definition.signature[param]!;
+        if (entry.kind !== 'tensor' || entry.access !== 'inout' || this.found[was].has(param)) continue;
+        this.found[was].add(param);
+        this.foundMore = true;
+      }
+    }
   }
 
   // Whole tiles
@@ -631,14 +648,21 @@ class TileBody extends TileWriter {
     if (value === undefined || value.type === 'SpreadElement') return this.fail(node, `${reduction} takes a value, and an axis: ${this.code(node)}`, `Write tile.${reduction}(v, 1).`);
     const axis = this.axisOf(node);
     const { rows, columns } = this.varies(value);
-    if (this.form.broadcast) {
-      this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, { rows: 0, columns: 1 }, axis) });
-      return;
-    }
-    if ((axis !== 0 && columns === undefined) || (axis !== 1 && rows === undefined)) {
+    if (!this.form.broadcast && ((axis !== 0 && columns === undefined) || (axis !== 1 && rows === undefined))) {
       return this.fail(value, `This value is the same along ${columns === undefined && axis !== 0 ? 'a row' : 'a column'}, and there is nothing to reduce: ${this.code(node)}`, 'Reduce it along the axis that it differs along.');
     }
-    this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, { rows, columns }, axis) });
+    const of = this.form.broadcast ? { rows: 0, columns: 1 } : { rows, columns };
+    this.written.set(node, { is: 'value', ...writeReduction(this, value, reduction, of, axis) });
+    this.checkShared(node);
+  }
+
+  /** The reader would speak of arrays that the user never wrote. It still does where elements have 64 bits: types are not known here. */
+  private checkShared(node: AnyNode): void {
+    const bytes = this.buffers.bytes + this.sharedElements * BYTES;
+    if (bytes <= SHARED_BYTES) return;
+    const tile = this.form.axes.map((axis) => `${axis.tile} ${axis.name}`).join(' × ');
+    this.fail(node, `Up to here the reductions, products and turned tiles of this kernel take ${bytes} bytes of shared memory in tiles of ${tile}, and a block has ${SHARED_BYTES}: ${this.code(node)}`,
+      'Take smaller tiles, or fewer of these in one kernel: each has memory of its own.');
   }
 
   private transposed(node: CallExpression): void {
@@ -647,6 +671,7 @@ class TileBody extends TileWriter {
     if (this.form.broadcast) return this.fail(node, `Rows and columns of all tensors are one here, and cannot be exchanged: ${this.code(node)}`, 'Name the axes of each tensor: { axes: { y: [\'n\', \'m\'], x: [\'m\', \'n\'] }, tile: { m: 32, n: 32 } }.');
     const turned = writeTurned(this, this.operandValue(value), value);
     this.written.set(node, { is: 'value', ...turned });
+    this.checkShared(node);
   }
 
   /** The value of an expression in arrays of its own, and the variable that it is. */
@@ -694,6 +719,7 @@ class TileBody extends TileWriter {
     if (this.buffers.bytes > SHARED_BYTES) {
       return this.fail(node, `The operands of products take ${this.buffers.bytes} bytes of shared memory here, and a block has ${SHARED_BYTES}: ${this.code(node)}`, 'Take smaller tiles along the axes of this product.');
     }
+    this.checkShared(node);
     this.written.set(node, { is: 'value', ...value });
   }
 

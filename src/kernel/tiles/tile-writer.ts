@@ -36,7 +36,7 @@ export interface Slot {
 export const FIRST: Slot = { row: '0', column: '0' };
 export const TURN: Slot = { row: 'r$', column: 'c$' };
 
-/** What one pass over the body finds out for the next: shapes of variables, shared memory of products. */
+/** What one pass over the body finds out for the next: shapes of variables, shared memory of products, which tensors are both read and written. */
 export interface Found {
   /** Of variables, by where they are declared. */
   readonly variables: Map<number, Varies>;
@@ -44,6 +44,9 @@ export interface Found {
   buffers: readonly number[];
   /** Constants that products within a loop take from outside of it, by where they are declared, with the axis that is summed over. */
   readonly ahead: Map<number, Set<number>>;
+  /** Tensors of which a tile is loaded, and stored, anywhere in the body. */
+  readonly loaded: Set<string>;
+  readonly stored: Set<string>;
 }
 
 export abstract class TileWriter {
@@ -52,6 +55,8 @@ export abstract class TileWriter {
   readonly out = new PrintedText();
   /** Loops around what is being written. */
   depth = 0;
+  /** Elements of the shared arrays that were declared. */
+  sharedElements = 0;
   private count = 0;
 
   constructor(definition: KernelSource, form: TileForm) {
@@ -141,11 +146,12 @@ export abstract class TileWriter {
     });
   }
 
-  /** An array of the expression's type. */
-  declare(space: 'local' | 'shared', name: string, length: number, like: AnyNode): void {
+  /** An array of the expression's type, or of the one that it has together with what is `added`. */
+  declare(space: 'local' | 'shared', name: string, length: number, like: AnyNode, added?: string): void {
+    if (space === 'shared') this.sharedElements += length;
     this.out.write(`const ${name} = gpu$.${space}Like$(${length}, `);
     this.print(like, FIRST);
-    this.line(');');
+    this.line(added === undefined ? ');' : ` + ${added});`);
   }
 
   /** All threads have come here. */
