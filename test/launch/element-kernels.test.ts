@@ -75,6 +75,12 @@ onDevice('Element kernels', (host) => {
     expect(await read(n)).toEqual(range(9).map((i) => BigInt(3 * i)));
   });
 
+  test('rint rounds to the nearest, ties to even', async () => {
+    const rounded = elementKernel('rounded', { y: output(f32), x: input(f32) }, ({ x }, gpu) => gpu.rint(x));
+    const { y } = await rounded({ x: device.tensor(f32, [0.5, 1.5, 2.5, -0.5, -1.5, 2.4, 2.6]) });
+    expect(await read(y)).toEqual([0, 2, 2, -0, -2, 2, 3]);
+  });
+
   test('index and coordinates', async () => {
     using out = await device.zeros(i32, [3, 5]);
     const { row } = await places({ out });

@@ -183,6 +183,34 @@ onDevice('Kernels in TypeScript', (host) => {
     }
   });
 
+  test('quotients of whole numbers are rounded as in JavaScript', async () => {
+    const round = kernel('round', { down: output(i32), up: output(i32), cut: output(i32), of: output(u32), a: input(i32), b: input(i32) }, ({ down, up, cut, of, a, b }, gpu) => {
+      const i = gpu.globalId.x;
+      if (i >= down.length) return;
+      down[i] = Math.floor(a[i]! / b[i]!);
+      up[i] = Math.ceil(a[i]! / b[i]!);
+      cut[i] = Math.trunc(a[i]! / b[i]!);
+      of[i] = Math.ceil(gpu.u32(a[i]!) / 7) + Math.floor(gpu.u32(a[i]!) / 7);
+    });
+    const pairs = [-9, -8, -1, 0, 1, 5, 8, 9, 2 ** 31 - 1, -(2 ** 31)].flatMap((a) => [-4, -3, -1, 1, 2, 3, 2 ** 30].map((b) => [a, b] as const)).filter(([a, b]) => a !== -(2 ** 31) || b !== -1);
+    const [a, b] = [Int32Array.from(pairs, ([x]) => x), Int32Array.from(pairs, ([, y]) => y)];
+    const expected = {
+      down: Int32Array.from(pairs, ([x, y]) => Math.floor(x / y)), up: Int32Array.from(pairs, ([x, y]) => Math.ceil(x / y)), cut: Int32Array.from(pairs, ([x, y]) => Math.trunc(x / y)),
+      of: Uint32Array.from(pairs, ([x]) => Math.ceil((x >>> 0) / 7) + Math.floor((x >>> 0) / 7)),
+    };
+    using down = await device.zeros(i32, [pairs.length]);
+    using up = await device.zeros(i32, [pairs.length]);
+    using cut = await device.zeros(i32, [pairs.length]);
+    using of = await device.zeros(u32, [pairs.length]);
+    using x = await device.tensor(i32, a);
+    using y = await device.tensor(i32, b);
+    await round({ down, up, cut, of, a: x, b: y });
+    expect({ down: await down.read(), up: await up.read(), cut: await cut.read(), of: await of.read() }).toEqual(expected);
+    const n = pairs.length;
+    const simulated = await round.simulate({ down: new Int32Array(n), up: new Int32Array(n), cut: new Int32Array(n), of: new Uint32Array(n), a, b });
+    expect({ down: simulated.down, up: simulated.up, cut: simulated.cut, of: simulated.of }).toEqual(expected);
+  });
+
   test('simulate tells of a division by zero', async () => {
     const divide = kernel('divide', { y: inout(i32) }, ({ y }) => {
       y[0] = y[1]! / y[2]!;

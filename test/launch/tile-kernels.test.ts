@@ -1,5 +1,5 @@
 /** Tile kernels on the device: reductions, broadcasting, edges, refusals. */
-import { CudaCompileError, Device, elementKernel, f16, f32, f64, i32, inout, input, output, tileKernel } from 'async-cuda';
+import { CudaCompileError, Device, elementKernel, f16, f32, f64, i32, i64, inout, input, output, tileKernel, u32, u8 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
@@ -230,6 +230,87 @@ onDevice('Tile kernels', (host) => {
       await made({ y });
       expect(await read(y as unknown as Tensor)).toEqual(range(9 * 41).map((i) => ((i % 41) - 40) * (at === 0 ? 1 : 0.5)));
     }
+  });
+
+  // Of each shape: that of what is written, and that of the tile.
+  const smaller = [[[1, 1], [32, 32]], [[32, 1], [32, 64]], [[8, 1], [8, 256]], [[16, 1], [16, 128]], [[4, 1], [4, 1024]], [[1, 4], [256, 4]], [[1, 64], [64, 64]], [[31, 1], [31, 32]]] as const;
+  const signature = { s: inout(f32), y: output(f32), x: input(f32) };
+
+  test('what all threads along an axis read is not written before, nor read before it is written', async () => {
+    const before = tileKernel('before', signature, ({ s, y, x }) => { const a = s.load(); s.store(a * 2 + 1); y.store(x.load() + a); }, { tile: [null, null] });
+    const after = tileKernel('after', signature, ({ s, y, x }) => { s.store(s.load() + 1); y.store(x.load() + s.load()); s.store(0); }, { tile: [null, null] });
+    await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
+    for (const on of [device, checked]) {
+      for (const [own, shape] of smaller) {
+        using s = await on.full(f32, own, 5);
+        using x = await on.zeros(f32, shape);
+        using y = await on.zeros(f32, shape);
+        await before({ s, y, x });
+        expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([own, new Set([5]), new Set([11])]);
+        await after({ s, y, x });
+        expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([own, new Set([12]), new Set([0])]);
+      }
+    }
+  });
+
+  test('a sum that is stored along an axis is there for all threads', async () => {
+    const kept = tileKernel('kept', signature, ({ s, y, x }, tile) => { s.store(tile.sum(x.load(), 0)); y.store(x.load() + s.load()); }, { tile: [null, null] });
+    const gathered = tileKernel('gathered', signature, ({ s, y, x }, tile) => {
+      for (const part of tile.over('rows')) { y.store(s.load(), part); s.store(s.load() + tile.sum(x.load(part), 0)); }
+    }, { tile: [{ walk: 32 }, null] });
+    await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
+    for (const on of [device, checked]) {
+      using s = await on.zeros(f32, [1, 64]);
+      using x = await on.ones(f32, [64, 64]);
+      using y = await on.zeros(f32, [64, 64]);
+      await kept({ s, y, x });
+      expect([new Set(await read(y)), new Set(await read(s))]).toEqual([new Set([65]), new Set([64])]);
+      await gathered({ s, y, x });
+      expect([await read(y), new Set(await read(s))]).toEqual([range(64 * 64).map((i) => (i < 32 * 64 ? 64 : 96)), new Set([128])]);
+    }
+  });
+
+  test('the mean of integers has a fraction, and no sum of theirs wraps', async () => {
+    for (const dtype of [i32, u32, u8, i64] as const) {
+      const means = tileKernel('means', { rows: output(f32), columns: output(f32), all: output(f32), x: input(dtype) }, ({ rows, columns: each, all, x }, tile) => {
+        const v = x.load();
+        rows.store(tile.mean(v, 1));
+        each.store(tile.mean(v, 0));
+        all.store(tile.mean(v));
+      }, { tile: [null, null] });
+      for (const [rows, length] of [[2, 2], [1, 5], [7, 33], [3, 1000]] as const) {
+        const values = range(rows * length).map((i) => (i * 7) % 251 % 4);
+        const shapes = { rows: [rows, 1], columns: [1, length], all: [1, 1], x: [rows, length] } as const;
+        using x = await device.tensor(dtype as typeof i32, (dtype === i64 ? values.map(BigInt) : values) as number[], shapes.x);
+        const got = await means({ rows: device.zeros(f32, shapes.rows), columns: device.zeros(f32, shapes.columns), all: device.zeros(f32, shapes.all), x: x as never });
+        const mean = (of: readonly number[]): number => Math.fround(of.reduce((sum, v) => sum + v, 0) / of.length);
+        expect(await read(got.rows as unknown as Tensor)).toEqual(range(rows).map((row) => mean(values.slice(row * length, (row + 1) * length))));
+        expect(await read(got.columns as unknown as Tensor)).toEqual(range(length).map((c) => mean(values.filter((_, i) => i % length === c))));
+        expect(await read(got.all as unknown as Tensor)).toEqual([mean(values)]);
+      }
+    }
+    const large = tileKernel('large', { out: output(f32), x: input(i32) }, ({ out, x }, tile) => { out.store(tile.mean(x.load(), 1)); }, { tile: [1, null] });
+    const { out } = await large({ out: device.zeros(f32, [2, 1]), x: device.full(i32, [2, 1024], 2 ** 30) });
+    expect(await read(out as unknown as Tensor)).toEqual([2 ** 30, 2 ** 30]);
+    const whole = tileKernel('whole', { out: output(i32), x: input(i32) }, ({ out: to, x }, tile) => { to.store(tile.mean(x.load(), 1)); }, { tile: [1, null] });
+    expect((await failure(() => whole({ out: device.zeros(i32, [2, 1]), x: device.ones(i32, [2, 4]) }))).message).toContain('What is written to i32 elements is f32, and has to be an integer: tile.mean(x.load(), 1)');
+  });
+
+  test('rint rounds to the nearest, ties to even', async () => {
+    const rounded = tileKernel('rounded', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => { y.store(tile.rint(x.load())); }, { tile: [1, null] });
+    const { y } = await rounded({ x: device.tensor(f32, [0.5, 1.5, 2.5, -0.5, -1.5, 2.4, 2.6]) });
+    expect(await read(y)).toEqual([0, 2, 2, -0, -2, 2, 3]);
+  });
+
+  test('reductions that take more shared memory than there is are refused in the words of the kernel', async () => {
+    const many = tileKernel('many', { y: output(f32), x: input(f32) }, ({ y, x }, { sum }) => {
+      const v = x.load();
+      y.store(sum(v, 0) + sum(v * 2, 0) + sum(v * 3, 0) + sum(v * 4, 0) + sum(v * 5, 0) + sum(v * 6, 0) + sum(v * 7, 0));
+    }, { tile: [32, 256] });
+    const { message } = await failure(() => many({ x: device.ones(f32, [32, 256]) }));
+    expect(message).toContain('take 57344 bytes of shared memory in tiles of 32 rows × 256 columns, and a block has 49152: sum(v * 7, 0)');
+    expect(message).toContain('Take smaller tiles, or fewer of these in one kernel');
+    expect(message).not.toContain('$');
   });
 
   test('what does not fit is refused, with what to write instead', async () => {

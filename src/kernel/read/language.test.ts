@@ -138,6 +138,7 @@ describe('what would be wrong without a word is refused', () => {
     ['y_i32[0] = 7.0 % s_u32', '7.0 is a whole number, and this divides whole numbers'],
     ['y_f32[0] = s_i32 * 1.0 / 2', '1.0 is a whole number, and this computes with whole numbers'],
     ['y_f32[0] = (s_i32 + 0.0) / 2', '0.0 is a whole number, and this computes with whole numbers'],
+    ['y_f32[0] = Math.round(s_i32 / 2)', 'A quotient of whole numbers is whole, and nothing is left to round: Math.round(s_i32 / 2)'],
     ['y_f32[0] = -s_u32', 'A negated u32 has no sign'], ['y_f32[0] = gpu.f32(-s_u32)', 'A negated u32 has no sign'], ['y_f32[0] = -s_u32 + 0.5', 'A negated u32 has no sign'],
     ['y_f32[0] = 0.5 - -s_u32', 'A negated u32 has no sign'], ['if (-s_u32 < 0) y_f32[0] = 1', 'A negated u32 has no sign'],
   ])('%s', (code, what) => {
@@ -336,7 +337,7 @@ describe('gpu', () => {
 
 describe('Math', () => {
   it.each([
-    ['Math.max(s_f32, 1, s_i32)', 'max.f32(max.f32(s_f32, 1:f32), f32(s_i32))'], ['Math.floor(s_f32)', 'floor(s_f32)'], ['Math.floor(s_i32 / 2)', 'f32(div.i32(s_i32, 2))'], ['Math.sqrt(s_i32)', 'sqrt(f32(s_i32))'], ['Math.sqrt(4)', '2:f32'],
+    ['Math.max(s_f32, 1, s_i32)', 'max.f32(max.f32(s_f32, 1:f32), f32(s_i32))'], ['Math.floor(s_f32)', 'floor(s_f32)'], ['Math.trunc(s_i32 / 2)', 'f32(div.i32(s_i32, 2))'], ['Math.sqrt(s_i32)', 'sqrt(f32(s_i32))'], ['Math.sqrt(4)', '2:f32'],
     ['Math.fround(s_f64)', 'f32(s_f64)'], ['Math.imul(s_i32, 0x9e3779b9)', 'f32(mul.i32(s_i32, -1640531527))'], ['Math.clz32(s_u32)', 'f32(clz(i32(s_u32)))'], ['Math.abs(s_u32)', 'f32(s_u32)'], ['Math.PI', `${Math.fround(Math.PI)}:f32`],
     ['Math.round(s_f32)', 'copysign.f32((ge.f32(sub.f32(s_f32, r), 0.5:f32) ? add.f32(r, 1:f32) : r), s_f32)'],
   ])('%s', (code, tree) => expect(bodyOf(`y[0] = ${code};`).split('\n').at(-1)).toBe(`y[0] = ${tree}`));

@@ -1,13 +1,13 @@
 /** Math: what becomes nodes of the tree directly, what is written in the kernel language, and its constants. */
 import type { AnyNode } from 'acorn';
 import { mathsTexts } from '../maths/index.js';
-import type { BinaryOperator, UnaryOperator } from '../tree.js';
+import type { BinaryOperator, Expression, UnaryOperator } from '../tree.js';
 import { arity, floatType, integer, isFloatValue, number, type Call } from './calls.js';
 import { callText } from './device-functions.js';
 import { binary, convert, unary } from './nodes.js';
 import { checkMeeting, commonType, literal } from './operators.js';
 import type { Pass } from './pass.js';
-import { isUnsigned, settled } from './types.js';
+import { isFloat, isUnsigned, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
 
 export const mathConstants: Readonly<Record<string, number>> = {
@@ -34,11 +34,28 @@ function hypotText(count: number): string {
   return `(${names.join(', ')}) => { if (${infinite}) return Infinity; const m = Math.max(${magnitudes}); if (m === 0) return m; let s = 0.0; ${squares} return m * Math.sqrt(s); }`;
 }
 
+/** A quotient of whole numbers, which `/` has cut off, rounded as JavaScript rounds the one with a fraction. */
+const quotientTexts: Readonly<Record<string, Readonly<Record<'signed' | 'unsigned', string>>>> = {
+  floor: { signed: '(a, b) => { const q = a / b; return q * b !== a && (a < 0) !== (b < 0) ? q - 1 : q; }', unsigned: '(a, b) => a / b' },
+  ceil: { signed: '(a, b) => { const q = a / b; return q * b !== a && (a < 0) === (b < 0) ? q + 1 : q; }', unsigned: '(a, b) => { const q = a / b; return q * b !== a ? q + 1 : q; }' },
+};
+
+/** Both sides, where the value is a quotient of whole numbers. */
+function quotientOf(value: NumberValue): readonly [left: Expression, right: Expression] | undefined {
+  const { content } = value;
+  if (content.is !== 'expression' || content.expression.op !== 'binary' || content.expression.operator !== 'div' || isFloat(content.expression.type)) return undefined;
+  return [content.expression.left, content.expression.right];
+}
+
 /** Floats as the instruction has it; whole numbers stay what they are. */
 const rounding = (operator: UnaryOperator) => (call: Call): Value => {
   arity(call, 1);
   const value = number(call, 0);
-  return isFloatValue(value) ? typed(unary(operator, concrete(value), call.pass.span(call.node))) : typed(inType(value, commonType(value)));
+  if (isFloatValue(value)) return typed(unary(operator, concrete(value), call.pass.span(call.node)));
+  const quotient = quotientOf(value);
+  const texts = quotientTexts[operator];
+  if (quotient === undefined || texts === undefined) return typed(inType(value, commonType(value)));
+  return callText(call.pass, call.node, call.name, texts[isUnsigned(quotient[0].type) ? 'unsigned' : 'signed'], quotient.map((side) => typed(side)));
 };
 
 const extreme = (operator: BinaryOperator, ofNone: number) => (call: Call): Value => {
@@ -80,7 +97,12 @@ const table: Readonly<Record<string, (call: Call) => Value>> = {
   round: (call) => {
     arity(call, 1);
     const value = number(call, 0);
-    return isFloatValue(value) ? callText(call.pass, call.node, call.name, texts.round!, [typed(concrete(value))]) : typed(inType(value, commonType(value)));
+    if (isFloatValue(value)) return callText(call.pass, call.node, call.name, texts.round!, [typed(concrete(value))]);
+    if (quotientOf(value) !== undefined) {
+      const code = call.pass.code(call.argNodes[0] ?? call.node);
+      call.pass.failUnlessTypesChange(call.node, `A quotient of whole numbers is whole, and nothing is left to round: ${call.pass.code(call.node)}`, `Divide floats, as in gpu.f32(a) / b, or cut off by ${code}.`);
+    }
+    return typed(inType(value, commonType(value)));
   },
   sign: (call) => {
     arity(call, 1);
