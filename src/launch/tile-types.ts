@@ -79,7 +79,7 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   max(value: number, axis?: 0 | 1): number;
   /** NaN wins. */
   min(value: number, axis?: 0 | 1): number;
-  /** The sum divided by the number of elements. Of integers it is truncated. */
+  /** The sum divided by the number of elements. Of integers it is f32, and their sum is kept in 64 bits. */
   mean(value: number, axis?: 0 | 1): number;
 }
 

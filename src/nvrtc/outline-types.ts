@@ -160,8 +160,51 @@ type DirectiveOf<L extends string> =
         : L extends `endif${string}` ? Endif
           : L extends `define${' ' | '\t'}${infer D}` ? MacroOf<D>
             : L extends `include${infer H}` ? H extends `${string}<${infer Name}>${string}` ? Name extends KnownHeader ? '' : { note: `${Entry}!open` } : { note: `${Entry}!open` }
-              // What follows #error need not be C.
-              : '';
+              : L extends `pragma${infer P}` ? P extends `${string}pack${string}` ? PackingOf<NoBlanks<P, '', ''>> : ''
+                // What follows #error need not be C.
+                : '';
+
+/** What `#pragma pack` does to the packing; nothing where it is another pragma. */
+type PackingOf<P extends string> =
+  P extends `pack${infer Arguments}`
+    ? { packing:
+      Arguments extends `()${string}` ? 'default' : Arguments extends `(push)${string}` ? 'push' : Arguments extends `(pop)${string}` ? 'pop'
+        : Arguments extends `(push,${string}` ? 'push packed' : Arguments extends `(pop,${string}` ? 'lose'
+          : Arguments extends `(show)${string}` ? 'show' : Arguments extends `(${string}` ? 'packed' : 'lose' }
+    : '';
+
+/** A text without blanks; of one that is longer than pragmas are, nothing but what is not understood. */
+type NoBlanks<S extends string, Out extends string, Steps extends string> =
+  Steps extends Full ? 'pack' : S extends `${infer C}${infer R}` ? NoBlanks<R, C extends Blank ? Out : `${Out}${C}`, `${Steps}.`> : Out;
+
+/** Whether structures are packed where the text is read, `p` or `u`, in front of what it was when it was pushed; {@link Lost}. */
+type Packing = string;
+/** Whether they are is not known from there on. */
+type Lost = 'L';
+
+type Repacked<K extends Packing, What> =
+  K extends `${infer Top}${infer Below}`
+    ? Top extends Lost ? Lost
+      : What extends 'default' ? `u${Below}` : What extends 'packed' ? `p${Below}`
+        : What extends 'push' ? `${Top}${K}` : What extends 'push packed' ? `p${K}`
+          : What extends 'pop' ? Below extends '' ? K : Below
+            : What extends 'show' ? K : Lost
+    : Lost;
+
+/** Whether a conditional directive is open at the end of a text. */
+type EndsInConditional<S extends string, Open extends string, Steps extends string> =
+  Steps extends Full ? true
+    : S extends `${string}${Sign}${infer Kind}${infer R}`
+      ? EndsInConditional<R, Kind extends 'i' ? `${Open}.` : Kind extends 'n' ? Open extends `.${infer O}` ? O : '' : Open, `${Steps}.`>
+      : Open extends '' ? false : true;
+
+/** The text with a mark in each structure, which leaves it unread. */
+type WithoutStructures<A extends string, Out extends string, Steps extends string> =
+  Steps extends Full ? Unread
+    : A extends `${infer B}struct${infer H}{${infer R}` ? WithoutStructures<R, `${Out}${B}struct${H}{@;`, `${Steps}.`> : `${Out}${A}`;
+
+/** A piece of the text between directives, as it is read where structures are packed or are not. */
+type Piece<A extends string, K extends Packing> = K extends `${'p' | Lost}${string}` ? WithoutStructures<A, '', ''> : A;
 
 type MacroOf<D extends string> =
   D extends `${' ' | '\t'}${infer R}` ? MacroOf<R>
@@ -184,19 +227,23 @@ type Grammar =
   | 'extern' | 'struct' | 'union' | 'class' | 'enum' | 'typedef' | 'using' | 'namespace' | 'template' | 'const' | 'volatile' | 'void' | 'long' | 'signed'
   | '__global__' | '__restrict__' | '__restrict' | '__launch_bounds__' | '__grid_constant__' | 'inline' | 'static' | 'std' | 'public' | 'private';
 
-type Directives<S extends string, Out extends string, M extends Notes, Steps extends string> =
-  Steps extends Full ? Paused<'directives', S, Out, M>
+type Directives<S extends string, Out extends string, M extends Notes, K extends Packing, Steps extends string> =
+  Steps extends Full ? Paused<'directives', S, Out, [M, K]>
     : S extends `${infer A}#${infer L}\n${infer R}`
-      ? DirectiveOf<L> extends infer What
-        ? What extends string ? Directives<R, `${Out}${A}${What}`, M, `${Steps}.`>
-          : What extends { note: infer N extends string } ? Directives<R, `${Out}${A}`, `${M}${N}`, `${Steps}.`>
-            : Unread
-        : never
-      : { readonly text: `${Out}${S}`; readonly notes: M };
+      ? Piece<A, K> extends infer P extends string
+        ? DirectiveOf<L> extends infer What
+          ? What extends string ? Directives<R, `${Out}${P}${What}`, M, K, `${Steps}.`>
+            : What extends { note: infer N extends string } ? Directives<R, `${Out}${P}`, `${M}${N}`, K, `${Steps}.`>
+              // With a mark that leaves a structure around it unread.
+              : What extends { packing: infer N } ? Directives<R, `${Out}${P};@;`, M, EndsInConditional<`${Out}${P}`, '', ''> extends true ? Lost : Repacked<K, N>, `${Steps}.`>
+                : Unread
+          : never
+        : Unread
+      : Piece<S, K> extends infer P extends string ? { readonly text: `${Out}${P}`; readonly notes: M } : Unread;
 
 type RunDirectives<P, Pauses extends string> =
-  P extends Paused<'directives', infer S extends string, infer Out extends string, infer M extends string>
-    ? Pauses extends Longest ? Unread : RunDirectives<Directives<S, Out, M, ''>, `${Pauses}.`>
+  P extends Paused<'directives', infer S extends string, infer Out extends string, [infer M extends string, infer K extends string]>
+    ? Pauses extends Longest ? Unread : RunDirectives<Directives<S, Out, M, K, ''>, `${Pauses}.`>
     : P;
 
 // Phase 3: the outline ---------------------------------------------------------------------------------------------
@@ -520,10 +567,17 @@ type Single<S extends string, Steps extends string> =
 export type OutlineOf<S extends string> =
   S extends Reserved ? Unread
     : (S extends `${string}\\\n${string}` ? Spliced<S, '', ''> : S) extends infer T
-      ? T extends string ? AfterBare<RunBare<Bare<`${T}\n`, '', ''>, ''>> : Unread
+      ? T extends string ? AfterBare<RunBare<Bare<`${T}\n`, '', ''>, ''>, S extends `${string}_Pragma${string}` ? PackingFrom<T> : 'u'> : Unread
       : never;
 
-type AfterBare<T> = T extends string ? AfterDirectives<RunDirectives<Directives<`${T}\n`, '', '', ''>, ''>> : Unread;
+type Gap = '' | ' ';
+/** Packing by _Pragma, whose string is gone by then, may be that of a macro: it is not followed. */
+type PackingFrom<S extends string> =
+  S extends `${string}_Pragma${Gap}(${Gap}"${Gap}pack${string}` ? Lost
+    // _Pragma(#text) in a macro, given pack(1).
+    : S extends `${string}_Pragma${Gap}(${Gap}#${string}` ? S extends `${string}(${Gap}pack${Gap}(${string}` ? Lost : 'u' : 'u';
+
+type AfterBare<T, K extends Packing> = T extends string ? AfterDirectives<RunDirectives<Directives<`${T}\n`, '', '', K, ''>, ''>> : Unread;
 
 type AfterDirectives<D> =
   D extends { readonly text: infer T extends string; readonly notes: infer M extends string } ? RunOutline<Outline<T, M, ''>, ''> : Unread;

@@ -3,6 +3,7 @@
  * do in the type checker, on tokens. It says the same of a parameter or more: dtypes, pointers with what they are for,
  * structures; `'unknown'` of what it does not understand, and no parameters at all of a list that it does not.
  */
+import { Packing } from './packing.js';
 import { sourceTokens } from './source-tokens.js';
 import type { SourceToken } from './source-tokens.js';
 import { KEYWORD_TYPES, LIBRARY_TYPES, VECTOR_TYPES } from './type-names.js';
@@ -76,6 +77,7 @@ class Reader {
   private readonly types = new Map<string, Declared>();
   private readonly macros = new Set<string>();
   private readonly heads: { name: string; list: readonly SourceToken[] | undefined }[] = [];
+  private readonly packing: Packing;
   private open = false;
   /** Whether a name may be declared that was not seen. */
   private doubt = false;
@@ -85,6 +87,7 @@ class Reader {
 
   constructor(source: string) {
     this.tokens = sourceTokens(source);
+    this.packing = new Packing(source);
     if (this.tokens.some(({ kind }) => kind === 'other')) throw new Unread();
   }
 
@@ -126,6 +129,7 @@ class Reader {
       if (name === 'endif') this.around.pop();
     } else {
       if (name === 'define') this.macro(rest);
+      else if (name === 'pragma') this.packing.pragma(rest, this.around.includes('#'));
       else if (name === 'include' && !KNOWN_HEADERS.has(/^<([^>]*)>/.exec(rest)?.[1] ?? '')) this.open = true;
       return false;
     }
@@ -197,9 +201,10 @@ class Reader {
     const isRead = words[isTypedef ? 1 : 0] === 'struct' && words.length <= (isTypedef ? 3 : 2) && !this.around.includes('#');
     const tag = words[isTypedef ? 2 : 1];
     const inNamespace = this.around.includes('N');
+    const { isPacked } = this.packing;
     const body = this.skip();
     if (inNamespace) return;
-    const declared: Declared = isRead ? { fields: body } : 'unread';
+    const declared: Declared = isRead && !isPacked ? { fields: body } : 'unread';
     if (isTypedef) {
       const after = this.tokens.slice(this.at + 1, this.at + 3);
       if (!isRead || after[0]?.kind !== 'word' || !isSign(after[1], ';')) {

@@ -9,6 +9,7 @@ import { readByTypes } from './read-types.test-support.js';
 
 const k = (list: string): string => `extern "C" __global__ void k(${list}) {}`;
 const one = (...types: unknown[]): Read => ({ kernels: { k: types }, open: false });
+const X = { fields: { x: 'f32' } };
 const untyped: Read = { kernels: { k: undefined }, open: false };
 
 const CASES: readonly (readonly [name: string, text: string, read: Read])[] = [
@@ -32,6 +33,17 @@ const CASES: readonly (readonly [name: string, text: string, read: Read])[] = [
   ['vectors', k('float2 a, uchar3 b'), one({ fields: { x: 'f32', y: 'f32' } }, { fields: { x: 'u8', y: 'u8', z: 'u8' } })],
   ['what is not understood', k('Foo a, float** b, float c[4], ns::Bar d, Foo* e, long f'), one('unknown', 'unknown', 'unknown', 'unknown', 'inout any', 'unknown')],
   ['structures with more than fields', `struct A { float* x; }; struct B { float x; float f() { return x; } }; struct C : A { int i; }; enum D { E };\n${k('A a, B b, C c, D d')}`, one('unknown', 'unknown', 'unknown', 'unknown')],
+  ['packed structures', `struct A { float x; };\n#pragma pack(push, 1)\nstruct B { char a; int b; };\ntypedef struct { char a; int b; } C;\n#pragma pack(pop)\nstruct D { float x; };\nstruct E { D d; B b; };\n${k('A a, B b, C c, D d, E e, B* f, half h')}`, one(X, 'unknown', 'unknown', X, 'unknown', 'inout any', 'f16')],
+  ['packed structures up to the end', `struct A { float x; };\n#pragma pack(1)\nstruct B { float x; };\n${k('A a, B b, float4* c')}\nstruct C { float x; };\nextern "C" {\n__global__ void l(C c) {\n  if (1) { }\n}\n}\n`, { kernels: { k: [X, 'unknown', 'inout f32'], l: ['unknown'] }, open: false }],
+  ['packing that ends', `#pragma pack(2)\nstruct A { float x; };\n#pragma pack()\nstruct B { float x; };\n#pragma pack(pop)\nstruct C { float x; };\n#pragma pack(show)\n${k('A a, B b, C c')}`, one('unknown', X, X)],
+  ['packing within packing', `#pragma pack(push)\n#  pragma  pack ( N ) // one\nstruct A { float x; };\n#pragma pack(push, 8)\n#pragma pack()\nstruct B { float x; };\n#pragma pack(pop)\nstruct C { float x; };\n#pragma pack(pop)\nstruct D { float x; };\n${k('A a, B b, C c, D d')}`, one('unknown', X, 'unknown', X)],
+  ['packing under a condition', `struct A { float x; };\n#ifdef X\n#pragma pack(push, 1)\n#else\n#endif\nstruct B { float x; };\n#pragma pack(pop)\n#pragma pack()\nstruct C { float x; };\n${k('A a, B b, C c')}`, one(X, 'unknown', 'unknown')],
+  ['packing that has a name', `#pragma pack(push, mine, 1)\nstruct A { float x; };\n#pragma pack(pop, mine)\nstruct B { float x; };\n${k('A a, B b')}`, one('unknown', 'unknown')],
+  ['packing in a structure', `struct A {\n  char a;\n#pragma pack(1)\n  int b;\n#pragma pack()\n};\nstruct B { float x; };\n${k('A a, B b')}`, one('unknown', X)],
+  ['packing in a body', `__device__ void f() {\n#pragma pack(1)\n}\nstruct A { float x; };\n#pragma pack()\nstruct B { float x; };\n${k('A a, B b')}`, one('unknown', X)],
+  ['packing by an operator', `_Pragma("pack(1)")\nstruct A { float x; };\n_Pragma("pack()")\nstruct B { float x; };\n${k('A a, int n')}`, one('unknown', 'i32')],
+  ['packing by a macro', `#define DO(text) _Pragma(#text)\nDO(pack(1))\nstruct A { float x; };\n${k('A a, int n')}`, one('unknown', 'i32')],
+  ['pragmas that pack nothing', `#pragma once\n#pragma nv_diag_suppress 177 // pack(1)\n#define UNROLL _Pragma("unroll")\nstruct A { float x; };\n__device__ int pack(int x) {\n  #pragma unroll\n  for (;;) { x = pack(pack(x)); }\n}\nstruct B { float x; };\n${k('A a, B b')}`, one(X, X)],
   ['a structure of its own for a known name', `struct half { int bits[2]; };\n${k('half h')}`, one({ fields: { bits: ['i32', 2] } })],
   ['an alias under a condition', `#ifdef X\ntypedef float real;\n#else\ntypedef double real;\n#endif\n${k('real a, real* b, int c')}`, one('unknown', 'inout any', 'i32')],
   ['a kernel under a condition', `#ifdef X\n${k('int n')}\n#endif\n`, untyped],

@@ -13,6 +13,8 @@ export const ACCESS = {
   release: 32,
   /** Its scope is the block only. */
   block: 64,
+  /** What it reads is only put elsewhere. */
+  copy: 128,
   spaceShift: 8,
 } as const;
 
@@ -30,10 +32,17 @@ export const ARRIVAL = {
   arrive: 3,
   /** bar.warp.sync; a: mask */
   warpBarrier: 4,
-  /** shfl.sync, vote.sync, match.sync, redux.sync, elect.sync; a: mask */
+  /** shfl.sync, vote.sync, match.sync, redux.sync, elect.sync; a: mask, b: see {@link SHUFFLE} */
   warpOperation: 5,
   /** Waits, and names nobody: activemask and the warp operations without .sync. */
   gathering: 6,
+} as const;
+
+/** What a shuffle that names its source tells beside its mask: the lane in the low bits, and its control word. */
+export const SHUFFLE = {
+  named: 2 ** 18,
+  /** Where the control word begins. */
+  control: 5,
 } as const;
 
 /** A variable at its place in the shared window, a frame or the module's data. */

@@ -2,7 +2,7 @@
 // what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
 
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
-export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP } from './check.js';
+export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { relocate } from './analysis/data-layout.js';
 export type { Relocation } from './analysis/data-layout.js';

@@ -1,7 +1,7 @@
 // Calls of the watching functions, in code compiled with `check`: see ../check.ts for what they are told.
 
 import { CHECK_GAP } from '../check.js';
-import { ACCESS, ACCESS_SPACES, ARRIVAL } from '../check.js';
+import { ACCESS, ACCESS_SPACES, ARRIVAL, SHUFFLE } from '../check.js';
 import type { Arg, Inst, LoweredFunction } from '../analysis/program.js';
 import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
@@ -16,6 +16,12 @@ const none: Signature['results'] = [];
 export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   /** ctx, thread, address, bytes, ACCESS, line → whether to stop */
   check_access: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
+  /** The same of a load that does not look at all of its bytes: a bit for each that it does, and the load's number or -1 */
+  check_load: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
+  /** address, bytes, number of a load, the first of its bytes that are stored here */
+  check_stored: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
+  /** to, from, bytes: memory that was copied to memory */
+  check_copied: { params: ['i32', 'i32', 'i32'], results: none },
   /** ctx, thread, whether its scope is the block only */
   check_fence: { params: ['i32', 'i32', 'i32'], results: none },
   /** ctx, thread, ARRIVAL, a, b, line */
@@ -35,7 +41,7 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
 const STRONG = new Set(['volatile', 'relaxed', 'acquire', 'release', 'acq_rel', 'mmio']);
 
 /** What arriving and waiting at an mbarrier is. */
-const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
+export const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.release;
 
 /** What the instruction does at the address `arg`. */
 function accessKind(inst: Inst, arg: Arg): number {
@@ -52,7 +58,9 @@ function accessKind(inst: Inst, arg: Arg): number {
     // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
     case 'cp':
       if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
-      if (modifiers.includes('reduce') && inst.args[0] === arg) return ACCESS.atomic | ACCESS.strong;
+      if (modifiers.includes('reduce')) {
+        if (inst.args[0] === arg) return ACCESS.atomic | ACCESS.strong;
+      } else if (inst.args[1] === arg) return ACCESS.read | ACCESS.copy;
   }
   return inst.args.indexOf(arg) === 0 ? ACCESS.write : ACCESS.read;
 }
@@ -71,11 +79,29 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
 export function emitAccessCheck(e: Emitter, place: Place, arg: Arg, size: number | (() => void), space: AccessSpace): void {
   // Parameters of the kernel are there and complete, and the offset was checked when it was compiled.
   if (arg.kind === 'address' && arg.symbol?.kind === 'entryParam') return;
-  emitTouch(e, place, size, accessFlags(e.inst, arg, space));
+  const { code, inst } = e;
+  const flags = accessFlags(inst, arg, space);
+  const decisive = e.copies?.decisive(inst) ?? -1;
+  const slot = e.copies?.slot(inst) ?? -1;
+  if (decisive === -1 && slot < 0) emitTouch(e, place, size, flags);
+  else emitTouch(e, place, size, flags, () => { code.i32(decisive).i32(slot); });
+  if (inst.args[0] !== arg) return;
+  for (const { at, bytes, slot: load, from } of e.copies?.of(inst) ?? []) {
+    code.get(place.local).i32(place.offset + at).op('i32.add').i32(bytes).i32(load).i32(from);
+    e.call('check_stored');
+  }
 }
 
-/** The same, for what an instruction does in other words. `size`: bytes, or what pushes them. */
-export function emitTouch(e: Emitter, place: Place, size: number | (() => void), flags: number): void {
+/** Tells that bytes go from memory to memory, whether somebody has written them or not. */
+export function emitCopyCheck(e: Emitter, target: Place, source: Place, pushBytes: () => void): void {
+  if (!e.around.check) return;
+  for (const { local, offset } of [target, source]) e.code.get(local).i32(offset).op('i32.add');
+  pushBytes();
+  e.call('check_copied');
+}
+
+/** The same, for what an instruction does in other words. `size`: bytes, or what pushes them. `load` pushes what a load tells beside. */
+export function emitTouch(e: Emitter, place: Place, size: number | (() => void), flags: number, load?: () => void): void {
   const { code } = e;
   const pushAddress = (): void => {
     code.get(place.local);
@@ -86,7 +112,8 @@ export function emitTouch(e: Emitter, place: Place, size: number | (() => void),
   if (typeof size === 'number') code.i32(size);
   else size();
   code.i32(flags).i32(e.line);
-  e.call('check_access');
+  load?.();
+  e.call(load ? 'check_load' : 'check_access');
   e.when(() => {
     code.get(e.ctx).i32(FAULT.checked).get(e.thread).i32(e.line);
     pushAddress();
@@ -117,13 +144,26 @@ export function emitArrivalCheck(e: Emitter): void {
   code.get(e.ctx).get(e.thread).i32(kind);
   for (const operand of [a, b]) {
     if (typeof operand === 'number') code.i32(operand);
+    else if (typeof operand === 'function') operand(e);
     else e.push(operand, B32);
   }
   code.i32(e.line);
   e.call('check_arrive');
 }
 
-function arrivalOf(inst: Inst): { kind: number; a: Arg | number; b: Arg | number } {
+/** What is told of a thread's arrival: an operand, a number, or what pushes one. */
+type Told = Arg | number | ((e: Emitter) => void);
+
+/** `shfl.idx`: the lane in bits 0 to 4, the control word above, and a bit that says so. */
+const shuffleSource = (args: readonly Arg[]) => (e: Emitter): void => {
+  const { code } = e;
+  e.push(args[2]!, B32);
+  code.i32(31).op('i32.and');
+  e.push(args[3]!, B32);
+  code.i32(0x1f1f).op('i32.and').i32(SHUFFLE.control).op('i32.shl').op('i32.or').i32(SHUFFLE.named).op('i32.or');
+};
+
+function arrivalOf(inst: Inst): { kind: number; a: Told; b: Told } {
   const { mnemonic, modifiers, args, source } = inst;
   if ((mnemonic === 'bar' || mnemonic === 'barrier') && !modifiers.includes('warp')) {
     if (modifiers.includes('cluster')) return { kind: ARRIVAL.cluster, a: 0, b: 0 };
@@ -136,7 +176,9 @@ function arrivalOf(inst: Inst): { kind: number; a: Arg | number; b: Arg | number
   if (modifiers.includes('warp') && source.mnemonic === mnemonic) return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
   if (!modifiers.includes('sync')) return { kind: ARRIVAL.gathering, a: 0, b: 0 };
   // Operations on matrices name nobody: they are for the whole warp.
-  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? args.at(-1) ?? -1 : -1, b: 0 };
+  // A shuffle that names its source says which.
+  const b = mnemonic === 'shfl' && modifiers.includes('idx') ? shuffleSource(args) : 0;
+  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? args.at(-1) ?? -1 : -1, b };
 }
 
 /** At the beginning of a called function, whose frame's address is on the stack. */

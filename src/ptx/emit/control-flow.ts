@@ -11,6 +11,7 @@ import type { Region, Shape } from '../analysis/regions.js';
 import { NoSuchType, scalarType } from '../scalar-types.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
+import { Copies } from './copies.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './emitter.js';
 
@@ -33,6 +34,7 @@ export abstract class ControlFlowEmitter extends Emitter {
   private readonly lastUse: Int32Array;
   /** True when some loop has a dispatch, so that the entry number must be cleared once it has been used. */
   private clearsEntry = false;
+  private knownCopies: Copies | undefined;
 
   constructor(around: Surroundings, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules) {
     super(around);
@@ -41,6 +43,16 @@ export abstract class ControlFlowEmitter extends Emitter {
     this.liveness = liveness;
     this.rules = rules;
     this.lastUse = new Int32Array(liveness.registers);
+  }
+
+  override get copies(): Copies | undefined {
+    if (this.around.check === undefined) return undefined;
+    return this.knownCopies ??= new Copies(this.blocks, this.liveness.registers, this.results);
+  }
+
+  /** Registers whose values leave the function. */
+  protected get results(): readonly Register[] {
+    return [];
   }
 
   protected isBlockLocal(register: Register): boolean {

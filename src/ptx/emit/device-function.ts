@@ -4,7 +4,7 @@
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
 import type { Liveness } from '../analysis/liveness.js';
-import type { LoweredFunction } from '../analysis/program.js';
+import type { LoweredFunction, Register } from '../analysis/program.js';
 import type { Shape } from '../analysis/regions.js';
 import { CTX, FAULT } from '../context.js';
 import type { Rules } from '../rules/rule.js';
@@ -34,6 +34,10 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.signature = callSignature(lowered.source);
     this.paramCount = this.signature.params.length;
     this.frameBytes = Math.max(alignUp(lowered.frameBytes, 16), LEAST_FRAME);
+  }
+
+  protected override get results(): readonly Register[] {
+    return this.lowered.results;
   }
 
   pushFrame(): void {

@@ -13,6 +13,7 @@ import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
 import type { Signature } from '../wasm/module.js';
 import { pushSpecialRegister } from '../rules/special.js';
+import type { Copies } from './copies.js';
 import type { Linker } from './linker.js';
 
 /** How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st and cvt. */
@@ -88,6 +89,10 @@ export abstract class Emitter {
   abstract pushStack(): void;
   /** Pushes the end of the block's .local memory, which starts with its scratch. */
   abstract pushLocalEnd(): void;
+  /** In code that is watched: which loads are only copies. */
+  get copies(): Copies | undefined {
+    return undefined;
+  }
   /** Bytes of the kernel's parameters; unknown in a function that several kernels call. */
   abstract get paramBytes(): number | undefined;
 

@@ -2,8 +2,8 @@
 // arrivals or bytes is told right away.
 
 import type { Arg } from '../analysis/program.js';
-import { ACCESS } from '../check.js';
-import { emitAccessCheck, emitCallerCheck, emitTouch } from '../emit/check.js';
+import { ACCESS, ACCESS_SPACES } from '../check.js';
+import { ARRIVES, emitAccessCheck, emitCallerCheck, emitCopyCheck, emitTouch } from '../emit/check.js';
 import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
@@ -63,6 +63,7 @@ function copySmall(e: Emitter): void {
     code.tee(limit).i32(bytes).get(limit).i32(bytes).op('i32.lt_u').op('select').set(limit);
   } else {
     const source = checkedPlace(e, e.arg(1), bytes, 'global');
+    emitCopyCheck(e, target, source, () => { code.i32(bytes); });
     // The common case: whole words.
     for (let at = 0; at < bytes; at += 4) {
       code.get(target.local).get(source.local).memory('i32.load', source.offset + at).memory('i32.store', target.offset + at);
@@ -80,6 +81,7 @@ function copySmall(e: Emitter): void {
   e.when(() => {
     const source = boundedPlace(e, e.arg(1), bytes, 'global');
     if (e.around.check) emitAccessCheck(e, source, e.arg(1), () => { code.get(limit); }, 'global');
+    emitCopyCheck(e, target, source, () => { code.get(limit); });
     push(target);
     push(source);
     code.get(limit).op('memory.copy').byte(0).byte(0);
@@ -119,6 +121,7 @@ function copyBulk(e: Emitter): void {
     e.call('copy_masked');
     return;
   }
+  emitCopyCheck(e, { local: target, offset: 0 }, { local: source, offset: 0 }, () => { code.get(bytes); });
   code.get(target).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
   signal(e, bytes);
 }
@@ -130,11 +133,13 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   const rank = e.temp('i32');
   const there = e.temp('i32');
   const barrier = e.temp('i64');
+  const barrierThere = e.temp('i32');
+  const pushBytes = (): void => { code.get(bytes); };
   const pushRank = (): void => { code.get(rank); };
   e.push(e.arg(4), B16);
   code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
-  // Within the cluster's shared memory it has its like in every block.
-  const own = checkedPlace(e, e.arg(3), 8, 'cluster');
+  // Within the cluster's shared memory it has its like in every block, and each of them is told for itself.
+  const own = boundedPlace(e, e.arg(3), 8, 'cluster');
   code.get(own.local).i32(own.offset).op('i32.add').op('i64.extend_i32_u').set(barrier).op('block').byte(0x40).op('loop').byte(0x40);
   e.nest(() => {
     e.nest(() => {
@@ -147,11 +152,14 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
         code.get(target).op('i64.extend_i32_u');
         mapToRank(e, pushRank);
         code.op('i32.wrap_i64').set(there);
-        if (e.around.check) emitTouch(e, { local: there, offset: 0 }, () => { code.get(bytes); }, ACCESS.write);
+        if (e.around.check) emitTouch(e, { local: there, offset: 0 }, pushBytes, ACCESS.write);
+        emitCopyCheck(e, { local: there, offset: 0 }, { local: source, offset: 0 }, pushBytes);
         code.get(there).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
         code.get(barrier);
         mapToRank(e, pushRank);
-        code.op('i32.wrap_i64').i32(0).get(bytes).op('i32.sub');
+        code.op('i32.wrap_i64').set(barrierThere);
+        if (e.around.check) emitTouch(e, { local: barrierThere, offset: 0 }, 8, ARRIVES | ACCESS_SPACES.indexOf('cluster') << ACCESS.spaceShift);
+        code.get(barrierThere).i32(0).get(bytes).op('i32.sub');
         e.call('mbarrier_transaction');
       });
       code.get(rank).i32(1).op('i32.add').set(rank).op('br').u32(0);
@@ -188,7 +196,7 @@ function reduceBulk(e: Emitter): void {
 
 export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy]];
 
-/** `touch` is done with every byte that is written. */
+/** `touch` is done before every byte that is written. */
 const copyMasked = (touch: string): string => `
 ;; Of every 16 bytes those whose bit is set in the mask.
 (func $copy_masked (param $to $from $bytes $mask i32) (local $i i32)
@@ -202,4 +210,4 @@ const copyMasked = (touch: string): string => `
 
 export const COPY_FUNCTIONS = copyMasked('');
 /** The same in code compiled with `check`. */
-export const CHECKED_COPY_FUNCTIONS = copyMasked(`(call $check_touch (i32.add $to $i) 1 ${ACCESS.write}) `);
+export const CHECKED_COPY_FUNCTIONS = copyMasked(`(call $check_touch (i32.add $to $i) 1 ${ACCESS.write}) (call $check_copied (i32.add $to $i) (i32.add $from $i) 1) `);

@@ -9,7 +9,7 @@ function plusOffset(reader: TokenReader): number {
   // A constant expression behind a plus: `[a+-4]` is in the language, `[a-4]` is not.
   if (reader.is('-')) throw reader.error("an offset is added: write '+-' for '-', as in [%rd1+-4]");
   if (!reader.accept('+')) return 0;
-  const constant = reader.constant(8);
+  const constant = reader.constant();
   if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
   return Number(BigInt.asIntN(64, constant.value));
 }
@@ -63,11 +63,22 @@ function operand(reader: TokenReader, lists: boolean): Operand {
   return reader.constant();
 }
 
+/** Colours are other names for the elements of vectors. */
+function selectorOf(name: string): string {
+  switch (name) {
+    case 'r': return 'x';
+    case 'g': return 'y';
+    case 'b': return 'z';
+    case 'a': return 'w';
+    default: return name;
+  }
+}
+
 function named(reader: TokenReader, at: number): Operand {
   const name = reader.word('an operand');
   if (reader.isEndOfOperand(0)) return { kind: 'name', name, offset: 0, at };
   if (reader.is('[')) return arrayElement(reader, name, at);
-  const selector = reader.kindAt(0) === TOKEN.dotted ? reader.dotted('a selector') : undefined;
+  const selector = reader.kindAt(0) === TOKEN.dotted ? selectorOf(reader.dotted('a selector')) : undefined;
   const offset = plusOffset(reader);
   const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
   if (!reader.accept('|')) return first;

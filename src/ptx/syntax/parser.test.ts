@@ -3,8 +3,8 @@
 import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PtxError, compilePtx, kernelSignatures, parsePtx } from '../index.js';
-import { kernelText, sample } from '../run-grid.test-support.js';
+import { PtxError, STATUS, compilePtx, kernelSignatures, parsePtx } from '../index.js';
+import { Grid, kernelText, sample } from '../run-grid.test-support.js';
 
 function failure(text: string, run: (text: string) => unknown = compilePtx): PtxError {
   try {
@@ -106,6 +106,15 @@ describe('syntax', () => {
     expect(module.functions[0]?.body?.[0]).toEqual({ kind: 'location', file: 1, line: 12, column: 5 });
     // What stands after the place is an instruction, not a part of it.
     expect(module.functions[0]?.body?.map(each => each.kind === 'instruction' ? each.mnemonic : each.kind)).toEqual(['location', 'location', 'mov', 'location', 'ret']);
+  });
+  it('reads elements of vectors by their colours', () => {
+    const grid = new Grid(kernel(`.reg .b64 %o; .reg .v4 .u32 v; .reg .v2 .u32 w; ld.param.u64 %o, [p];
+      mov.u32 v.r, 1; mov.u32 v.y, 2; mov.u32 v.b, 3; mov.u32 v.w, 4; mov.u32 w.x, %ntid.r; mov.u32 w.g, %ntid.g;
+      st.global.v4.u32 [%o], {v.x, v.g, v.z, v.a}; st.global.v2.u32 [%o+16], {w.r, w.y}; ret;`));
+    expect(grid.module.failures).toEqual([]);
+    const out = grid.put(new Uint32Array(6));
+    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [5, 6] }).status).toBe(STATUS.done);
+    expect([...out.view]).toEqual([1, 2, 3, 4, 5, 6]);
   });
   it('keeps names of inline assembly apart', () => {
     expect(() => compilePtx(kernel('.reg .b32 %r<3>; { .reg .b32 t; mov.u32 t, 1; mov.u32 %r1, t; } { .reg .f32 t; mov.f32 t, 0f00000000; } ret;'))).not.toThrow();

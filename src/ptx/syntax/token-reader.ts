@@ -1,7 +1,9 @@
 // A cursor over tokens with the look-ahead and the complaints that both halves of the parser share,
-// and the constant expressions that PTX allows wherever a number may stand.
+// and the grammar of the constant expressions that PTX allows wherever a number may stand.
 
 import type { PtxErrorCode, SourceText } from '../error.js';
+import { binaryConstant, float64, integer, integerLiteral, unaryConstant } from './constants.js';
+import type { Constant } from './constants.js';
 import { TOKEN, tokenize } from './lexer.js';
 import type { TokenKind, Tokens } from './lexer.js';
 
@@ -9,19 +11,12 @@ const BINARY_PRECEDENCE: Record<string, number> = {
   '||': 1, '&&': 2, '|': 3, '^': 4, '&': 5, '==': 6, '!=': 6, '<': 7, '>': 7, '<=': 7, '>=': 7,
   '<<': 8, '>>': 8, '+': 9, '-': 9, '*': 10, '/': 10, '%': 10,
 };
+const PREFIXES = ['-', '+', '~', '!'];
 const DEEPEST_NESTING = 200;
 const RECENT = 4096;
 const COMMA = 44;
 const SEMICOLON = 59;
 const BRACKET = 93;
-
-export type Constant = { kind: 'integer'; value: bigint; at: number } | { kind: 'float'; width: 32 | 64; bits: bigint; at: number };
-
-const float64Bits = (value: number): bigint => new BigUint64Array(new Float64Array([value]).buffer)[0]!;
-
-/** The number that a literal names. */
-export const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): number =>
-  width === 64 ? new Float64Array(new BigUint64Array([bits]).buffer)[0]! : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
 
 /**
  * The same text as engines keep that of literals, with which it is then compared by its address: what comes after compares
@@ -196,13 +191,14 @@ export class TokenReader {
         const rank = BINARY_PRECEDENCE[operator];
         if (rank === undefined || rank <= precedence) break;
         this.advance();
-        left = this.combine(operator, left, this.constant(rank));
+        left = binaryConstant(operator, left, this.constant(rank), this.source);
       }
       if (precedence === 0 && this.accept('?')) {
         const yes = this.constant();
         this.expect(':');
         const no = this.constant();
-        left = left.kind === 'integer' && left.value === 0n ? no : yes;
+        if (left.kind === 'float' || yes.kind === 'float' || no.kind === 'float') throw this.error("'?' needs integers", left.at);
+        left = left.value === 0n ? no : yes;
       }
       return left;
     });
@@ -210,33 +206,24 @@ export class TokenReader {
 
   private unary(): Constant {
     const { at } = this;
-    if (this.accept('-')) {
-      const value = this.nested(() => this.unary());
-      if (value.kind === 'integer') return { ...value, value: -value.value, at };
-      return { ...value, bits: value.bits ^ (1n << BigInt(value.width - 1)), at };
-    }
-    if (this.accept('+')) return this.nested(() => this.unary());
-    if (this.accept('~') || this.accept('!')) {
-      const flip = this.source.text[at] === '~';
-      const value = this.nested(() => this.unary());
-      if (value.kind !== 'integer') throw this.error('expected an integer', at);
-      return { ...value, value: flip ? ~value.value : value.value === 0n ? 1n : 0n };
-    }
+    for (const operator of PREFIXES) if (this.accept(operator)) return this.operandOf(operator, at);
     if (this.accept('(')) {
-      // (.s64) and (.u64) casts
       if (this.kind === TOKEN.dotted) {
-        const type = this.dotted('a type');
+        const cast = `(${this.text})`;
+        this.advance();
         this.expect(')');
-        const value = this.nested(() => this.unary());
-        if (value.kind !== 'integer') return value;
-        return { ...value, value: type === 'u64' ? BigInt.asUintN(64, value.value) : BigInt.asIntN(64, value.value) };
+        return this.operandOf(cast, at);
       }
       const value = this.constant();
       this.expect(')');
       return value;
     }
-    if (this.accept('WARP_SZ')) return { kind: 'integer', value: 32n, at };
+    if (this.accept('WARP_SZ')) return integer(32n, false, at);
     return this.number();
+  }
+
+  private operandOf(operator: string, at: number): Constant {
+    return unaryConstant(operator, this.nested(() => this.unary()), at, this.source);
   }
 
   private number(): Constant {
@@ -244,50 +231,16 @@ export class TokenReader {
     // The lexer takes `.5` for a dotted word.
     if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text)) throw this.unexpected('a number');
     this.advance();
-    if (text.length === 1) return { kind: 'integer', value: BigInt(text), at };
+    if (text.length === 1) return { kind: 'integer', value: BigInt(text), isUnsigned: false, at };
     if (text.startsWith('0')) {
       switch (text[1]) {
         case 'f': case 'F': return { kind: 'float', width: 32, bits: BigInt(Number.parseInt(text.slice(2), 16)), at };
         case 'd': case 'D': return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
-        case 'x': case 'X': case 'b': case 'B': return { kind: 'integer', value: BigInt(text.replace(/U$/, '')), at };
+        case 'x': case 'X': case 'b': case 'B': return integerLiteral(text, at, this.source);
       }
     }
-    if (/[.eE]/.test(text)) return { kind: 'float', width: 64, bits: float64Bits(Number(text)), at };
-    const digits = text.replace(/U$/, '');
-    if (/^0[0-7]+$/.test(digits)) return { kind: 'integer', value: BigInt(`0o${digits.slice(1)}`), at };
-    if (/^0\d/.test(digits)) throw this.error(`malformed number '${text}'`, at);
-    return { kind: 'integer', value: BigInt(digits), at };
-  }
-
-  /** Only + - * / and comparisons are defined on floats; they are computed in 64 bits. */
-  private combineFloats(operator: string, a: Constant & { kind: 'float' }, b: Constant & { kind: 'float' }): Constant {
-    const x = floatValue(a);
-    const y = floatValue(b);
-    const number = { '+': x + y, '-': x - y, '*': x * y, '/': x / y }[operator];
-    if (number !== undefined) return { kind: 'float', width: 64, bits: float64Bits(number), at: a.at };
-    const truth = { '<': x < y, '>': x > y, '<=': x <= y, '>=': x >= y, '==': x === y, '!=': x !== y }[operator];
-    if (truth === undefined) throw this.error(`'${operator}' needs integers`, a.at);
-    return { kind: 'integer', value: truth ? 1n : 0n, at: a.at };
-  }
-
-  private combine(operator: string, a: Constant, b: Constant): Constant {
-    const { at } = a;
-    if (a.kind === 'float' && b.kind === 'float') return this.combineFloats(operator, a, b);
-    if (a.kind !== 'integer' || b.kind !== 'integer') throw this.error(`'${operator}' needs integers`, at);
-    const x = a.value;
-    const y = b.value;
-    if ((operator === '/' || operator === '%') && y === 0n) throw this.error('division by zero', at, 'semantic');
-    if ((operator === '<<' || operator === '>>') && (y < 0n || y > 64n)) throw this.error('shift out of range', at, 'semantic');
-    const truth = (value: boolean): bigint => value ? 1n : 0n;
-    const compute: Record<string, () => bigint> = {
-      '+': () => x + y, '-': () => x - y, '*': () => x * y, '/': () => x / y, '%': () => x % y,
-      '<<': () => x << y, '>>': () => x >> y, '&': () => x & y, '|': () => x | y, '^': () => x ^ y,
-      '&&': () => truth(x !== 0n && y !== 0n), '||': () => truth(x !== 0n || y !== 0n),
-      '==': () => truth(x === y), '!=': () => truth(x !== y),
-      '<': () => truth(x < y), '>': () => truth(x > y), '<=': () => truth(x <= y), '>=': () => truth(x >= y),
-    };
-    // PTX computes constants in 64 bits.
-    const value = compute[operator]!();
-    return { kind: 'integer', value: value >= -(1n << 63n) && value < 1n << 64n ? value : BigInt.asIntN(64, value), at };
+    if (/[.eE]/.test(text)) return float64(Number(text), at);
+    if (/^0\d*[89]/.test(text)) throw this.error(`malformed number '${text}'`, at);
+    return integerLiteral(text, at, this.source);
   }
 }

@@ -437,7 +437,8 @@ class Writer {
       () => mixed('+'), () => mixed('-'), () => mixed('*'), fused,
       () => `gpu.${type}(${of(random.pick(TYPES))})`,
       () => `Math.${random.pick(['min', 'max'])}(${of(type)}, ${of(random.pick(BELOW[type]))})`,
-      () => `Math.abs(${of(type)})`, () => `(- ${of(type)})`, () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
+      // Negated without a sign it may only become bits again.
+      () => `Math.abs(${of(type)})`, () => (type === 'u32' || type === 'u64' ? `((- ${of(type)}) & ${of(type)})` : `(- ${of(type)})`), () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
       () => this.loaded(type),
       ...functions.map(([name, { takes }]) => (): string => (this.called++ < MOST_FUNCTIONS ? `gpu.${name}(${takes.map((each) => `gpu.${each}(${of(each)})`).join(', ')})` : this.leaf(type))),
     ];

@@ -30,8 +30,13 @@ import { SyncCheck } from './sync-check.js';
 /** Distinct findings of one launch that are kept; more of the same place are counted. */
 const MOST_REPORTS = 64;
 
+/** An instruction whose address is one of shared memory; copies have others, too. */
+const SHARED_ACCESS = /^(@!?\S+\s+)?(?!cp\.)\w[\w.:]*\.shared\b/;
+
 /** Bytes of the widest plain access. */
 const MOST_BYTES = 32;
+/** A bit for each of them. */
+const ALL_BYTES = -1;
 
 const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, cluster: BYTE.shared, local: BYTE.local };
 
@@ -62,6 +67,8 @@ export class Checker implements MemoryWatch {
   private readonly blocks = new Map<number, BlockWatch>();
   private lastCtx = -1;
   private last: BlockWatch | undefined;
+  /** By number of a load in its block: a bit for each of its bytes that nobody had written. */
+  private readonly loaded: number[] = [];
   private hostWork: Work | undefined;
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
@@ -84,6 +91,17 @@ export class Checker implements MemoryWatch {
     return {
       check_access: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0) =>
         this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
+      check_load: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0, decisive = 0, slot = 0) => {
+        const at = address >>> 0;
+        if (slot >= 0) this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+        return this.access(this.watch(ctx), thread, at, bytes, flags, line, decisive) ? 1 : 0;
+      },
+      check_stored: (address = 0, bytes = 0, slot = 0, from = 0) => {
+        this.stored(address >>> 0, bytes, this.loaded[slot]! >>> from);
+      },
+      check_copied: (to = 0, from = 0, bytes = 0) => {
+        if (settings.uninitialised) this.shadow.copied(to >>> 0, from >>> 0, bytes >>> 0);
+      },
       check_fence: (ctx = 0, thread = 0, blockOnly = 0) => {
         if (settings.races) races.fence(this.watch(ctx), thread, blockOnly === 1);
       },
@@ -191,10 +209,11 @@ export class Checker implements MemoryWatch {
     const watch = this.blocks.get(ctx)!;
     if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
     else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
-      const memory = this.map.find(watch, address);
+      const place = this.place(watch, thread, line, 'access');
+      const memory = SHARED_ACCESS.test(place.instruction ?? '') ? this.map.findShared(this.neighbour(watch, address), address) : this.map.find(watch, address);
       const [what, message] = kind === FAULT.misaligned ? ['misaligned', 'misaligned access at'] as const
         : memory?.freed ? ['use-after-free', 'access to freed memory at'] as const : ['out-of-bounds', 'access out of bounds at'] as const;
-      launch.fatal = this.report(what, `${message} ${hex(address)}`, { place: this.place(watch, thread, line, 'access'), address, memory });
+      launch.fatal = this.report(what, `${message} ${hex(address)}`, { place, address, memory });
     }
     return this.fail(launch);
   }
@@ -253,13 +272,15 @@ export class Checker implements MemoryWatch {
 
   /** As {@link access}, of as many bytes as there are: those of a bulk copy may cross pages. */
   private accesses(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+    const decisive = (flags & ACCESS.copy) !== 0 ? 0 : ALL_BYTES;
     for (let done = 0; done < bytes; done += MOST_BYTES) {
-      if (this.access(watch, thread, address + done, Math.min(MOST_BYTES, bytes - done), flags, line)) return true;
+      if (this.access(watch, thread, address + done, Math.min(MOST_BYTES, bytes - done), flags, line, decisive)) return true;
     }
     return false;
   }
 
-  private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+  /** `decisive`: a bit for each byte that is not only put elsewhere. */
+  private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, decisive = ALL_BYTES): boolean {
     const { settings, shadow } = this;
     const number = address >>> 16;
     const states = shadow.page(number);
@@ -277,7 +298,8 @@ export class Checker implements MemoryWatch {
       stops = this.badAccess(watch, thread, address, bytes, flags, line, all, any);
       if (stops) return true;
     } else if (reads && settings.uninitialised && (all & BYTE.written) === 0 && (all & BYTE.live) !== 0) {
-      stops = this.uninitialised(watch, thread, address, bytes, flags, line);
+      const unwritten = this.unwritten(address, bytes) & decisive;
+      stops = unwritten !== 0 && this.uninitialised(watch, thread, address, bytes, flags, line, unwritten);
       if (stops) return true;
     }
     if (writes && (all & BYTE.written) === 0) {
@@ -289,6 +311,23 @@ export class Checker implements MemoryWatch {
     const earlier = this.races.access(watch, thread, address, bytes, flags, line);
     if (earlier !== undefined) this.race(watch, thread, address, bytes, flags, line, earlier);
     return false;
+  }
+
+  /** A bit for each byte that nobody has written, of as many as an access has. */
+  private unwritten(address: number, bytes: number): number {
+    const states = this.shadow.page(address >>> 16);
+    const from = address & 65535;
+    let mask = 0;
+    for (let i = 0; i < bytes; i++) if ((states[from + i]! & BYTE.written) === 0) mask |= 1 << i;
+    return mask;
+  }
+
+  /** Bytes were stored as they were loaded: those of `unwritten` are now what nobody wrote. */
+  private stored(address: number, bytes: number, unwritten: number): void {
+    if (unwritten === 0) return;
+    const states = this.shadow.page(address >>> 16);
+    const from = address & 65535;
+    for (let i = 0; i < bytes; i++) if ((unwritten >>> i & 1) !== 0) states[from + i]! &= ~BYTE.written;
   }
 
   private mayAccess(watch: BlockWatch, thread: number, address: number, flags: number, writes: boolean, all: number, any: number): boolean {
@@ -332,11 +371,10 @@ export class Checker implements MemoryWatch {
     return this.found(watch.launch, this.report(kind, message, { place, address, bytes, memory }), true);
   }
 
-  private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+  private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, unwritten: number): boolean {
     // Another device's thread writes past all watching.
     if (this.context.memory.words[FOREIGN_WORD] !== 0 || this.again(watch.launch, 'uninitialised', line)) return false;
-    let at = address;
-    while ((this.shadow.at(at) & BYTE.written) !== 0) at++;
+    const at = address + 31 - Math.clz32(unwritten & -unwritten);
     const memory = this.map.find(this.neighbour(watch, at), at);
     const place = this.place(watch, thread, line, actionOf(flags));
     const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;

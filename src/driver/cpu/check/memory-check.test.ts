@@ -120,6 +120,73 @@ describe('global memory', () => {
   });
 });
 
+describe('what is only put elsewhere', () => {
+  /** The first byte and the last two of a word are written; the kernel is given it, and a word that nobody wrote. */
+  function found(body: string, reads = ''): readonly CheckReport[] {
+    const device = new CheckedDevice();
+    const { cu } = device;
+    const [from, to] = [cu.cuMemAlloc(64), cu.cuMemAlloc(64)];
+    cu.cuMemsetD8Async(from, 1, 1, device.stream);
+    cu.cuMemsetD8Async(from + 2, 1, 2, device.stream);
+    device.load(kernelOf(2, body)).launch('k', [[from], [to]]);
+    if (reads !== '') device.load(kernelOf(2, reads)).launch('k', [[from], [to]]);
+    return device.fails();
+  }
+
+  test('may have padding in it, which the copy has, too', () => {
+    const copy = 'ld.global.u32 %r1, [%rd0];\nmov.b32 %r2, %r1;\nst.global.u32 [%rd1], %r2;';
+    expect(found(copy, 'ld.global.u8 %h1, [%rd1];\nld.global.u16 %h2, [%rd1+2];')).toEqual([]);
+    expect(only(found(copy, 'ld.global.u16 %h1, [%rd1];'))).toMatchObject({ kind: 'uninitialised', memory: { offset: 1 } });
+  });
+
+  test('is told where it is used', () => {
+    const copy = 'ld.global.v2.u32 {%r1, %r2}, [%rd0+8];\nst.global.v2.u32 [%rd1+8], {%r2, %r1};\nst.global.u8 [%rd1+9], %b0;';
+    expect(found(copy)).toEqual([]);
+    expect(only(found(`${copy}\nld.global.u32 %r3, [%rd1+12];\nadd.u32 %r3, %r3, 1;\nst.global.u32 [%rd1], %r3;`)))
+      .toMatchObject({ kind: 'uninitialised', place: { line: 12 }, memory: { offset: 12 } });
+    expect(found(`${copy}\nld.global.u8 %h1, [%rd1+9];`)).toEqual([]);
+  });
+
+  test('the first store to a field of bits', () => {
+    const store = 'ld.global.u32 %r1, [%rd1];\nand.b32 %r2, %r1, -16;\nor.b32 %r3, %r2, 5;\nst.global.u32 [%rd1], %r3;\n'
+      + 'ld.global.u32 %r4, [%rd1];\nbfi.b32 %r5, %r0, %r4, 4, 12;\nst.global.u32 [%rd1], %r5;\nld.global.u32 %r6, [%rd1];\nbfe.u32 %r7, %r6, 4, 12;\nadd.u32 %r7, %r7, 1;\nst.global.u32 [%rd1+4], %r7;';
+    expect(found(store)).toEqual([]);
+  });
+
+  const parts: [what: string, offset: number | undefined, code: string][] = [
+    ['a byte by a mask', undefined, 'and.b32 %r2, %r1, 255;'],
+    ['the next by a mask', 1, 'and.b32 %r2, %r1, 65280;'],
+    ['a half by a shift', undefined, 'shr.u32 %r2, %r1, 16;'],
+    ['more by a shift', 1, 'shr.u32 %r2, %r1, 15;'],
+    ['a byte by a conversion', undefined, 'cvt.s32.s8 %r2, %r1;'],
+    ['two by a conversion', 1, 'cvt.s32.s16 %r2, %r1;'],
+    ['a field', undefined, 'bfe.s32 %r2, %r1, 16, 3;'],
+    ['a field beside it', 1, 'bfe.s32 %r2, %r1, 12, 4;'],
+    ['bytes that are permuted', undefined, 'prmt.b32 %r2, %r1, 0, 0x4402;'],
+    ['another one of them', 1, 'prmt.b32 %r2, %r1, 0, 0x4401;'],
+    ['a half that is unpacked', undefined, 'mov.b32 {%h1, %h2}, %r1;\ncvt.u32.u16 %r2, %h2;'],
+    ['the other half', 1, 'mov.b32 {%h1, %h2}, %r1;\ncvt.u32.u16 %r2, %h1;'],
+    ['all of it', 1, 'mov.b32 %r2, %r1;'],
+  ];
+  test.each(parts)('of what is looked at the rest may be unwritten: %s', (_, offset, code) => {
+    const reports = found(`ld.global.u32 %r1, [%rd0];\n${code}\nsetp.eq.u32 %p0, %r2, 0;\n@%p0 st.global.u32 [%rd1], %r2;`);
+    expect(reports.map(({ memory }) => memory?.offset)).toEqual(offset === undefined ? [] : [offset]);
+  });
+
+  test('an element of a vector that nobody wants', () => {
+    const load = 'ld.global.v4.u8 {%h0, %h1, %h2, %h3}, [%rd0];\n';
+    expect(found(`${load}add.u16 %h0, %h0, %h3;\nst.global.u16 [%rd1], %h0;`)).toEqual([]);
+    expect(found(`${load}add.u16 %h0, %h0, %h1;\nst.global.u16 [%rd1], %h0;`)).toMatchObject([{ kind: 'uninitialised', memory: { offset: 1 } }]);
+  });
+
+  test('results and arguments of functions are looked at', () => {
+    const device = new CheckedDevice().load(kernelOf(1, 'call (%r1), f, (%rd0, %r0);\nst.global.u32 [%rd0+4], %r1;',
+      '.func (.reg .u32 out) f (.reg .u64 p, .reg .u32 n) {\n.reg .pred %p;\nld.global.u32 out, [p];\nsetp.gt.u32 %p, n, 0;\n@%p call (out), f, (p, out);\nret;\n}'));
+    device.launch('k', [[device.cu.cuMemAlloc(8)]]);
+    expect(only(device.fails())).toMatchObject({ kind: 'uninitialised' });
+  });
+});
+
 describe('other spaces', () => {
   const cases: [what: string, kind: CheckKind, body: string, before: string, expected: object][] = [
     ['shared: behind a variable', 'out-of-bounds', 'st.shared.u32 [%r1+16], %r0;', '', { space: 'shared', label: 's', bytes: 16, offset: 16 }],
@@ -144,7 +211,22 @@ describe('other spaces', () => {
     device.launch('k', [], { block: 32, shared: 128 });
     expect(device.fails()).toEqual([]);
     device.launch('k', [], { block: 32, shared: 124 });
-    expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', place: { thread: [31, 0, 0] } });
+    const report = only(device.fails());
+    expect(report).toMatchObject({ kind: 'out-of-bounds', place: { thread: [31, 0, 0] } });
+    expect(report.message).toMatch('the launch gave 124 bytes of it (sharedBytes)');
+  });
+
+  test('dynamic shared memory that the launch gave none of', () => {
+    for (const access of ['st.shared.u32 [%r1], %r0;', 'st.shared.u32 [%r1+4096], %r0;', 'cvta.shared.u64 %rd1, d;\nst.u32 [%rd1], %r0;']) {
+      for (const before of ['', '.shared .align 4 .u32 t[4];\n']) {
+        const device = new CheckedDevice().load(kernelOf(0, `${before}mov.u32 %r1, d;\n${access}`, '.extern .shared .align 4 .b8 d[];'));
+        device.words(1, 2, 3);
+        device.launch('k', []);
+        const report = only(device.fails());
+        expect(report).toMatchObject({ kind: 'out-of-bounds', memory: { space: 'shared', label: 'dynamic shared memory', bytes: 0 } });
+        expect(report.message).toMatch('the launch gave 0 bytes of it (sharedBytes)');
+      }
+    }
   });
 
   test('a parameter cannot be written', () => {

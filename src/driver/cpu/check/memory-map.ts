@@ -99,21 +99,35 @@ export class MemoryMap {
     return nearest(candidates, address, bytes);
   }
 
+  /** The same for an instruction that is for shared memory alone, however far off its address is. */
+  findShared(watch: BlockWatch, address: number): CheckMemory | undefined {
+    const found = this.find(watch, address);
+    const isWithin = found !== undefined && found.offset >= 0 && found.offset < found.bytes;
+    return isWithin ? found : nearest(sharedVariables(watch), address, 1) ?? found;
+  }
+
   owns(address: number): boolean {
     return this.memory.owns(address);
   }
 }
 
+const named = (list: readonly PlacedVariable[], base: number, space: CheckMemory['space']): Known[] =>
+  list.map(({ name, offset, size }) => ({ address: base + offset, bytes: size, space, label: name }));
+
+const DYNAMIC = 'dynamic shared memory';
+
+/** The variables of a block; of dynamic shared memory also where the launch gave none to a kernel that uses it. */
+function sharedVariables({ launch: { check, sharedBytes, func }, shared }: BlockWatch): Known[] {
+  const variables = named(check.shared, shared, 'shared');
+  const dynamic = sharedBytes - check.dynamicShared;
+  if (dynamic > 0 || func.kernel.usesDynamicShared) variables.push({ address: shared + check.dynamicShared, bytes: dynamic, space: 'shared', label: DYNAMIC });
+  return variables;
+}
+
 function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemory | undefined {
   const { check, sharedBytes: windowBytes, threads } = watch.launch;
-  const named = (list: readonly PlacedVariable[], base: number, space: CheckMemory['space']): Known[] =>
-    list.map(({ name, offset, size }) => ({ address: base + offset, bytes: size, space, label: name }));
   if (address >= watch.shared - 128 && address < watch.shared + windowBytes + 128) {
-    const variables = named(check.shared, watch.shared, 'shared');
-    if (windowBytes > check.dynamicShared) {
-      variables.push({ address: watch.shared + check.dynamicShared, bytes: windowBytes - check.dynamicShared, space: 'shared', label: 'dynamic shared memory' });
-    }
-    return nearest(variables, address, bytes);
+    return nearest(sharedVariables(watch), address, bytes);
   }
   if (address >= watch.frames && address < watch.frames + check.frameBytes * threads) {
     const base = watch.frames + Math.floor((address - watch.frames) / check.frameBytes) * check.frameBytes;
@@ -153,5 +167,6 @@ function shown({ address, bytes, space, label, root }: Known, offset: number): C
 export function nameMemory({ space, label, address, bytes, offset, freed, stack }: CheckMemory): string {
   const where = offset < 0 ? `${-offset} bytes before` : offset === bytes ? 'just behind the end of' : offset > bytes ? `${offset - bytes} bytes behind the end of` : `at byte ${offset} of`;
   const what = `${label === undefined ? '' : `${label}, `}${bytes} bytes of ${freed ? 'freed ' : ''}${space} memory at ${hex(address)}`;
-  return `${where} ${what}${stack === undefined ? '' : `\n  allocated ${stack}`}`;
+  const given = space === 'shared' && label === DYNAMIC ? `: the launch gave ${bytes} bytes of it (sharedBytes)` : '';
+  return `${where} ${what}${given}${stack === undefined ? '' : `\n  allocated ${stack}`}`;
 }

@@ -30,6 +30,27 @@ describe('asynchronous copies', () => {
     expect(run(`${SMALL}, %p1;`.replace('mov.u32 %r9', 'setp.eq.u32 %p1, 0, 0;\nmov.u32 %r9'))).toEqual([]);
   });
 
+  test('leave unwritten what is in their source', () => {
+    // The second byte of each word is padding.
+    const before = 'mul.wide.u32 %rd3, %r0, 4;\nadd.u64 %rd3, %rd3, %rd0;\nst.global.u8 [%rd3], %b0;\nst.global.u16 [%rd3+2], %h0;\nbar.sync 0;\n';
+    const after = (read: string): string => `cp.async.wait_all;\nbar.sync 0;\n${read}`;
+    const kernels: [string, string][] = [
+      ['small', `${SHARED}${before}cp.async.ca.shared.global [%r1], [%rd3], 4;\n`],
+      ['limited', `${SHARED}${before}mov.u32 %r5, 3;\ncp.async.ca.shared.global [%r1], [%rd3], 4, %r5;\n`],
+      ['bulk', `.shared .align 8 .b64 m;\n${SHARED}${before}setp.ne.u32 %p0, %r0, 0;\n@%p0 bra A;\nmbarrier.init.shared.b64 [m], 1;\n`
+        + 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd0], 128, [m];\nA:\n'],
+    ];
+    for (const [what, kernel] of kernels) {
+      const found = (read: string): readonly CheckReport[] => {
+        const device = new CheckedDevice().load(kernelOf(1, kernel + after(read)));
+        device.launch('k', [[device.cu.cuMemAlloc(128)]], { block: 32 });
+        return device.fails();
+      };
+      expect(found('ld.shared.u8 %b1, [%r1];\nld.shared.u16 %h1, [%r1+2];'), what).toEqual([]);
+      expect(found('ld.shared.u8 %b1, [%r1+1];'), what).toMatchObject([{ kind: 'uninitialised', count: 32, memory: { label: 's', offset: 1 } }]);
+    }
+  });
+
   const BULK = (bytes: number, wait: string): string => `${SHARED}.shared .align 8 .b64 m;
 setp.ne.u32 %p0, %r0, 0;
 @%p0 bra A;
@@ -64,6 +85,36 @@ ld.shared.u32 %r3, [%r1];`;
     expect(masked('0x00f0', 0)).toEqual([]);
     expect(masked('0x000f', 0)).toMatchObject([{ kind: 'uninitialised', memory: { offset: 4 } }]);
     expect(masked('0xffff', 64)).toMatchObject([{ kind: 'out-of-bounds', bytes: 1, memory: { offset: 64 } }]);
+  });
+});
+
+describe('copies to the other blocks of a cluster', () => {
+  /** The first block copies to both, and each reads what it got. */
+  const multicast = (wait: string): readonly CheckReport[] => {
+    const text = kernelOf(1, `.shared .align 16 .b8 s[16];\n.shared .align 8 .b64 m;\nmov.u32 %r1, s;\nmov.u32 %r2, m;\nmov.u32 %r3, %cluster_ctarank;\nmov.u16 %h0, 3;
+mbarrier.init.shared.b64 [m], 1;
+fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared.b64 %rd5, [m], 16;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+setp.ne.u32 %p0, %r3, 0;
+@%p0 bra W;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd0], 16, [%r2], %h0;
+W: ${wait}
+ld.shared.u32 %r5, [s+4];
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;`);
+    const device = new CheckedDevice().load(text.replace(') {', ') .reqnctapercluster 2, 1, 1 {'));
+    device.launch('k', [[device.words(1, 2, 3, 4)]], { grid: 2 });
+    return device.fails();
+  };
+
+  test('are in order for who waits for the own mbarrier', () => {
+    expect(multicast('mbarrier.try_wait.parity.shared.b64 %p1, [m], 0;\n@!%p1 bra W;')).toEqual([]);
+  });
+
+  test('and race with who does not', () => {
+    expect(new Set(kinds(multicast('mov.u32 %r4, 0;')))).toContain('race');
   });
 });
 
@@ -164,7 +215,7 @@ ret; }`;
   });
 
   test('which begins unwritten, also where others were before', () => {
-    const reports = run('call (%r5), f, (%r0);\ncall (%r5), f, (%r0);', {}, recursive('', 'ld.local.u32 %r3, [l+8];\nst.local.u32 [l+8], %r3;'));
+    const reports = run('call (%r5), f, (%r0);\ncall (%r5), f, (%r0);', {}, recursive('', 'ld.local.u32 %r3, [l+8];\nadd.u32 %r3, %r3, n;\nst.local.u32 [l+8], %r3;'));
     expect(reports).toMatchObject([{ kind: 'uninitialised', memory: { space: 'local', label: 'l of f', bytes: 16, offset: 8 }, count: 10 }]);
   });
 

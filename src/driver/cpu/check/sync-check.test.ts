@@ -45,6 +45,26 @@ test('a mask may name lanes that have exited, or never were', () => {
   expect(reports('setp.lt.u32 %p0, %r0, 4;\n@%p0 ret;\nshfl.sync.idx.b32 %r2, %r0, 0, 31, -1;', 20)).toEqual([]);
 });
 
+test('a barrier that no block has', () => {
+  expect(reports('mov.u32 %r1, 17;\nbar.sync %r1;', 32)).toMatchObject([{ kind: 'barrier-count', place: { line: 10 }, count: 32 }]);
+  expect(reports('mov.u32 %r1, -1;\nbarrier.sync %r1, 32;', 32)).toMatchObject([{ kind: 'barrier-count' }]);
+  expect(reports('mov.u32 %r1, 15;\nbar.sync %r1;', 32)).toEqual([]);
+});
+
+test('a shuffle from a lane that its mask does not name', () => {
+  const shuffle = (mask: number, source: string, control = 31): string =>
+    `setp.ge.u32 %p0, %r0, 8;\n@%p0 ret;\n${source}\nshfl.sync.idx.b32 %r2, %r0, %r1, ${control}, ${mask};`;
+  const [report] = reports(shuffle(255, 'mov.u32 %r1, 20;'), 32);
+  expect(report).toMatchObject({ kind: 'warp-mask', place: { line: 12, thread: [0, 0, 0] } });
+  expect(report!.message).toMatch('lane 20, which its mask 0xff does not name');
+  expect(reports(shuffle(255, 'mov.u32 %r1, 7;'), 32)).toEqual([]);
+  // Within a part of the warp the number counts from its first lane.
+  expect(reports(shuffle(255, 'mov.u32 %r1, 20;', 0x181f), 32)).toEqual([]);
+  expect(reports(shuffle(255, 'mov.u32 %r1, 12;', 0x1807), 32)).toEqual([]);
+  // The last lane has nobody behind it, and may not want what it gets.
+  expect(reports(shuffle(255, 'add.u32 %r1, %r0, 1;'), 32)).toEqual([]);
+});
+
 const STUCK = `${HALF}@%p0 bra A;\nbarrier.sync 1;\nbra B;\nA: barrier.sync 2;\nB:`;
 
 test('what waits for ever is described, and is a report', () => {

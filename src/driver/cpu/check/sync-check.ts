@@ -2,12 +2,14 @@
  * Follows threads to what they wait at and away from it: whom they have met there orders their accesses, and who did
  * not come is an error of the program.
  */
-import { ARRIVAL, CTX, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
+import { ARRIVAL, CTX, SHUFFLE, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
 import type { CheckKind } from '../../check-report.js';
 import type { Arrival, BlockWatch } from './block-watch.js';
 import type { RaceCheck } from './race-check.js';
 
 const WARP = 32;
+/** Barriers of a block. */
+const BARRIERS = 16;
 /** Threads that a block may have. */
 const MOST_THREADS = 1024;
 
@@ -30,7 +32,10 @@ export class SyncCheck {
 
   arrive(watch: BlockWatch, thread: number, kind: number, a: number, b: number, line: number): void {
     if (kind === ARRIVAL.alignedBarrier || kind === ARRIVAL.barrier || kind === ARRIVAL.arrive) {
-      a &= 15;
+      if (a >>> 0 >= BARRIERS) {
+        this.tell(watch, 'barrier-count', thread, line, `barrier ${a >>> 0}: a block has barriers 0 to ${BARRIERS - 1}`);
+        a &= BARRIERS - 1;
+      }
       if (b < 0 || b > MOST_THREADS || b % WARP !== 0) {
         this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads: the number must be a multiple of the warp's ${WARP}`);
       } else if (b > Math.ceil(watch.threads / WARP) * WARP) {
@@ -110,6 +115,22 @@ export class SyncCheck {
     this.races.now++;
   }
 
+  /**
+   * What comes from a lane that the mask does not name is undefined. Single lanes may do without what they get, as the
+   * last ones of a scan; where all lanes name such a lane it is an error.
+   */
+  private shuffle(watch: BlockWatch, group: readonly number[], { a, b, line, kind }: Arrival): void {
+    if (kind !== ARRIVAL.warpOperation || (b & SHUFFLE.named) === 0) return;
+    const isUndefined = (thread: number): boolean => {
+      const other = watch.waiting[thread]!;
+      return other.line === line && (other.b & SHUFFLE.named) !== 0 && (a >>> sourceLane(thread % WARP, other.b) & 1) === 0;
+    };
+    if (!group.every(isUndefined)) return;
+    const [first = 0] = group;
+    this.tell(watch, 'warp-mask', first, line,
+      `the shuffle reads from lane ${sourceLane(first % WARP, b)}, which its mask 0x${(a >>> 0).toString(16)} does not name`);
+  }
+
   private warp(watch: BlockWatch, group: readonly number[], arrival: Arrival, groups: ReadonlyMap<number, readonly number[]>): void {
     if (arrival.kind === ARRIVAL.gathering) return;
     const [first = 0] = group;
@@ -122,11 +143,20 @@ export class SyncCheck {
       this.tell(watch, 'warp-mask', other, line,
         `the masks of one warp operation differ: 0x${(a >>> 0).toString(16)} here, 0x${(arrival.a >>> 0).toString(16)} in lane ${first % WARP} on PTX line ${arrival.line}`);
     }
+    this.shuffle(watch, group, arrival);
     // Shuffles and votes order nothing.
     if (arrival.kind !== ARRIVAL.warpBarrier) return;
     watch.meet(group, [], this.races.now);
     this.races.now++;
   }
+}
+
+/** The lane that a lane reads from: PTX ISA, shfl.sync, .idx. Bits 8 to 12 of the control word say which of its own the lane keeps. */
+function sourceLane(lane: number, b: number): number {
+  const segment = b >>> (SHUFFLE.control + 8) & 31;
+  const last = (lane & segment) | (b >>> SHUFFLE.control & 31 & ~segment);
+  const source = (lane & segment) | (b & 31 & ~segment);
+  return source <= last ? source : lane;
 }
 
 function countText(count: number): string {
