@@ -146,6 +146,14 @@ describe('refused, since registers cannot follow it', () => {
     expect(() => compiled(body)).toThrow('{ ...s }');
   });
 
+  test.each([
+    's[1].k = (s[1] = { k: 10, v: 11 }).v; o[0] = s[1].k',
+    's[1].k += (s[1] = { k: 10, v: 11 }).v; o[0] = s[1].k',
+    'const c = gpu.cadd(s[0], (s[0] = s[1], s[2])); o[0] = c.k',
+  ])('an element that is used when another has its place: %s', (body) => {
+    expect(() => compiled(body)).toThrow('Another structure takes the place of this element before it is used');
+  });
+
   test('an element is read before a barrier, where others may put another in its place behind it', () => {
     const body = 'const t = gpu.threadIdx.x; for (let i = 0; i < 3; i++) { s[t] = { k: i, v: t }; gpu.block.sync(); const e = s[(t + 1) % 4]; gpu.block.sync(); o[t] = e.v * 10 + e.k; }';
     const { of, emitted: { ptx } } = runKernel(readKernel(source(body)), { values: { s: new Int32Array(8), o: new Int32Array(8), a: 0, b: 0 }, block: [4, 1, 1], shown: false });

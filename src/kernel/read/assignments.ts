@@ -129,6 +129,12 @@ function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNod
   }
 }
 
+/** A field of an element is written to the structure that was there before the value was read. */
+function checkStill(pass: Pass, target: Target, then: number): void {
+  if (target.kind !== 'place' || target.place.field === undefined || target.place.memory.kind !== 'param') return;
+  pass.failIfReplaced(target.place.memory.param, then, target.place.span);
+}
+
 /** The target with an index that may be used twice. */
 function once(pass: Pass, target: Target): Target {
   if (target.kind !== 'place') return target;
@@ -165,8 +171,10 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
     branch(pass, node, logicalOperators[operator] === 'and' ? test : not(test, test.span), () => write(pass, node, target, read(pass, right), right), undefined);
     return wanted ? currentOf(pass, left, target) : nothing;
   }
+  const then = pass.now;
   const target = once(pass, targetOf(pass, left));
   const [current, value] = pass.inOrder([() => currentOf(pass, left, target), () => read(pass, right)] as const);
+  checkStill(pass, target, then);
   const result = operate({
     pass, node, operator: operator.slice(0, -1) as BinaryOperator, left: asNumber(pass, left, current), right: asNumber(pass, right, value), syntax: { left, right },
   });
@@ -178,6 +186,7 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
 /** place = value: the index is computed before the value. */
 function storeInOrder(pass: Pass, node: AssignmentExpression, left: Pattern, wanted: boolean): Value {
   const { right } = node;
+  const then = pass.now;
   let target: Target | undefined;
   // The target's index takes part in the order as an operand does.
   const [index, value] = pass.inOrder([
@@ -189,6 +198,7 @@ function storeInOrder(pass: Pass, node: AssignmentExpression, left: Pattern, wan
     () => read(pass, right),
   ] as const);
   const found = target!;
+  checkStill(pass, found, then);
   const at = index.kind === 'number' && index.content.is === 'expression' ? index.content.expression : undefined;
   const ordered: Target = at === undefined ? found
     : found.kind === 'place' ? { kind: 'place', place: { ...found.place, index: at } }

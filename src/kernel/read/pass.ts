@@ -237,6 +237,12 @@ export class Pass {
     return [...this.knowledge.replaced.get(key) ?? []].some(([at, loops]) => (at > then && at < this.now) || (around !== undefined && loops.includes(around)));
   }
 
+  /** A structure in memory that was named, by nothing but its index, and is used only now. */
+  failIfReplaced(param: number, then: number, span: Span): void {
+    const times = this.knowledge.replaced.get(`memory ${param}`)?.keys() ?? [];
+    if ([...times].some((at) => at > then && at <= this.now)) this.fail(span, 'Another structure takes the place of this element before it is used', 'Copy it before, as in const e = { ...s[i] }.');
+  }
+
   isWritten(key: string): boolean {
     return this.knowledge.fieldWrites.has(key);
   }
@@ -281,9 +287,14 @@ export class Pass {
   /** Reads operands in order; what statements of later ones could change of earlier ones is saved before them. */
   inOrder<T extends readonly (() => Value)[]>(reads: T): { [K in keyof T]: Value } {
     const values: Value[] = [];
+    const times: number[] = [];
     for (const read of reads) {
       const mark = this.#out.length;
+      times.push(this.now);
       const value = read();
+      for (const [at, earlier] of values.entries()) {
+        if (earlier.kind === 'element') this.failIfReplaced(earlier.param, times[at]!, earlier.index.span);
+      }
       if (this.#out.length > mark && values.length > 0) {
         const after = this.#out.splice(mark);
         const effects = effectsOf(after);
