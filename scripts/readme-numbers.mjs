@@ -41,7 +41,7 @@ export function numbers(summary) {
     else shown.push(FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined) ?? rows[0]);
   }
   shown.sort((a, b) => Number(a.area === 'cpu-device') - Number(b.area === 'cpu-device'));
-  const gpus = [...new Map(summary.filter(({ area }) => area === 'runtime').map((row) => [row.date.slice(0, 10), row])).values()];
+  const gpus = [...new Map(summary.filter(({ area }) => area !== 'cpu-device').map((row) => [row.date.slice(0, 10), row])).values()];
   const latest = gpus.reduce((a, b) => (a.date < b.date ? b : a));
   const versions = Object.entries(latest.versions).filter(([name]) => ['node', 'koffi', 'cuda'].includes(name)).map((pair) => pair.join(' ')).join(', ');
   const others = summary.filter(({ name, peer }) => name === OTHERS.name && peer !== 'C');
