@@ -25,6 +25,8 @@ interface Facts {
   waits: boolean;
   /** Or gives way: better not in a real function, but that need not be refused. */
   loops: boolean;
+  /** Looks at what other threads may change meanwhile, as a loop does that waits for them: it has to be left for them to run. */
+  polls: boolean;
   /** And from how many places. */
   callees: Map<PtxFunction, number>;
 }
@@ -47,8 +49,11 @@ export function definitions(module: PtxModule): Map<string, PtxFunction> {
 const arrivesAtCluster = ({ mnemonic, modifiers }: Statement & { kind: 'instruction' }): boolean =>
   mnemonic === 'barrier' && modifiers.includes('cluster');
 
+const polls = (mnemonic: string, modifiers: readonly string[]): boolean =>
+  (mnemonic === 'ld' && modifiers.some(word => word === 'volatile' || word === 'relaxed' || word === 'acquire')) || (mnemonic === 'atom' && modifiers.some(word => word === 'cas' || word === 'exch'));
+
 function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
-  const facts: Facts = { size: 0, waits: false, loops: false, callees: new Map() };
+  const facts: Facts = { size: 0, waits: false, loops: false, polls: false, callees: new Map() };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
     // By number, as wherever a large kernel's statements are gone through: until an engine has compiled a loop, each step of an iterator is an object.
@@ -60,6 +65,7 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
         facts.size++;
         const { mnemonic, modifiers } = statement;
         if (isCut(mnemonic, modifiers) || arrivesAtCluster(statement)) facts.waits = true;
+        if (polls(mnemonic, modifiers)) facts.polls = true;
         if (mnemonic === 'brx' || givesWay(mnemonic, modifiers)) facts.loops = true;
         if (mnemonic !== 'bra' && mnemonic !== 'call') continue;
         for (const operand of statement.operands) {
@@ -81,6 +87,7 @@ export function functionTraits(module: PtxModule, functions: Map<string, PtxFunc
   const traits = new Map<PtxFunction, FunctionTraits>();
   const loops = new Map<PtxFunction, boolean>();
   const sizes = new Map<PtxFunction, number>();
+  const polling = new Set<PtxFunction>();
   for (const group of cycles([...facts.keys()], fn => facts.get(fn)!.callees.keys())) {
     // Functions of one cycle reach each other, and all callees beyond are done.
     const members = new Set(group);
@@ -89,23 +96,25 @@ export function functionTraits(module: PtxModule, functions: Map<string, PtxFunc
     const recursive = group.length > 1 || all[0]!.callees.has(group[0]!);
     const waits = all.some(one => one.waits) || beyond.some(callee => traits.get(callee)!.waits);
     const loop = all.some(one => one.loops) || beyond.some(callee => loops.get(callee)!);
+    const looksAtOthers = all.some(one => one.polls) || beyond.some(callee => polling.has(callee));
     for (const fn of group) {
       loops.set(fn, loop);
+      if (looksAtOthers) polling.add(fn);
       traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || facts.get(fn)!.size <= SMALL) });
-      sizes.set(fn, keepSmall(facts.get(fn)!, traits, sizes));
+      sizes.set(fn, keepSmall(facts.get(fn)!, traits, sizes, polling));
     }
   }
   return traits;
 }
 
-/** The size of a function with all that is inlined into it. Where that is large, callees that only loop are inlined nowhere, those that make the most of it first. */
-function keepSmall({ size, callees }: Facts, traits: Map<PtxFunction, FunctionTraits>, sizes: Map<PtxFunction, number>): number {
+/** The size of a function with all that is inlined into it. Where that is large, callees that only loop, for nobody else, are inlined nowhere, those that make the most of it first. */
+function keepSmall({ size, callees }: Facts, traits: Map<PtxFunction, FunctionTraits>, sizes: Map<PtxFunction, number>, polling: ReadonlySet<PtxFunction>): number {
   const parts = [...callees].filter(([callee]) => traits.get(callee)?.inlined === true)
     .map(([callee, times]) => ({ callee, of: times * (INLINING + (sizes.get(callee) ?? 0)) })).sort((a, b) => b.of - a.of);
   let whole = size + parts.reduce((sum, { of }) => sum + of, 0);
   for (const { callee, of } of parts) {
     const own = traits.get(callee)!;
-    if (whole <= LARGE || own.waits || of < LARGE / parts.length / 4) continue;
+    if (whole <= LARGE || own.waits || polling.has(callee) || of < LARGE / parts.length / 4) continue;
     own.inlined = false;
     whole -= of;
   }

@@ -50,7 +50,7 @@ const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; `tld4` of `.cube` and `.acube`', 'what CUDA\'s texture objects on this device have not: depth comparison, several samples'],
   ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
   ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
-  ['recursion through barriers', 'functions that wait are inlined'],
+  ['barriers, shuffles and votes in recursive functions and in those called through a pointer; a loop there that waits for another thread ends with a timeout', 'functions that wait are inlined'],
 ];
 
 const unique = (words: Iterable<string>): string[] => [...new Set(words)];
