@@ -195,9 +195,9 @@ describe('calls', () => {
     it('are inlined all the same where they wait for other threads in a loop', () => {
       const waits = 'ld.volatile.shared.u32 %x, [flag];';
       const before = `.shared .align 4 .b8 flag[4];\n.func (.param .b32 r) f0(.param .b32 n)\n{ .reg .b32 %x; .reg .pred %q; again: ${waits} setp.eq.u32 %q, %x, 0; @%q bra again; st.param.b32 [r], %x; ret; }
-      .func (.param .b32 r) f1(.param .b32 n)\n{ .reg .b32 %x; ld.param.b32 %x, [n]; ${called('f0', 30)} st.param.b32 [r], %x; ret; }`;
+      .func (.param .b32 r) f1(.param .b32 n)\n{ .reg .b32 %x; ld.param.b32 %x, [n]; ${called('f0', 36)} st.param.b32 [r], %x; ret; }`;
       // The last thread sets what all others wait for.
-      const { out, outcome } = run(`mov.u32 %x, 0; setp.eq.u32 %q, %t, 0; @%q st.volatile.shared.u32 [flag], 0; bar.sync 0; setp.eq.u32 %q, %t, 63; @%q st.volatile.shared.u32 [flag], 7; ${called('f1', 30)} st.global.u32 [%p], %x; ret;`, 64, { before });
+      const { out, outcome } = run(`mov.u32 %x, 0; setp.eq.u32 %q, %t, 0; @%q st.volatile.shared.u32 [flag], 0; bar.sync 0; setp.eq.u32 %q, %t, 63; @%q st.volatile.shared.u32 [flag], 7; ${called('f1', 36)} st.global.u32 [%p], %x; ret;`, 64, { before });
       expect(outcome.status).toBe(STATUS.done);
       expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, () => 7));
     });
