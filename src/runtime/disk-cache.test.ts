@@ -27,6 +27,20 @@ test('keeps what was made of another source, or is of another kind, apart', () =
   expect([key('other'), key('', 'tuning')].map((each) => cache.get(each))).toEqual([undefined, undefined]);
 });
 
+test('looks at all files now and then, not with each new one', async () => {
+  const cache = new DiskCache(folder, 100_000);
+  for (const way of ['set', 'write'] as const) {
+    await cache[way](key(`first ${way}`), code(1000));
+    // Another process fills it.
+    writeFileSync(join(folder, key(`large ${way}`)), code(200_000));
+    await cache[way](key(`second ${way}`), code(500));
+    expect(cache.contents().bytes).toBeGreaterThan(200_000);
+    for (let i = 0; i < 5; i++) await cache[way](key(`more ${way} ${i}`), code(2000));
+    expect(cache.contents().bytes).toBeLessThanOrEqual(100_000);
+    expect(cache.get(key(`more ${way} 4`))).toBeDefined();
+  }
+});
+
 test('keeps V8\'s code of scripts, apart for each script and engine', () => {
   const cache = new DiskCache(folder);
   cache.set(codeEntry('script', ['v24']), code(10));
@@ -121,7 +135,8 @@ test('files that nobody will finish go after an hour, fresh ones stay', () => {
   const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.kernel.abc.tmp`));
   for (const path of [old!, fresh!]) writeFileSync(path, '');
   utimesSync(old!, 1, 1);
-  cache.set(key('b'), code(10));
+  // As another process does it, which has not looked yet.
+  new DiskCache(folder, 2 ** 29).set(key('b'), code(10));
   expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual(['2'.repeat(64) + '.kernel.abc.tmp']);
 });
 

@@ -16,8 +16,12 @@ import { VERSION } from './version.js';
 
 /** All files together; the least recently used go first. */
 const MAX_BYTES = 2 ** 30;
+/** And no more of them, since they are all looked at now and then. */
+const MAX_ENTRIES = 10_000;
 /** What is left where files had to go, so that not each new one has others removed. */
 const KEPT_SHARE = 0.9;
+/** Of the room that a look at all files found, what this process may fill before it looks again: other processes fill it, too. */
+const UNSEEN_SHARE = 1 / 16;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
 
@@ -56,6 +60,18 @@ export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]):
 export function programEntry(key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;
 }
+
+/** Bytes and files. */
+interface Room {
+  bytes: number;
+  entries: number;
+}
+
+/**
+ * By folder and size: what may be written before all files are looked at again. With each new file that took half a second in a folder of
+ * thirty thousand.
+ */
+const rooms = new Map<string, Room>();
 
 export class DiskCache {
   readonly folder: string;
@@ -110,8 +126,8 @@ export class DiskCache {
       writeFileSync(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       renameSync(unfinished, path);
     });
-    if (written) this.evict();
-    else attempt(() => rmSync(unfinished, { force: true }));
+    if (!written) attempt(() => rmSync(unfinished, { force: true }));
+    else if (!this.hasRoom(bytes.length + HEAD_BYTES)) this.evict();
   }
 
   /** {@link set}, without waiting for the disk. */
@@ -123,6 +139,9 @@ export class DiskCache {
       await mkdir(this.folder, { recursive: true, mode: 0o700 });
       await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       await rename(unfinished, path);
+      if (this.hasRoom(bytes.length + HEAD_BYTES)) return;
+      // One look at a time: what else is written meanwhile is seen by the next.
+      Object.assign(this.room, { bytes: Infinity, entries: Infinity });
       const names = (await readdir(this.folder)).filter(isOwn);
       const files = await Promise.all(names.map(async (name): Promise<KeptFile[]> => {
         // Another process may have removed it meanwhile.
@@ -131,6 +150,7 @@ export class DiskCache {
       }));
       await Promise.all(this.surplus(files.flat()).map((name) => rm(join(this.folder, name), { force: true })));
     } catch {
+      Object.assign(this.room, { bytes: 0, entries: 0 });
       await rm(unfinished, { force: true }).catch(ignore);
     }
   }
@@ -153,6 +173,21 @@ export class DiskCache {
     return { folder: this.folder, entries: before.entries - after.entries, bytes: before.bytes - after.bytes };
   }
 
+  private get room(): Room {
+    const key = `${this.maxBytes} ${this.folder}`;
+    const found = rooms.get(key) ?? { bytes: 0, entries: 0 };
+    rooms.set(key, found);
+    return found;
+  }
+
+  /** Whether a file of so many bytes, which was written now, surely fits. */
+  private hasRoom(bytes: number): boolean {
+    const { room } = this;
+    room.bytes -= bytes;
+    room.entries--;
+    return room.bytes >= 0 && room.entries >= 0;
+  }
+
   private evict(): void {
     for (const name of this.surplus(this.files())) attempt(() => rmSync(join(this.folder, name), { force: true }));
   }
@@ -163,12 +198,18 @@ export class DiskCache {
     let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
     const abandoned = Date.now() - ABANDONED_MS;
     const going = files.filter(({ name, used }) => UNFINISHED.test(name) && used < abandoned).map(({ name }) => name);
-    if (bytes <= this.maxBytes) return going;
-    for (const entry of entries) {
-      if (bytes <= this.maxBytes * KEPT_SHARE) break;
-      going.push(entry.name);
-      bytes -= entry.bytes;
+    let count = entries.length;
+    if (bytes > this.maxBytes || count > MAX_ENTRIES) {
+      for (const entry of entries) {
+        if (bytes <= this.maxBytes * KEPT_SHARE && count <= MAX_ENTRIES * KEPT_SHARE) break;
+        going.push(entry.name);
+        bytes -= entry.bytes;
+        count--;
+      }
     }
+    const { room } = this;
+    room.bytes = (this.maxBytes - bytes) * UNSEEN_SHARE;
+    room.entries = Math.floor((MAX_ENTRIES - count) * UNSEEN_SHARE);
     return going;
   }
 
