@@ -16,6 +16,8 @@ export interface Task extends AsyncDisposable {
   readonly models: readonly string[];
   /** The library that runs them. */
   readonly description: string;
+  /** Whether what runs the models plans for each number of photographs anew: whoever must not wait then finds something on as many before. */
+  readonly plansBatches: boolean;
   /** What is on each of the photographs, as an operation. */
   find(photographs: readonly Photograph[]): DeviceOp<Finding[][]>;
   /** Gives back the models' memory, behind what is under way. */
@@ -55,15 +57,18 @@ export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   },
 };
 
-/** ONNX Runtime's CUDA provider plans for each size of a batch anew: a few sizes are enough, and the GPU does not mind the rest. */
+/** ONNX Runtime's CUDA provider plans for each size of a batch anew. */
+const plansBatches = (engine: Engine): boolean => 'provider' in engine && engine.provider === 'cuda';
+
+/** A few sizes are enough then, and the GPU does not mind the rest. */
 function batchFor(engine: Engine): (photographs: number) => number {
-  const plans = 'provider' in engine && engine.provider === 'cuda';
+  const plans = plansBatches(engine);
   return (photographs) => (plans ? 2 ** Math.ceil(Math.log2(photographs)) : photographs);
 }
 
-function task(models: Task['models'], engines: readonly { readonly description: string; close(): Promise<void> }[], find: Task['find']): Task {
+function task(models: Task['models'], engines: readonly Engine[], find: Task['find']): Task {
   const close = async (): Promise<void> => {
     await Promise.all(engines.map((engine) => engine.close()));
   };
-  return { models, description: engines[0]!.description, find, close, [Symbol.asyncDispose]: close };
+  return { models, description: engines[0]!.description, plansBatches: engines.some(plansBatches), find, close, [Symbol.asyncDispose]: close };
 }

@@ -35,15 +35,15 @@ const server: ServerOptions = {
   description: `${models.description}, ${device.name}`,
 };
 
-// Sizes of batches may have plans of their own.
 const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
-const alone = new RoundRobin(device, 1);
-const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));
-for (let batch = 1; batch < 2 * server.batching.maxBatchSize; batch *= 2) {
-  await models.find(Array.from({ length: Math.min(batch, server.batching.maxBatchSize) }, () => photograph));
+if (models.plansBatches) {
+  const { maxBatchSize } = server.batching;
+  const alone = new RoundRobin(device, 1);
+  const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));
+  for (let batch = 1; batch < 2 * maxBatchSize; batch *= 2) await models.find(Array.from({ length: Math.min(batch, maxBatchSize) }, () => photograph));
+  photograph.close();
+  alone.close();
 }
-photograph.close();
-alone.close();
 
 // The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory for as many of them as may be under
 // way, which holds up the whole process while it is made. A server that nobody else sees answers those.

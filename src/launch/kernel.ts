@@ -177,6 +177,11 @@ function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
   return given;
 }
 
+function checkKernelCode(options: KernelCodeOptions): void {
+  checkOptions('options', options, KERNEL_CODE_OPTIONS);
+  checkedDefaults(options);
+}
+
 /** @throws CudaArgumentError for options that the code of such a kernel does not have */
 export function checkedCode(options: CodeOptions = {}): CodeOptions {
   checkOptions('options', options, CODE_OPTIONS);
@@ -307,15 +312,13 @@ export class Defined implements Tunable<KernelChanges> {
 
   /** Compiled and loaded. */
   async prepare(given: AnyDevice, options: KernelCodeOptions = {}): Promise<void> {
-    checkOptions('options', options, KERNEL_CODE_OPTIONS);
-    checkedDefaults(options);
+    checkKernelCode(options);
     const device = coreOf(given);
     await loadKernel(device, this.parameters, this.variant, this.form(device, options)).done;
   }
 
   async ptx(target: KernelTarget, options: KernelCodeOptions = {}): Promise<string> {
-    checkOptions('options', options, KERNEL_CODE_OPTIONS);
-    checkedDefaults(options);
+    checkKernelCode(options);
     if (typeof target !== 'object') throw invalid('target', 'a Device, or { capability: [9, 0] }', target);
     const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
     const { ptx } = await compiledKernel(this.variant, this.form(device, options), device === undefined ? compileTarget(target as CompileTarget) : targetOf(device));

@@ -127,7 +127,7 @@ export class DiskCache {
       renameSync(unfinished, path);
     });
     if (!written) attempt(() => rmSync(unfinished, { force: true }));
-    else if (!this.hasRoom(bytes.length + HEAD_BYTES)) this.evict();
+    else if (!this.takeRoom(bytes.length + HEAD_BYTES)) this.evict();
   }
 
   /** {@link set}, without waiting for the disk. */
@@ -139,7 +139,7 @@ export class DiskCache {
       await mkdir(this.folder, { recursive: true, mode: 0o700 });
       await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       await rename(unfinished, path);
-      if (this.hasRoom(bytes.length + HEAD_BYTES)) return;
+      if (this.takeRoom(bytes.length + HEAD_BYTES)) return;
       // One look at a time: what else is written meanwhile is seen by the next.
       Object.assign(this.room, { bytes: Infinity, entries: Infinity });
       const names = (await readdir(this.folder)).filter(isOwn);
@@ -180,8 +180,8 @@ export class DiskCache {
     return found;
   }
 
-  /** Whether a file of so many bytes, which was written now, surely fits. */
-  private hasRoom(bytes: number): boolean {
+  /** Counts a file of so many bytes, which was written now. Whether it surely fits. */
+  private takeRoom(bytes: number): boolean {
     const { room } = this;
     room.bytes -= bytes;
     room.entries--;

@@ -137,6 +137,7 @@ onDevice('Kernels in TypeScript', (host) => {
     for (const block of [32, 64, 96, 100, 128, 512, 768, 1024, 33, 50]) expect(await totalBy(block), `by ${block}`).toBe(1000);
     expect(await total.ptx(device, { block: 100 })).toContain('.reqntid 100, 1, 1');
     expect(await total.ptx(device, { block: 50 })).not.toContain('.reqntid');
+    expect((await failure(async () => total.ptx('9.0' as never))).message).toBe("target: expected a Device, or { capability: [9, 0] }, got '9.0'.");
     expect((await failure(async () => total.ptx(device, { block: 0 }))).message).toContain('options.block: expected a whole number of at least 1');
   });
 

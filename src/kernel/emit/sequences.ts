@@ -222,19 +222,19 @@ export function halfAtomic(w: Writer, value: Value, { operator, half, where, add
   w.line(`ld.volatile${where.slice(where.lastIndexOf('.'))}.u16 ${seen}, ${address}`);
   w.put(turn);
   let next = operand;
-  if (operator !== 'exch') {
+  if (isFloat && (operator === 'min' || operator === 'max')) {
+    const changes = w.register('pred');
+    w.line(`setp.${operator === 'min' ? 'lt' : 'gt'}.f32 ${changes}, ${of}, ${float(seen)}`);
+    w.line(`@!${changes} bra ${done}`);
+  } else if (isFloat && operator === 'add') {
     next = b16();
-    if (!isFloat) w.line(`${operator}.${operator === 'add' || operator === 'min' || operator === 'max' ? (half === 'i16' ? 's16' : 'u16') : 'b16'} ${next}, ${seen}, ${operand}`);
-    else if (operator === 'add') {
-      const sum = w.register('f32');
-      w.line(`add.rn.f32 ${sum}, ${float(seen)}, ${of}`);
-      w.line(`cvt.rn.${half}.f32 ${next}, ${sum}`);
-    } else {
-      const changes = w.register('pred');
-      w.line(`setp.${operator === 'min' ? 'lt' : 'gt'}.f32 ${changes}, ${of}, ${float(seen)}`);
-      w.line(`@!${changes} bra ${done}`);
-      w.line(`mov.b16 ${next}, ${operand}`);
-    }
+    const sum = w.register('f32');
+    w.line(`add.rn.f32 ${sum}, ${float(seen)}, ${of}`);
+    w.line(`cvt.rn.${half}.f32 ${next}, ${sum}`);
+  } else if (operator !== 'exch') {
+    next = b16();
+    const type = operator === 'add' || operator === 'min' || operator === 'max' ? (half === 'i16' ? 's16' : 'u16') : 'b16';
+    w.line(`${operator}.${type} ${next}, ${seen}, ${operand}`);
   }
   w.line(`atom${where}.cas.b16 ${before}, ${address}, ${seen}, ${next}`);
   w.line(`setp.ne.b16 ${changed}, ${before}, ${seen}`);

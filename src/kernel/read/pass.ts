@@ -10,7 +10,7 @@ import { abiOrder } from './abi.js';
 import { parseFunction, type ParsedFunction } from './parse.js';
 import { effectsOf, mapValue, stabilise } from './stable.js';
 import { insteadOfNegative, isUnsigned, join, settled, soFar, type Level } from './types.js';
-import { inType, isNegative, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
+import { inType, isNegative, memoryKey, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
 
 /** A function whose statements are being read: the kernel's body, or a device function at one of its calls. */
 export interface Frame {
@@ -59,11 +59,10 @@ const ownTexts = new Map<string, ParsedFunction>();
 /** What passes learn from those before them. */
 export class Knowledge {
   readonly levels = new Map<string, Level>();
-  /** When fields of a named structure are written last, and when it becomes another one: as {@link Pass.now} tells time. */
+  /** When fields of a named structure are written last, as {@link Pass.now} tells time. */
   readonly fieldWrites = new Map<string, number>();
-  readonly replacements = new Map<string, number>();
-  /** All times at which that happens, with the beginnings of the loops around. */
-  readonly replaced = new Map<string, Map<number, readonly number[]>>();
+  /** All times at which it becomes another one, with the beginnings of the loops around. */
+  readonly replacements = new Map<string, Map<number, readonly number[]>>();
   readonly parsed = new Map<string, ParsedFunction>();
   readonly texts: string[] = [];
   readonly #textNumbers = new Map<string, number>();
@@ -216,31 +215,31 @@ export class Pass {
 
   /** Fields of the named structure are written here, or it becomes another one. */
   wrote(key: string, of: 'fieldWrites' | 'replacements'): void {
-    if (of === 'replacements') this.#noteReplaced(key);
-    const times = this.knowledge[of];
-    if ((times.get(key) ?? -1) >= this.now) return;
-    times.set(key, this.now);
+    const { fieldWrites, replacements } = this.knowledge;
+    if (of === 'fieldWrites') {
+      if ((fieldWrites.get(key) ?? -1) >= this.now) return;
+      fieldWrites.set(key, this.now);
+    } else {
+      const times = replacements.get(key) ?? new Map<number, readonly number[]>();
+      if (times.has(this.now)) return;
+      replacements.set(key, times.set(this.now, [...this.#loops]));
+    }
     this.changed = true;
   }
 
-  #noteReplaced(key: string): void {
-    let times = this.knowledge.replaced.get(key);
-    if (times === undefined) this.knowledge.replaced.set(key, times = new Map<number, readonly number[]>());
-    if (times.has(this.now)) return;
-    times.set(this.now, [...this.#loops]);
-    this.changed = true;
+  #replacementsOf(key: string): [at: number, loops: readonly number[]][] {
+    return [...this.knowledge.replacements.get(key) ?? []];
   }
 
   /** Whether another structure takes its place between then and now, or in a turn of a loop around here that then is not in. */
   isReplacedSince(key: string, then: number): boolean {
     const around = this.#loops.find((begun) => begun > then);
-    return [...this.knowledge.replaced.get(key) ?? []].some(([at, loops]) => (at > then && at < this.now) || (around !== undefined && loops.includes(around)));
+    return this.#replacementsOf(key).some(([at, loops]) => (at > then && at < this.now) || (around !== undefined && loops.includes(around)));
   }
 
   /** A structure in memory that was named, by nothing but its index, and is used only now. */
   failIfReplaced(param: number, then: number, span: Span): void {
-    const times = this.knowledge.replaced.get(`memory ${param}`)?.keys() ?? [];
-    if ([...times].some((at) => at > then && at <= this.now)) this.fail(span, 'Another structure takes the place of this element before it is used', 'Copy it before, as in const e = { ...s[i] }.');
+    if (this.#replacementsOf(memoryKey(param)).some(([at]) => at > then && at <= this.now)) this.fail(span, 'Another structure takes the place of this element before it is used', 'Copy it before, as in const e = { ...s[i] }.');
   }
 
   isWritten(key: string): boolean {
@@ -255,7 +254,8 @@ export class Pass {
   isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
     const born = this.#born.get(key) ?? -1;
     const since = again ? this.#loops.find((begun) => begun > born) : undefined;
-    return (this.knowledge[of].get(key) ?? -1) > (since ?? this.now);
+    const last = of === 'fieldWrites' ? this.knowledge.fieldWrites.get(key) ?? -1 : Math.max(-1, ...this.#replacementsOf(key).map(([at]) => at));
+    return last > (since ?? this.now);
   }
 
   // Statements

@@ -14,15 +14,18 @@ const combined: Readonly<Record<Reduction, (a: string, b: string) => string>> = 
 
 const distances = [16, 8, 4, 2, 1];
 
+const THREADS = 'const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;';
+/** Of this warp: how many, and a bit for each. */
+const LANES = 'const lanes = Math.min(32, threads - gpu.warpIdx * 32); const mask = gpu.u32(0xffffffff) >>> (32 - lanes);';
+
 /** The last warp of a block may have fewer than 32 lanes: those without a partner keep their value, and lane 0 has the whole result. */
 function warpText(of: Reduction): string {
   const turns = distances.map((distance) => `v = ${combined[of]('v', `gpu.warp.shuffleXor(v, ${distance})`)};`);
   return `(value, gpu) => {
-  const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;
+  ${THREADS}
   let v = value;
   if (threads % 32 === 0) { ${turns.join(' ')} } else {
-    const lanes = Math.min(32, threads - gpu.warpIdx * 32);
-    const mask = gpu.u32(0xffffffff) >>> (32 - lanes);
+    ${LANES}
     ${guardedTurns(of)}
     v = gpu.warp.shuffle(v, 0, mask);
   }
@@ -53,9 +56,8 @@ function blockText(of: Reduction, type: string, again: boolean): string {
   // Among as many results as there are warps, the steps between those that are there.
   const joined = distances.map((distance) => `if (warps > ${distance}) all = ${join('all', `gpu.warp.shuffleXor(all, ${distance})`)};`).join(' ');
   return `(value, gpu) => {
-  const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;
-  const lanes = Math.min(32, threads - gpu.warpIdx * 32);
-  const mask = gpu.u32(0xffffffff) >>> (32 - lanes);
+  ${THREADS}
+  ${LANES}
   const warps = (threads + 31) >> 5;
   const parts = gpu.shared.${type}(33);
   let v = value;

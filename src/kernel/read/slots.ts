@@ -4,10 +4,7 @@ import type { Declaration } from './names.js';
 import { load } from './places.js';
 import type { Pass } from './pass.js';
 import { readAs } from './types.js';
-import { describe, typed, type NumberValue, type Slot, type StructValue, type Value } from './values.js';
-
-/** The key of what lies in a tensor's memory. */
-const memoryKey = (param: number): string => `memory ${param}`;
+import { describe, memoryKey, typed, type NumberValue, type Slot, type StructValue, type Value } from './values.js';
 
 const NOWHERE: ReadonlySet<string> = new Set();
 
@@ -175,6 +172,12 @@ export function fieldOf(pass: Pass, value: Extract<Value, { kind: 'struct' | 'el
   if (value.kind === 'element') return fixedElement(pass, value, { name, fieldWrites: 0 }, node);
   const origins = originsOf(value);
   if (origins.size === 0 || (value.slot !== undefined && !pass.isReplaced(value.slot.key))) return value;
+  return anotherName(pass, value, name, node);
+}
+
+/** One more name of a structure, which gets the values that this has now: its fields may not be written later. */
+function anotherName(pass: Pass, value: StructValue, name: string, node: AnyNode): StructValue {
+  const origins = originsOf(value);
   if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) pass.fail(node, ...sharedAs(name));
   return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
 }
@@ -199,8 +202,7 @@ function fixedStruct(pass: Pass, value: StructValue, declaration: Declaration, n
     // That one gets a place for its fields when all is read again, and this is its name then.
     pass.wrote(origin, 'fieldWrites');
   }
-  if ([...origins].some((each) => pass.isStillTo('fieldWrites', each))) pass.fail(node, ...sharedAs(name));
-  return heldFields(pass, { kind: 'struct', fields: value.fields, origins }, name);
+  return anotherName(pass, value, name, node);
 }
 
 /** A structure of no other name, held under this key; those within it have keys of their own, and places where their fields are written. */

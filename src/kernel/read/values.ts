@@ -40,6 +40,9 @@ export interface StructValue {
   readonly origins?: ReadonlySet<string>;
 }
 
+/** The key of what lies in a tensor's memory, among structures that have a name. */
+export const memoryKey = (param: number): string => `memory ${param}`;
+
 export type Value =
   | NumberValue
   | StructValue
