@@ -8,14 +8,14 @@ import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '
 import type { DeviceOp } from '../ops/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { numel } from '../tensor/index.js';
-import { SaidText } from '../native/said-text.js';
 import { engineOperation } from './engine-operation.js';
 import { forget, onLayers } from './heard.js';
 import { generationOf } from './thread/generations.js';
 import type { ContextDescription } from './thread/procedures.js';
 import type { Port, TensorRTEngine } from './tensorrt-engine.js';
 import { OUTPUT_WORDS } from './thread/output-words.js';
-import { attend, ignore, listener } from './threads.js';
+import type { Attention } from './threads.js';
+import { ignore, listener } from './threads.js';
 
 /** What a fence behind a run that is over may take to be seen. */
 const GRACE_MS = 250;
@@ -47,8 +47,9 @@ export class ExecutionContext implements EngineContext {
   private closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor(engine: TensorRTEngine, described: ContextDescription, profile: number, left: () => void) {
+  constructor(engine: TensorRTEngine, described: ContextDescription, profile: number, errors: Attention, left: () => void) {
     this.engine = engine;
+    this.attention = errors.id;
     this.profile = profile;
     this.described = described;
     this.left = left;
@@ -71,9 +72,7 @@ export class ExecutionContext implements EngineContext {
     });
     steps.push(...engine.inputs.map(address('in')), ...engine.outputs.map(address('out')));
     steps.push({ name: 'enqueueV3', address: functions.enqueueV3, args: [object, 'stream'], returns: 'true' });
-    const said = new SaidText();
-    this.attention = attend(said.buffer);
-    this.steps = new NativeSteps(engine.device, { name: `enqueue of ${engine.toString()}`, library: engine.description, steps, launches: engine.layers + 8, said: said.buffer });
+    this.steps = new NativeSteps(engine.device, { name: `enqueue of ${engine.toString()}`, library: engine.description, steps, launches: engine.layers + 8, said: errors.said });
     this.shapes = shapes.map(({ port, step }) => ({ port, word: this.steps.starts[step]![2]! }));
   }
 

@@ -39,7 +39,7 @@ export function openTensorRT(lane: 'build' | 'run', { flavor = 'tensorrt', files
 const loggers = new Map<number, Promise<number>>();
 
 async function open(lane: 'build' | 'run', flavor: TensorRTFlavor, files: LibraryFiles): Promise<OpenTensorRT> {
-  const thread = caller(lane);
+  const thread = await caller(lane);
   const library = await thread.call('open', flavor, files, { ...process.env });
   const { callbacks } = generationOf(library.key);
   let logger = loggers.get(callbacks.log);

@@ -13,7 +13,7 @@ import type { ShapeRange } from './engine-options.js';
 import { ExecutionContext } from './execution-context.js';
 import type { Runtime } from './runtime.js';
 import type { EngineDescription, EngineTensor } from './thread/procedures.js';
-import { onDevice } from './threads.js';
+import { attend, onDevice } from './threads.js';
 
 /** Weights of a refit: float32 elements, or bytes of a dtype. */
 export type Weights = Float32Array | { readonly dtype: DTypeName; readonly bytes: Uint8Array };
@@ -107,7 +107,7 @@ export class TensorRTEngine implements Engine {
     const names = this.described.tensors.map(({ name }) => name);
     await onDevice(this.runtime.thread, this.device);
     const described = await this.runtime.thread.call('createContext', this.described.engine, names, true);
-    const context: ExecutionContext = new ExecutionContext(this, described, profile, () => { this.contexts.delete(context); });
+    const context: ExecutionContext = new ExecutionContext(this, described, profile, await attend(), () => { this.contexts.delete(context); });
     this.contexts.add(context);
     return context;
   }

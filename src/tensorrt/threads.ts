@@ -83,7 +83,7 @@ class TensorRTThread<T> implements Ending {
 export type Caller = TensorRTThread<Procedures>;
 
 let listening: TensorRTThread<Listener> | undefined;
-const callers = new Map<'build' | 'run', Caller>();
+const callers = new Map<'build' | 'run', Promise<Caller>>();
 
 /** The thread that answers TensorRT. */
 export function listener(): TensorRTThread<Listener> {
@@ -92,26 +92,33 @@ export function listener(): TensorRTThread<Listener> {
 
 let attentions = 0;
 
-/** Has errors taken down there; what is given goes to {@link ignore}. */
-export function attend(said: SharedArrayBuffer): number {
+/** Where errors are taken down until {@link ignore}. */
+export interface Attention {
+  readonly id: number;
+  /** Memory of a `SaidText`. */
+  readonly said: SharedArrayBuffer;
+}
+
+/** Resolves when the listener knows of it: an error before that would not be taken down. */
+export async function attend({ buffer: said } = new SaidText()): Promise<Attention> {
   const id = attentions++;
-  void listener().call('attend', id, said);
-  return id;
+  await listener().call('attend', id, said);
+  return { id, said };
 }
 
 export function ignore(id: number): void {
   void listener().call('ignore', id);
 }
 
-/** The thread that builds, or the one for all else. */
-export function caller(lane: 'build' | 'run'): Caller {
-  let thread = callers.get(lane);
-  if (thread === undefined) {
-    thread = new TensorRTThread<Procedures>('caller');
-    callers.set(lane, thread);
-    attend(thread.said.buffer);
+/** The thread that builds, or the one for all else, when the listener attends to it. */
+export function caller(lane: 'build' | 'run'): Promise<Caller> {
+  let ready = callers.get(lane);
+  if (ready === undefined) {
+    const thread = new TensorRTThread<Procedures>('caller');
+    ready = attend(thread.said).then(() => thread);
+    callers.set(lane, ready);
   }
-  return thread;
+  return ready;
 }
 
 /** Makes what follows on the thread work on the device. */
