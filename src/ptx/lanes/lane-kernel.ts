@@ -82,15 +82,18 @@ export interface LaneKernel {
 
 /**
  * Times that a unit goes round a loop through memory in one turn. Units that keep step find their neighbours' cache lines
- * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 4 ms, 1 time 12 ms, 32 times and more 20 ms.
+ * where they are: with 64 blocks of 256 threads over 64 MB, 6 times gave 3.2 ms, 4 times 3.7, 8 times 3.4, 16 times 3.9. Places that
+ * are powers of two apart share a first-level cache's few lines, of which a unit's part takes two for each time.
  */
-export const BURST = 8;
+export const BURST = 6;
 /** Turns of a loop at a time that go without checks: as many as are looked ahead, at first and at last. */
 const STEADY_TURNS = [16, 3] as const;
 /** Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram of bytes is 3 % slower then. */
 const SMALLEST_STRIDING = 4;
 /** Instructions that are written group by group: processors look so far ahead that the groups' chains of them overlap. */
 const LONGEST_GROUPED = 32;
+/** Instructions of a known number of turns, times groups, that are written one turn behind the other. */
+const MOST_UNROLLED = 400;
 /** Instructions of a loop that is worth a second copy. */
 const LONGEST_TWICE = 500;
 
@@ -181,8 +184,10 @@ export class LaneKernelEmitter extends LaneEmitter {
   private stridesByGrid = false;
   /** The function runs the whole block by itself, and has these. */
   private readonly passes: PassLocals | undefined;
-  /** Bytes between a unit's words and its registers: masks of a unit that is suspended while it is parted. */
+  /** Bytes of masks of a unit that is suspended while it is parted. */
   private readonly partedBytes: number = 0;
+  /** Where they are in the frame: behind its words and registers. */
+  private readonly partedAt: number;
 
   /** The function takes the context and the fuel, and runs a block to its end. */
   get alone(): boolean {
@@ -239,13 +244,15 @@ export class LaneKernelEmitter extends LaneEmitter {
       const masks = shape.order.map(block => shape.loopHeaders.has(block) && !plan.convergent(block) ? 1 + plan.waitingOut(shape.regionOf(block)).length : 0);
       this.partedBytes = 16 * groups * Math.max(0, ...masks);
     }
-    let end = alone ? UNIT.bytes + this.partedBytes : 0;
+    let end = alone ? UNIT.bytes : 0;
     // The widest cells first, so that each is aligned.
     for (const register of [...spilled].sort((a, b) => this.cellBytes(b) - this.cellBytes(a))) {
       this.slots.set(register.id, end);
       end += this.cellBytes(register);
     }
-    this.unitBytes = alignUp(end, 16);
+    // Seldom come to: what units read and write in each turn lies in few cache lines.
+    this.partedAt = alignUp(end, 16);
+    this.unitBytes = this.partedAt + this.partedBytes;
     this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : [], (block, register) => plan.together && plan.keeps(block, register));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
     this.handovers = this.findHandovers();
@@ -443,7 +450,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     const saved = this.spills.saved(region.header);
     this.saveRegisters(this.keptWaiting(region.header).filter(register => this.slots.has(register.id) && !saved.includes(register)));
     [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
-      masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', UNIT.bytes + 16 * (this.groups * index + group)); });
+      masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', this.partedAt + 16 * (this.groups * index + group)); });
       this.clearMasks(masks);
     });
     code.get(frame).i32(1).memory('i32.store', UNIT.parted);
@@ -463,7 +470,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.when(() => {
       code.get(frame).i32(0).memory('i32.store', UNIT.parted);
       [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
-        masks.forEach((local, group) => { code.get(frame).memory('v128.load', UNIT.bytes + 16 * (this.groups * index + group)).set(local); });
+        masks.forEach((local, group) => { code.get(frame).memory('v128.load', this.partedAt + 16 * (this.groups * index + group)).set(local); });
       });
       this.restoreEntry(region.header, kept, [], remade, register => this.slots.has(register.id), registers => {
         for (const register of registers) this.load(register, frame, { lane: -1 });
@@ -802,9 +809,11 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(slice).get(ahead).get(slice).get(ahead).op('i32.lt_s').op('select').tee(turns).i32(STEADY_TURNS[1]).op('i32.lt_s');
         this.branchTo(past, 'br_if');
         this.openLabel('block', fewer);
-        this.emitSteadyTurns(block, loop, turns, fewer, () => {
-          code.get(slice).get(turns).op('i32.sub').tee(slice);
-          this.branchTo(past, 'br_if');
+        this.emitSteadyTurns(block, loop, turns, fewer, {
+          past: () => {
+            code.get(slice).get(turns).op('i32.sub').tee(slice);
+            this.branchTo(past, 'br_if');
+          },
         });
         this.setState(this.entryOf.get(index)!);
         this.branchTo(this.turnLabel);
@@ -817,8 +826,11 @@ export class LaneKernelEmitter extends LaneEmitter {
     };
   }
 
-  /** So many turns of a loop, and then its registers written down; before the first where they need checks. `past` may leave before the registers are written. */
-  private emitSteadyTurns(block: Block, loop: SteadyLoop, turns: number, checked: object, past: () => void = () => undefined): void {
+  /**
+   * So many turns of a loop, and then its registers written down; to `checked` before the first where they need checks. `past` may leave
+   * before the registers are written. `count`: how many turns, where that is known here.
+   */
+  private emitSteadyTurns(block: Block, loop: SteadyLoop, turns: number, checked: object, { past = () => undefined, count = Infinity }: { past?: () => void; count?: number } = {}): void {
     const { code } = this;
     const { index } = block;
     const again = {};
@@ -828,13 +840,16 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.branchTo(checked, 'br_if');
     });
     this.endInstruction();
-    const left = this.newLocal('i32');
-    code.get(turns).set(left);
-    this.openLabel('loop', again);
-    this.emitSteadyTurn(loop, places);
-    code.get(left).i32(1).op('i32.sub').tee(left);
-    this.branchTo(again, 'br_if');
-    this.closeLabel();
+    if (count * this.groups * workOf(this, loop).length <= MOST_UNROLLED) for (let turn = 0; turn < count; turn++) this.emitSteadyTurn(loop, places);
+    else {
+      const left = this.newLocal('i32');
+      code.get(turns).set(left);
+      this.openLabel('loop', again);
+      this.emitSteadyTurn(loop, places);
+      code.get(left).i32(1).op('i32.sub').tee(left);
+      this.branchTo(again, 'br_if');
+      this.closeLabel();
+    }
     past();
     this.saveRegisters(this.spills.early(index));
     this.saveRegisters(this.spills.saved(index));
@@ -1788,7 +1803,7 @@ export class LaneKernelEmitter extends LaneEmitter {
       this.conditionally(() => {
         this.restore(header);
         code.i32(BURST).set(turns);
-        this.emitSteadyTurns(blocks[header]!, loop, turns, none);
+        this.emitSteadyTurns(blocks[header]!, loop, turns, none, { count: BURST });
       });
       code.i32(1).set(passes.left).i32(1).set(passes.ready);
       code.get(fuel).i32(BURST + 1).op('i32.sub').set(fuel);
