@@ -124,7 +124,8 @@ async function queueing(device: Device, count: number): Promise<Contender> {
       const samples: number[] = [];
       for (let i = 0; i < count; i++) {
         let release = (): void => undefined;
-        void stream.call(() => new Promise<void>((resolve) => { release = resolve; }));
+        const held = new Promise<void>((resolve) => { release = resolve; });
+        void stream.call(() => held);
         await setImmediate();
         const begun = performance.now();
         let last: PromiseLike<unknown> | undefined;

@@ -2,7 +2,9 @@
 import { CudaError } from '../core/index.js';
 import type { Stream } from '../core/index.js';
 import { checkOptions, checkSignal } from '../core/arguments.js';
-import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import { RunOfTensors } from '../engine/recent-ops.js';
+import type { RecentOps } from '../engine/recent-ops.js';
 import { checkNames, planOutputs } from '../engine/run-checks.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { Applied, Collected } from '../ops/collect.js';
@@ -21,53 +23,6 @@ export interface PlannedRun {
   readonly temporaries: readonly AnyTensor[];
   readonly outputs: readonly PlannedOutput[];
   readonly signal: AbortSignal | undefined;
-}
-
-/** Operations of the same tensors that are remembered: as many as a program most often has in turns. */
-const MOST_RECENT = 4;
-
-/** A run on tensors that were given, all of them and without a signal: another of the same ones is the same. */
-class RunOfTensors extends Applied<NamedTensors> {
-  readonly from: readonly unknown[];
-  readonly to: readonly unknown[];
-
-  constructor(from: readonly unknown[], to: readonly unknown[], ...rest: ConstructorParameters<typeof Applied<NamedTensors>>) {
-    super(...rest);
-    this.from = from;
-    this.to = to;
-  }
-}
-
-/** The last operations that were made of tensors. Whoever makes one for each run has what is kept for it at hand. */
-export class RecentOps {
-  /** Weak: neither operations nor tensors are kept alive. */
-  private readonly ops: WeakRef<RunOfTensors>[] = [];
-  private next = 0;
-
-  add(op: RunOfTensors): void {
-    this.ops[this.next] = new WeakRef(op);
-    this.next = (this.next + 1) % MOST_RECENT;
-  }
-
-  find({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, from: EngineInputs, to: NamedTensors): RunOfTensors | undefined {
-    for (let i = 0; i < this.ops.length; i++) {
-      const op = this.ops[i]!.deref();
-      if (op !== undefined && isOf(inputs, from, op.from) && isOf(outputs, to, op.to)) return op;
-    }
-    return undefined;
-  }
-}
-
-/** Whether the object has exactly these open tensors, by the names of the infos. */
-function isOf(infos: readonly TensorInfo[], given: Readonly<Record<string, unknown>>, tensors: readonly unknown[]): boolean {
-  let count = 0;
-  for (const name in given) if (Object.hasOwn(given, name)) count++;
-  if (count !== infos.length) return false;
-  for (let i = 0; i < infos.length; i++) {
-    const tensor = tensors[i] as AnyTensor;
-    if (given[infos[i]!.name] !== tensor || tensor.isClosed) return false;
-  }
-  return true;
 }
 
 /** `choose` is called when the operation runs, for the context that does it. */

@@ -4,6 +4,8 @@ import { CudaError, DTYPES } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
 import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import { RunOfTensors } from '../engine/recent-ops.js';
+import type { RecentOps } from '../engine/recent-ops.js';
 import { checkNames, checkTensor, planOutputs } from '../engine/run-checks.js';
 import type { ExtentRange } from '../engine/run-checks.js';
 import { Applied, Collected } from '../ops/collect.js';
@@ -22,10 +24,14 @@ import type { TensorRTEngine } from './tensorrt-engine.js';
 /** The context that is to run, now or once it is made. */
 export type Choose = (stream: Stream) => ExecutionContext | Promise<ExecutionContext>;
 
-export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions, profile: number, choose: Choose): DeviceOp<NamedTensors> {
+export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions, profile: number, recent: RecentOps, choose: Choose): DeviceOp<NamedTensors> {
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs = {}, signal } = options;
   checkSignal(signal);
+  if (signal === undefined && typeof inputs === 'object' && typeof outputs === 'object') {
+    const node = recent.find(engine, inputs, outputs);
+    if (node !== undefined) return new DeviceOp(node);
+  }
   checkNames(engine, inputs, outputs);
   const range = (input: number): ExtentRange | undefined => {
     const of = engine.inputs[input]!.tensor.profiles[profile];
@@ -37,7 +43,7 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
   const name = `enqueue of ${engine.toString()}`;
   // Run again on the same tensors, it most often has nothing to look at but whether they are there.
   const last: { again: Again | undefined } | undefined = known === undefined ? undefined : { again: undefined };
-  return new DeviceOp(new Applied<NamedTensors>(new Collected(values.map((value) => nodeOf(value)), name), engine.device, name, (run, tensors) => {
+  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((value) => nodeOf(value)), name), engine.device, name, (run, tensors) => {
     const again = last?.again;
     if (again !== undefined) {
       engine.check();
@@ -51,7 +57,11 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
     const given = known ?? tensors as readonly AnyTensor[];
     if (known === undefined) planOutputs(engine, given, outputs, range);
     return submit(engine, given, { outputs, signal }, profile, choose, run, last);
-  }, Object.values(outputs)));
+  }, Object.values(outputs)];
+  if (known === undefined || signal !== undefined) return new DeviceOp(new Applied<NamedTensors>(...args));
+  const node = new RunOfTensors(values, engine.outputs.map((port) => outputs[port.name]), ...args);
+  recent.add(node);
+  return new DeviceOp(node);
 }
 
 /** A run all of whose tensors were given: whatever of it is the same each time. */

@@ -5,6 +5,7 @@ import { CudaDisposedError, CudaError, NativeSteps } from '../core/index.js';
 import type { DeviceBuffer, LibraryStep, Pending, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { numel } from '../tensor/index.js';
@@ -39,6 +40,7 @@ export class ExecutionContext implements EngineContext {
   /** What orders runs on different streams: each writes to it. */
   private readonly turn: DeviceBuffer<'u8'>;
   private readonly left: () => void;
+  private readonly recent = new RecentOps();
   private last: { readonly stream: Stream; readonly mark: number; readonly pending: Pending } | undefined;
   /** Of outputs whose shapes only a run says, by number: what their allocators are, and share with this thread. */
   private readonly open = new Map<number, { readonly words: Float64Array; readonly ready: Promise<number> }>();
@@ -79,7 +81,7 @@ export class ExecutionContext implements EngineContext {
   /** enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last run. */
   enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
     this.check();
-    return engineOperation(this.engine, inputs, options, this.profile, (stream) => (this.ranOn(stream) || !this.isRunning ? this : this.freed()));
+    return engineOperation(this.engine, inputs, options, this.profile, this.recent, (stream) => (this.ranOn(stream) || !this.isRunning ? this : this.freed()));
   }
 
   /**

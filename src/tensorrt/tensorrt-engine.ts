@@ -3,6 +3,7 @@ import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device } from '../core/index.js';
 import { checkInteger, invalid } from '../core/arguments.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import { RecentOps } from '../engine/recent-ops.js';
 import { checkInputNames } from '../engine/run-checks.js';
 import type { DeviceOp } from '../ops/index.js';
 import { isContiguous } from '../tensor/layout.js';
@@ -63,6 +64,7 @@ export class TensorRTEngine implements Engine {
   private readonly limit: number;
   private readonly contexts = new Set<ExecutionContext>();
   private readonly own: Promise<ExecutionContext>[] = [];
+  private readonly recent = new RecentOps();
   private readonly ready: ExecutionContext[] = [];
   private shapes: Promise<number> | undefined;
   private readonly inferred = new Map<string, readonly OutputShape[]>();
@@ -114,7 +116,7 @@ export class TensorRTEngine implements Engine {
 
   run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
     this.check();
-    return engineOperation(this, inputs, options, 0, (stream) => {
+    return engineOperation(this, inputs, options, 0, this.recent, (stream) => {
       // One that ran on this stream last needs no wait; else one that is free, else another, else the one that has waited longest.
       const { ready, own } = this;
       const same = ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
