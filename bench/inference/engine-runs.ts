@@ -3,6 +3,7 @@
  * run until its end, the longest stall of the event loop with loading included, and what queueing a run costs the JS thread.
  */
 import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 
@@ -13,14 +14,15 @@ import type { Benchmark, Contender, LocalPeer, Round } from '../benchmark.js';
 import { SETTLE_MS, collectGarbage } from '../garbage.js';
 import { core, inference, root } from '../library.js';
 import { longestGap } from '../loop-gaps.js';
+import { DETECTOR } from '../peers/onnxruntime.js';
 import { PeerAbsent } from '../peers/program.js';
 
 const { f32 } = core;
 
-/** The demo's detector: 14 convolutions. */
-const MODEL = new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url);
 const SHAPE = [4, 3, 256, 256];
 const ELEMENTS = SHAPE.reduce((product, extent) => product * extent, 1);
+/** As many as an engine's runs are spread over where nobody says so: see `threads` of `loadEngine`. */
+const threads = availableParallelism() > 2 ? Math.ceil(availableParallelism() * 3 / 4) : 0;
 const WARM_UPS = 3;
 const SAMPLES = 20;
 /** What is compared may differ by this: the two may take other numbers of threads. */
@@ -46,7 +48,7 @@ interface Runner {
 }
 
 async function open(device: Device): Promise<Runner> {
-  const engine: Engine = await inference.loadEngine(device, MODEL, { engine: 'onnxruntime' });
+  const engine: Engine = await inference.loadEngine(device, DETECTOR.file, { engine: 'onnxruntime' });
   const x = await device.tensor(f32, PIXELS, SHAPE);
   const input = engine.inputs[0]!.name;
   const output = engine.outputs[0]!.name;
@@ -66,7 +68,7 @@ async function open(device: Device): Promise<Runner> {
 
 async function openPeer(cuda: boolean): Promise<Runner> {
   const ort = await import('onnxruntime-node').catch(() => { throw new PeerAbsent('not installed: npm install onnxruntime-node'); });
-  const session = await ort.InferenceSession.create(await readFile(MODEL), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
+  const session = await ort.InferenceSession.create(await readFile(DETECTOR.file), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
     if (!cuda) throw error;
     throw new PeerAbsent(String(error));
   });
@@ -168,7 +170,11 @@ export const engineRuns: readonly Benchmark[] = [
       const own = await contender(open(lazy), count(SAMPLES));
       return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
     },
-    peers: [besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda'), count(SAMPLES)), '<= 1.05')],
+    peers: [
+      // On cores, whose library the peer loads.
+      { name: 'C', bar: '<= 1.05', program: 'ONNX Runtime', request: ({ count }) => `run ${count(SAMPLES)} ${threads} ${SHAPE.join(' ')}` },
+      besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda'), count(SAMPLES)), '<= 1.05'),
+    ],
   },
   {
     area: 'inference', name: 'longest event-loop stall, a model loaded and run by ONNX Runtime', unit: 'ms', statistic: 'longest', bar: '<= 5',

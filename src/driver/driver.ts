@@ -471,6 +471,8 @@ export interface PolledDriver extends Driver {
    * when every stream is empty or waits for something that only the host can bring about.
    */
   poll(budgetMicroseconds: number): boolean;
+  /** Whether there are streams with work, where {@link poll} has just returned false: all of them wait for the host. */
+  waits?(): boolean;
 }
 
 export function isPolled(driver: Driver): driver is PolledDriver {

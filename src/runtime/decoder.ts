@@ -466,6 +466,24 @@ export class Decoder {
     return this.parked.size + (this.text?.streams ?? 0);
   }
 
+  /** Whether a stream is held: whoever releases it rings the bell. */
+  isHeld(stream: number): boolean {
+    return this.parked.get(stream)?.wait.reason === 'hold';
+  }
+
+  /** Whether there are streams that wait here, and all of them are held or wait for what a held one will record. */
+  get onlyHeld(): boolean {
+    if (this.parked.size === 0 || this.parkedStreams !== this.parked.size) return false;
+    for (const { wait } of this.parked.values()) if (wait.reason !== 'hold' && wait.reason !== 'event') return false;
+    return true;
+  }
+
+  /** Whether a parked stream may go on. */
+  get mayGoOn(): boolean {
+    for (const [stream, queue] of this.parked) if (this.mayResume(queue, stream)) return true;
+    return false;
+  }
+
   /** Whether the JS thread may run the next command itself. */
   get runsNext(): boolean {
     return this.mayRunHere(this.ring, peek(this.shared.control, WORD.tail) & RING_MASK);

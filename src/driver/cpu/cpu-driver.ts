@@ -93,6 +93,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   return {
     provider: 'cpu',
     poll: (budgetMicroseconds) => machine.scheduler.run(budgetMicroseconds),
+    waits: () => machine.scheduler.hasWork,
     ...deviceCalls(machine),
     ...streamCalls(machine),
     ...eventCalls(machine),

@@ -253,7 +253,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     // Seldom come to: what units read and write in each turn lies in few cache lines.
     this.partedAt = alignUp(end, 16);
     this.unitBytes = this.partedAt + this.partedBytes;
-    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : [], (block, register) => plan.together && plan.keeps(block, register));
+    this.spills = planSpills(blocks, shape.order, this.live, liveness, register => this.slots.has(register.id), inst => goesTogether(this, inst), plan.together ? loopsIn(shape.root) : [], (block, register) => plan.together && plan.keeps(block, register), header => (alone && shape.loopHeaders.has(header) ? this.keptWaiting(header) : []));
     shape.order.forEach((block, index) => { this.following.set(block, shape.order[index + 1] ?? -1); });
     this.handovers = this.findHandovers();
   }
@@ -447,8 +447,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   private saveMasks(region: Region): void {
     const { code } = this;
     const frame = this.frame();
-    const saved = this.spills.saved(region.header);
-    this.saveRegisters(this.keptWaiting(region.header).filter(register => this.slots.has(register.id) && !saved.includes(register)));
+    this.saveRegisters(this.spills.waiting(region.header));
     [this.active, ...this.plan.waitingOut(region).map(block => this.waitMasks(block))].forEach((masks, index) => {
       masks.forEach((local, group) => { code.get(frame).get(local).memory('v128.store', this.partedAt + 16 * (this.groups * index + group)); });
       this.clearMasks(masks);

@@ -14,12 +14,17 @@ export interface Spills {
   saved(entry: number): readonly Register[];
   /** Registers to write at the end of a block: what it leads to is a loop that suspends threads and leaves them alone. */
   early(block: number): readonly Register[];
+  /** Registers of threads that wait behind a loop, to write when the others are suspended in it, besides {@link saved}. */
+  waiting(header: number): readonly Register[];
   /** Registers to read, or to compute again, when threads go on at an entry. */
   needed(entry: number): readonly Register[];
 }
 
-/** `keeps` says that a block that writes a register leaves some threads' values alone. */
-export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean, loops: readonly Region[], keeps: (block: number, register: Register) => boolean): Spills {
+/**
+ * @param keeps says that a block that writes a register leaves some threads' values alone
+ * @param waiting registers that threads need that wait behind a loop, by its header
+ */
+export function planSpills(blocks: readonly Block[], order: readonly number[], entries: readonly number[], liveness: Liveness, inFrame: (register: Register) => boolean, passes: (inst: Inst) => boolean, loops: readonly Region[], keeps: (block: number, register: Register) => boolean, waiting: (header: number) => readonly Register[]): Spills {
   const position = new Map(order.map((block, index) => [block, index]));
   const isEntry = new Set(entries);
   /** Entries before which a block may suspend its threads. */
@@ -30,8 +35,9 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   // What a loop does not write is written to its cells before the loop, not each time that threads wait in it.
   const ahead = new Map<number, { members: ReadonlySet<number>; registers: Set<Register> }>();
   for (const { header, members } of loops) {
-    if (!reached.some(block => members.has(block.index) && block.ending.kind === 'cut' && suspends(block).length)) continue;
-    const kept = new Set(liveness.liveIn(header).filter(inFrame));
+    const waits = reached.some(block => members.has(block.index) && block.ending.kind === 'cut' && suspends(block).length);
+    const kept = new Set([...waits ? liveness.liveIn(header) : [], ...waiting(header)].filter(inFrame));
+    if (!kept.size) continue;
     for (const index of members) for (const inst of instructionsOf(blocks[index]!)) for (const register of inst.defs) kept.delete(register);
     ahead.set(header, { members, registers: kept });
   }
@@ -65,6 +71,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
     }
   }
   const saved = new Map<number, Set<Register>>(entries.map(entry => [entry, new Set()]));
+  const besides = new Map<number, Set<Register>>(entries.map(entry => [entry, new Set()]));
   for (const block of reached) {
     const arriving = block.ending.kind === 'cut' && block.ending.cut !== 'sleep' ? block.ending.inst.defs : [];
     for (const entry of suspends(block)) {
@@ -72,6 +79,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
       for (const register of leaving.get(block.index)!) {
         if (live.has(register) && inFrame(register) && !arriving.includes(register)) saved.get(entry)!.add(register);
       }
+      for (const register of waiting(entry)) if (inFrame(register) && leaving.get(block.index)!.has(register)) besides.get(entry)!.add(register);
     }
   }
 
@@ -87,7 +95,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
     for (const block of [...reached].reverse()) {
       const live = new Set<Register>();
       if (block.ending.kind !== 'cut' || passes(block.ending.inst)) for (const to of successors(block)) for (const register of needed.get(to)!) live.add(register);
-      for (const entry of suspends(block)) for (const register of saved.get(entry)!) live.add(register);
+      for (const entry of suspends(block)) for (const each of [saved, besides]) for (const register of each.get(entry)!) live.add(register);
       for (const register of early(block)) live.add(register);
       for (const inst of [...instructionsOf(block)].reverse()) {
         // Threads that wait elsewhere have their values in the same cell.
@@ -104,6 +112,7 @@ export function planSpills(blocks: readonly Block[], order: readonly number[], e
   return {
     saved: entry => [...saved.get(entry)!],
     early: block => early(blocks[block]!),
+    waiting: header => [...besides.get(header)!].filter(register => !saved.get(header)!.has(register)),
     needed: entry => liveness.liveIn(entry).filter(register => needed.get(entry)!.has(register)),
   };
 }

@@ -86,6 +86,8 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
   test.each<Run>([
     { words: 200_000, grid: [64], threads: 256 },
     { words: 200_001, grid: [64], threads: 256 },
+    // Some threads of a unit have one turn more than others, which are as many as a turn of blocks goes round, or twice as many.
+    ...[6, 8, 12, 16].map((turns): Run => ({ words: 64 * 256 * turns + 97, grid: [64], threads: 256 })),
     { words: 99_991, grid: [12], threads: 96 },
     { words: 50_000, grid: [7], threads: 70 },
     { words: 50_000, grid: [8, 3], threads: 32 },

@@ -54,6 +54,10 @@ export class Scheduler {
     this.stepsLeft = 0;
   }
 
+  get hasWork(): boolean {
+    return this.busy.length > 0;
+  }
+
   /** See {@link PolledDriver.poll}. */
   run(budgetMicroseconds: number): boolean {
     if (this.busy.length === 0) return false;
