@@ -8,6 +8,7 @@ import type * as Npp from 'async-cuda/npp';
 import type * as Library from 'async-cuda/library';
 import type * as Ops from 'async-cuda/ops';
 import type * as Root from 'async-cuda';
+import type * as TensorRT from 'async-cuda/tensorrt';
 
 async function built(name: string): Promise<unknown> {
   return import(new URL(`../dist/${name}.js`, import.meta.url).href).catch((cause: unknown) => {
@@ -21,6 +22,7 @@ export const library = await built('library') as typeof Library;
 export const root = await built('index') as typeof Root;
 export const inference = await built('inference') as typeof Inference;
 export const npp = await built('npp') as typeof Npp;
+export const tensorrt = await built('tensorrt') as typeof TensorRT;
 
 export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Pending, Stream } from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

@@ -288,7 +288,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** Queues it on the stream now; what it returns is awaited for the end, and has the value before that. */
   runOn(stream: Stream): Running<T> {
     checkStream(stream);
-    return this.begin(new SingleStream(stream), 'queue', policyOf(stream.device));
+    return this.beginOn(stream, 'queue');
   }
 
   /**
@@ -302,7 +302,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** As {@link sync}, on a stream of the caller's choice. */
   syncOn(stream: Stream): T {
     checkStream(stream);
-    return this.begin(new SingleStream(stream), 'block', policyOf(stream.device)).result();
+    return this.beginOn(stream, 'block').result();
   }
 
   /**
@@ -350,16 +350,28 @@ export class DeviceOp<T> implements PromiseLike<T> {
   private newRun(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Run {
     const chosen = this.policyFor(policy);
     const stream = nextOf(chosen);
+    return this.newRunOn(stream, mode, forks ?? chosen, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+  }
+
+  private newRunOn(stream: Stream, mode: 'queue' | 'block', forks: SchedulingPolicy | undefined, pool: MemoryPool | undefined): Run {
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
     this.runs++;
     used(this.node);
-    const run = new Run(stream.device, stream, forks ?? chosen, mode, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+    const run = new Run(stream.device, stream, forks, mode, pool);
     run.alone = this.node.alone === true;
     return run;
   }
 
   private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
-    const run = this.newRun(policy, mode, forks, frozen);
+    return this.submitted(this.newRun(policy, mode, forks, frozen));
+  }
+
+  private beginOn(stream: Stream, mode: 'queue' | 'block'): Running<T> {
+    checkNotNested('An operation was run');
+    return this.submitted(this.newRunOn(stream, mode, undefined, poolOf(stream.device)));
+  }
+
+  private submitted(run: Run): Running<T> {
     const value = run.submit(this.node);
     if (value instanceof Later) run.known = value.promise;
     return new Running(run, value);

@@ -6,10 +6,13 @@ import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
 const pools = new WeakMap<Device, MemoryPool>();
+/** Whether any was ever set: most programs set none, and each run asks. */
+let anySet = false;
 
 /** What {@link setPool} set, if it did. */
 export function poolOf(device: AnyDevice): MemoryPool | undefined {
-  return pools.get(coreOf(device));
+  const core = coreOf(device);
+  return anySet ? pools.get(core) : undefined;
 }
 
 /**
@@ -29,5 +32,6 @@ export function setPool(given: AnyDevice, pool: MemoryPool | undefined): void {
     const [of, on] = [pool.device, device].map(({ kind, ordinal }) => `${kind}:${ordinal}`);
     throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', `pool: it is a pool of ${of}, and the device is ${on}. Make one with device.createPool().`);
   }
+  anySet = true;
   pools.set(device, pool);
 }

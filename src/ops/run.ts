@@ -10,6 +10,7 @@ import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Strea
 import { Operation } from '../core/operation.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
+import { policyOf } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 
 /**
@@ -54,7 +55,7 @@ export class Run implements OpContext {
   readonly device: Device;
   /** Another one inside of a branch that runs beside others. */
   stream: Stream;
-  readonly policy: SchedulingPolicy;
+  private readonly forks: SchedulingPolicy | undefined;
   readonly mode: RunMode;
   /** Where it allocates from, if not from the device's own pool. */
   readonly pool: MemoryPool | undefined;
@@ -82,15 +83,21 @@ export class Run implements OpContext {
   /** Whether what is recorded allocates by nodes of the graph. */
   readonly nodes: boolean;
 
-  constructor(device: Device, stream: Stream, policy: SchedulingPolicy, mode: RunMode, pool: MemoryPool | undefined, nodes = false, whole?: Run) {
+  /** @param forks where branches that run in parallel take their streams from. Default: the device's policy */
+  constructor(device: Device, stream: Stream, forks: SchedulingPolicy | undefined, mode: RunMode, pool: MemoryPool | undefined, nodes = false, whole?: Run) {
     this.nodes = nodes;
     this.whole = whole ?? this;
     this.number = whole?.number ?? ++runs;
     this.device = device;
     this.stream = stream;
-    this.policy = policy;
+    this.forks = forks;
     this.mode = mode;
     this.pool = pool;
+  }
+
+  /** Where branches that run in parallel take their streams from. */
+  get policy(): SchedulingPolicy {
+    return this.forks ?? policyOf(this.device);
   }
 
   get recording(): boolean {
@@ -188,8 +195,8 @@ export class Run implements OpContext {
    * other says so. It goes on as a run of its own, so that what it knows only later is its own as well.
    */
   aside<T>(queue: (aside: Run) => T): T {
-    const { device, stream, policy, mode, pool, operation } = this;
-    const aside = new Run(device, stream, policy, mode, pool, false, this.whole);
+    const { device, stream, forks, mode, pool, operation } = this;
+    const aside = new Run(device, stream, forks, mode, pool, false, this.whole);
     aside.renew().take();
     current = aside;
     // Parts of what has a name are called so.
