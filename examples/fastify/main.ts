@@ -20,6 +20,7 @@ const { values } = parseArgs({
     device: { type: 'string' },
     'max-batch': { type: 'string', default: '16' },
     'max-delay': { type: 'string', default: '5' },
+    'max-running': { type: 'string' },
   },
 });
 const task = values.task as TaskName;
@@ -31,7 +32,7 @@ const server: ServerOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
-  batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']) },
+  batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']), ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
   description: `${models.description}, ${device.name}`,
 };
 

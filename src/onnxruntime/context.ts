@@ -272,7 +272,7 @@ export class OnnxContext implements EngineContext {
     signal?.addEventListener('abort', terminate, { once: true });
     try {
       return await ask({
-        kind: 'run', path, session: engine.sessions.take(shapesOf(inputs)), runOptions, unset, memory: engine.provider, ordinal: engine.device.ordinal,
+        kind: 'run', path, session: engine.sessions.take(shapesOf(inputs)), runOptions, niceness: engine.niceness, unset, memory: engine.provider, ordinal: engine.device.ordinal,
         inputNames: engine.inputs.map(({ name }) => name), inputs, outputNames: engine.outputs.map(({ name }) => name), outputs,
       });
     } catch (error) {

@@ -67,7 +67,7 @@ async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptio
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked.contexts, base, sessionsOf(core, loaded, kept, checked));
+    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked));
   } catch (error) {
     await give();
     throw error;
@@ -96,14 +96,14 @@ async function loadAgain(device: Device, kept: KeptModel, options: CheckedOption
 }
 
 async function load(device: Device, model: PlacedModel, options: CheckedOptions): Promise<Loaded> {
-  const { signal, providers, lenient, threads, spinning, interOpThreads, optimisation, cuda } = options;
+  const { signal, providers, lenient, threads, spinning, niceness, interOpThreads, optimisation, cuda } = options;
   let cancelled: Promise<unknown> | undefined;
   let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, interOpThreads, optimisation, cuda }, {
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, niceness, interOpThreads, optimisation, cuda }, {
     transfer: transferOf(model),
     hear: (told) => {
       begun = told as LoadUnderWay;
@@ -142,6 +142,8 @@ export class OnnxEngine implements Engine {
   readonly sessions: ShapeSessions;
   /** @internal */
   readonly bindings = new Bindings();
+  /** Of the threads that run it. @internal */
+  readonly niceness: number;
   /** What is added to addresses of the device to make those that the library takes. @internal */
   readonly base: Promise<number> | number;
   /** Whether the library reaches the device's memory as the process's own. @internal */
@@ -156,7 +158,7 @@ export class OnnxEngine implements Engine {
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(device: Device, { library, provider, inputs, outputs }: Loaded, limit: number, base: Promise<number> | undefined, sessions: ShapeSessions) {
+  constructor(device: Device, { library, provider, inputs, outputs }: Loaded, { contexts, niceness }: Pick<CheckedOptions, 'contexts' | 'niceness'>, base: Promise<number> | undefined, sessions: ShapeSessions) {
     this.device = device;
     this.library = library;
     this.sessions = sessions;
@@ -164,7 +166,8 @@ export class OnnxEngine implements Engine {
     this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
-    this.limit = limit;
+    this.limit = contexts;
+    this.niceness = niceness;
     this.base = base ?? 0;
     this.inProcess = base !== undefined;
     this.staged = provider === 'cpu' && base === undefined;

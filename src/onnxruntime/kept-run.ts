@@ -26,7 +26,7 @@ const MOST_BOUND = 64;
 const lines = new WeakMap<Stream, Map<string, WorkLine>>();
 
 /** The line of a stream's runs by the library at the path. */
-function lineOf(stream: Stream, path: string): WorkLine {
+function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): WorkLine {
   let ofStream = lines.get(stream);
   if (ofStream === undefined) {
     ofStream = new Map();
@@ -34,7 +34,7 @@ function lineOf(stream: Stream, path: string): WorkLine {
   }
   let line = ofStream.get(path);
   if (line === undefined) {
-    line = new WorkLine(stream, (memory) => ask({ kind: 'line', path, memory }));
+    line = new WorkLine(stream, (memory) => ask({ kind: 'line', path, niceness, memory }));
     ofStream.set(path, line);
   }
   return line;
@@ -131,7 +131,7 @@ export class KeptRun {
 
   /** `area`: page-locked memory of the context's where tensors go through that, at least {@link bytes}. */
   queue(stream: Stream, context: OnnxContext, area: StagingArea | undefined): QueuedRun {
-    const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine.library.path));
+    const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine));
     let work = this.works[0];
     if (work?.context !== context || work.area !== area) work = this.workIn(context, area);
     if (area !== undefined) stageIn(stream, area, this.inputs, this.offsets);

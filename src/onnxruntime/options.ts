@@ -34,6 +34,12 @@ export interface OnnxRuntimeOptions {
    * 1.3 to 1.5 × the answers a second, and the slowest of them in half to three quarters of the time.
    */
   readonly spinning?: boolean;
+  /**
+   * How far the library's threads give way to others of the process and of the machine: a niceness of Linux, 0 to 19. Default 10, so that the
+   * event loop comes first where all cores are busy (the example server at twice what it can do, 16 cores: it was held up for 10 ms at most
+   * instead of 21). A thread that has computed for one engine keeps the greatest that it was given.
+   */
+  readonly niceness?: number;
   /** Threads for parts of a model that do not depend on one another. Default: the library's, which runs them one after the other. */
   readonly interOpThreads?: number;
   /** What may be done to the graph: GraphOptimizationLevel. Default `all`. */
@@ -64,6 +70,8 @@ export interface OnnxRuntimeOptions {
 /** As the library numbers them. */
 const LEVELS: Readonly<Record<OptimisationLevel, number>> = { none: 0, basic: 1, extended: 2, all: 99 };
 const MOST_CONTEXTS = 64;
+const MOST_NICENESS = 19;
+const DEFAULT_NICENESS = 10;
 const DEFAULT_CONTEXTS = 4;
 const MOST_LIBRARY_THREADS = 1024;
 const MOST_SHAPES = 32;
@@ -73,7 +81,7 @@ const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = { heuristic: 'HEUR
 const LAYOUTS: readonly Layout[] = ['nchw', 'nhwc'];
 
 export const OPTION_NAMES: readonly string[] = [
-  'providers', 'threads', 'spinning', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'shapes', 'contexts', 'signal',
+  'providers', 'threads', 'spinning', 'niceness', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'shapes', 'contexts', 'signal',
 ];
 
 /** The options with their defaults. */
@@ -83,6 +91,7 @@ export interface CheckedOptions {
   readonly lenient: boolean;
   readonly threads: number;
   readonly spinning: boolean;
+  readonly niceness: number;
   readonly interOpThreads: number;
   readonly optimisation: number;
   readonly cuda: CudaSettings;
@@ -93,9 +102,10 @@ export interface CheckedOptions {
 
 export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
-  const { providers, threads, spinning = true, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, shapes = DEFAULT_SHAPES, contexts = DEFAULT_CONTEXTS, signal } = options;
+  const { providers, threads, spinning = true, niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, shapes = DEFAULT_SHAPES, contexts = DEFAULT_CONTEXTS, signal } = options;
   if (threads !== undefined) checkInteger('options.threads', threads, 1, MOST_LIBRARY_THREADS, 'threads');
   if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
+  checkInteger('options.niceness', niceness, 0, MOST_NICENESS);
   checkInteger('options.shapes', shapes, 1, MOST_SHAPES, 'shapes');
   checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS, 'runs at once');
   if (typeof (spinning as unknown) !== 'boolean') throw invalid('options.spinning', 'true or false', spinning);
@@ -105,7 +115,7 @@ export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): C
   checkSignal(signal);
   return {
     providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
-    lenient: providers === undefined, threads: threads ?? defaultThreads(spinning), spinning, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
+    lenient: providers === undefined, threads: threads ?? defaultThreads(spinning), spinning, niceness, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
     cuda: { search: SEARCHES[convolutionSearch], layout }, shapes, contexts, signal,
   };
 }

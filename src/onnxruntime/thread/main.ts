@@ -14,6 +14,7 @@ import { openLibrary } from '../../native/open-library.js';
 import { copyBytes } from './copy-bytes.js';
 import type { Answers, LibraryPlace, LoadUnderWay, Refusal, Request } from './messages.js';
 import { OrtLibrary } from './ort-library.js';
+import { giveWay } from './niceness.js';
 import { Refused } from './refused.js';
 import { bind, run } from './run.js';
 import { loadSession } from './session.js';
@@ -52,6 +53,7 @@ type Answering = { readonly [K in Request['kind']]: (request: Extract<Request, {
 const ANSWERING: Answering = {
   find: ({ place }) => find(place).info,
   load: (request, tell) => {
+    giveWay(request.niceness);
     const ort = find(request.place);
     // The CUDA provider is a library of its own, which is loaded in here.
     const load = (): Answers['load'] => loadSession(ort, request, (options) => { tell({ path: ort.path, options }); });
@@ -63,9 +65,13 @@ const ANSWERING: Answering = {
     return undefined;
   },
   runOptions: ({ path }) => libraryAt(path).give('CreateRunOptions'),
-  run: (request) => run(libraryAt(request.path), request),
+  run: (request) => {
+    giveWay(request.niceness);
+    return run(libraryAt(request.path), request);
+  },
   bind: (request) => bind(libraryAt(request.path), request),
-  line: ({ path, memory }) => {
+  line: ({ path, niceness, memory }) => {
+    giveWay(niceness);
     const ort = libraryAt(path);
     takeFrom(memory, (entries, at) => { ort.do('RunBound', ...entries.subarray(at, at + LINE_ARGS)); });
     return undefined;

@@ -35,6 +35,8 @@ export interface LoadRequest {
   readonly threads: number;
   readonly spinning: boolean;
   readonly interOpThreads: number;
+  /** See `niceness.ts`. */
+  readonly niceness: number;
   /** The first of the list that the library has; a provider that it has and that does not load is an error, unless `lenient`. */
   readonly providers: readonly ProviderName[];
   readonly lenient: boolean;
@@ -86,6 +88,7 @@ export interface RunRequest {
   readonly path: string;
   readonly session: number;
   readonly runOptions: number;
+  readonly niceness: number;
   /** Whether an earlier run with these options was ended, which they remember. */
   readonly unset: boolean;
   readonly memory: ProviderName;
@@ -98,7 +101,7 @@ export interface RunRequest {
 }
 
 /** What runs on the same tensors have in common. */
-export type BindRequest = Omit<RunRequest, 'kind' | 'session' | 'runOptions' | 'unset' | 'outputs'> & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
+export type BindRequest = Omit<RunRequest, 'kind' | 'session' | 'runOptions' | 'niceness' | 'unset' | 'outputs'> & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
 
 /** Arguments of a run as the library takes them: addresses, and the values, which are the asker's to release. */
 export interface Bound {
@@ -128,7 +131,7 @@ export type Request =
   | RunRequest
   | BindRequest
   /** Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and of a {@link Bound} what Run takes, in its order. */
-  | { readonly kind: 'line'; readonly path: string; readonly memory: LineMemory }
+  | { readonly kind: 'line'; readonly path: string; readonly niceness: number; readonly memory: LineMemory }
   /** Another thread may end a run that is under way. */
   | { readonly kind: 'terminate'; readonly path: string; readonly runOptions: number }
   /** Copies values to addresses of the process, where they have one, and releases them. */
