@@ -2,6 +2,7 @@
  * What a run leaves behind: a report with everything that was seen, and the latest row of each benchmark in
  * bench/results/summary.json.
  */
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -36,9 +37,9 @@ export async function readReport(path: string): Promise<Report> {
 export async function record(report: Report): Promise<string> {
   if (report.quick) throw new Error('a run with --quick is not for the record: run it again without');
   const device = (report.machine.gpu ?? 'cpu').toLowerCase().replace(/[^a-z0-9]+/g, '-');
-  // To the minute: a day's later runs may measure other rows.
+  // To the minute: a day's later runs may measure other rows. Two of one minute are one.
   const path = fileURLToPath(new URL(`${report.date.slice(0, 16).toLowerCase().replace(':', '')}-${device}.json`, RESULTS));
-  await writeReport(path, report);
+  await writeReport(path, existsSync(path) ? { ...report, rows: [...(await readReport(path)).rows, ...report.rows] } : report);
   await writeFile(SUMMARY, json(merge(await readSummary(), report.rows)));
   return path;
 }
