@@ -1,7 +1,7 @@
 /** The last operations of an engine's runs, by the tensors that they were made of: whoever makes one for each run has what is kept for it at hand. */
 import { Applied } from '../ops/collect.js';
 import type { AnyTensor } from '../tensor/index.js';
-import type { Engine, EngineInputs, NamedTensors, TensorInfo } from './engine.js';
+import type { Engine, NamedTensors, TensorInfo } from './engine.js';
 
 /** Operations that are remembered: as many as a program most often has in turns. */
 const MOST_RECENT = 4;
@@ -29,8 +29,9 @@ export class RecentOps {
     this.next = (this.next + 1) % MOST_RECENT;
   }
 
-  /** One of open tensors, these. */
-  find({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, from: EngineInputs, to: NamedTensors): RunOfTensors | undefined {
+  /** One of open tensors, these. Whatever is given: it has not been checked. */
+  find({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, from: unknown, to: unknown): RunOfTensors | undefined {
+    if (!isRecord(from) || !isRecord(to)) return undefined;
     for (let i = 0; i < this.ops.length; i++) {
       const op = this.ops[i]!.deref();
       if (op !== undefined && isOf(inputs, from, op.from) && isOf(outputs, to, op.to)) return op;
@@ -38,6 +39,8 @@ export class RecentOps {
     return undefined;
   }
 }
+
+const isRecord = (given: unknown): given is Readonly<Record<string, unknown>> => typeof given === 'object' && given !== null;
 
 /** Whether the object has exactly these, by the names of the infos, and all of them are open. */
 function isOf(infos: readonly TensorInfo[], given: Readonly<Record<string, unknown>>, tensors: readonly unknown[]): boolean {

@@ -30,10 +30,8 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs: given = {}, signal } = options;
   checkSignal(signal);
-  if (signal === undefined && typeof inputs === 'object' && typeof given === 'object') {
-    const node = recent.find(engine, inputs, given);
-    if (node !== undefined) return new DeviceOp(node);
-  }
+  const knownOp = signal === undefined ? recent.find(engine, inputs, given) : undefined;
+  if (knownOp !== undefined) return new DeviceOp(knownOp);
   checkNames(engine, inputs, given);
   const values = engine.inputs.map(({ name }) => inputs[name]!);
   // What an operation makes is looked at when it is there.

@@ -28,10 +28,8 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs = {}, signal } = options;
   checkSignal(signal);
-  if (signal === undefined && typeof inputs === 'object' && typeof outputs === 'object') {
-    const node = recent.find(engine, inputs, outputs);
-    if (node !== undefined) return new DeviceOp(node);
-  }
+  const knownOp = signal === undefined ? recent.find(engine, inputs, outputs) : undefined;
+  if (knownOp !== undefined) return new DeviceOp(knownOp);
   checkNames(engine, inputs, outputs);
   const range = (input: number): ExtentRange | undefined => {
     const of = engine.inputs[input]!.tensor.profiles[profile];

@@ -265,6 +265,10 @@ describe.skipIf(whyNoStandIn !== undefined).each([
         expect(() => context.enqueue({ x: tensor([1, 2], [2]) })).toThrow(/rank 1 for 2/);
         expect(() => context.enqueue({ x: tensor([1, 2, 3], [1, 3]) })).toThrow(/axis 1 has 3 elements for 2/);
         expect(() => context.enqueue({ x: [1, 2] as unknown as AnyTensor })).toThrow(CudaArgumentError);
+        // A run of these tensors is remembered: what is no object is told all the same.
+        await context.enqueue({ x });
+        expect(() => context.enqueue(null as never)).toThrow(CudaArgumentError);
+        expect(() => context.enqueue({ x }, { outputs: null as never })).toThrow(CudaArgumentError);
         const error = await failure(async () => context.enqueue({ x }, { outputs: { y: tensor([1, 2, 3, 4], [2, 2]) } }));
         expect(error).toBeInstanceOf(CudaArgumentError);
         expect(error.message).toMatch(/options\.outputs\.y/);
