@@ -6,6 +6,7 @@ import type * as Core from 'async-cuda/core';
 import type * as Inference from 'async-cuda/inference';
 import type * as Npp from 'async-cuda/npp';
 import type * as Library from 'async-cuda/library';
+import type * as OnnxRuntime from 'async-cuda/onnxruntime';
 import type * as Ops from 'async-cuda/ops';
 import type * as Root from 'async-cuda';
 import type * as TensorRT from 'async-cuda/tensorrt';
@@ -22,6 +23,7 @@ export const library = await built('library') as typeof Library;
 export const root = await built('index') as typeof Root;
 export const inference = await built('inference') as typeof Inference;
 export const npp = await built('npp') as typeof Npp;
+export const onnxruntime = await built('onnxruntime') as typeof OnnxRuntime;
 export const tensorrt = await built('tensorrt') as typeof TensorRT;
 
 export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Pending, Stream } from 'async-cuda/core';

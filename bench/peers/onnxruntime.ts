@@ -1,9 +1,7 @@
-/** What the peer in C needs of ONNX Runtime: the library's file, and a model. */
-import { existsSync, readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+/** What the peer in C needs of ONNX Runtime: a model, and the library's file. */
 import { fileURLToPath } from 'node:url';
 
+import { onnxruntime } from '../library.js';
 import { PeerAbsent } from './program.js';
 
 /** The demo's detector: 14 convolutions. */
@@ -14,21 +12,7 @@ export const DETECTOR = {
 } as const;
 
 /** The file that our engines load, too. @throws PeerAbsent where there is none */
-export function onnxRuntimeLibrary(): string {
-  const folders = process.env.ASYNC_CUDA_ONNXRUNTIME === undefined ? packageFolders() : [process.env.ASYNC_CUDA_ONNXRUNTIME];
-  for (const folder of folders) {
-    if (!existsSync(folder)) continue;
-    const file = readdirSync(folder).filter((name) => name.startsWith('libonnxruntime.so')).sort()[0];
-    if (file !== undefined) return join(folder, file);
-  }
-  throw new PeerAbsent('no libonnxruntime.so: npm install onnxruntime-node');
-}
-
-function packageFolders(): string[] {
-  try {
-    const bin = join(dirname(createRequire(import.meta.url).resolve('onnxruntime-node/package.json')), 'bin');
-    return readdirSync(bin).map((api) => join(bin, api, 'linux', process.arch));
-  } catch {
-    return [];
-  }
+export async function onnxRuntimeLibrary(): Promise<string> {
+  const { path } = await onnxruntime.findOnnxRuntime().catch((cause: unknown) => { throw new PeerAbsent(cause instanceof Error ? cause.message.split('\n')[0] : String(cause), { cause }); });
+  return path;
 }

@@ -24,7 +24,7 @@ const COMMANDS = {
   torchvision: () => [PYTHON, here('python/with_torchvision.py')],
   Triton: () => [PYTHON, here('python/with_triton.py')],
   kernels: () => compileForThisMachine('kernels'),
-  'ONNX Runtime': async () => [...await compileForThisMachine('onnxruntime'), onnxRuntimeLibrary(), DETECTOR.file, DETECTOR.input, ...DETECTOR.outputs],
+  'ONNX Runtime': async () => [...await compileForThisMachine('onnxruntime'), await onnxRuntimeLibrary(), DETECTOR.file, DETECTOR.input, ...DETECTOR.outputs],
   'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
