@@ -49,6 +49,7 @@ import { shortSide } from './short-sides.js';
 import type { ShortSide } from './short-sides.js';
 import { checkSteady, findSteadyLoop, workOf } from './steady-turns.js';
 import type { SteadyLoop, SteadyPlace } from './steady-turns.js';
+import { checkSteadyUnits, findSteadyUnits } from './steady-units.js';
 import { straightOrder } from './straight-turns.js';
 import { planSpills } from './spills.js';
 import type { Spills } from './spills.js';
@@ -90,6 +91,8 @@ export const BURST = 6;
 const STEADY_TURNS = [16, 3] as const;
 /** Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram of bytes is 3 % slower then. */
 const SMALLEST_STRIDING = 4;
+/** Fewer units of a block are not worth the look ahead at all of them. */
+const LEAST_STEADY_UNITS = 3;
 /** Instructions that are written group by group: processors look so far ahead that the groups' chains of them overlap. */
 const LONGEST_GROUPED = 32;
 /** Instructions of a known number of turns, times groups, that are written one turn behind the other. */
@@ -856,16 +859,20 @@ export class LaneKernelEmitter extends LaneEmitter {
 
   private emitSteadyTurn(loop: SteadyLoop, places: readonly SteadyPlace[]): void {
     const { code } = this;
-    const work = workOf(this, loop);
+    this.emitWork(workOf(this, loop), places, new Set());
+    for (const { local, delta } of places) if (delta !== undefined) code.get(local).get(delta).op('i32.add').set(local);
+  }
+
+  /** Instructions whose accesses have been checked. `kept`: registers that are read once more behind them. */
+  private emitWork(work: readonly Inst[], places: readonly Pick<SteadyPlace, 'range' | 'local'>[], kept: ReadonlySet<Register>): void {
     const last = new Map<Register, number>();
-    work.forEach((inst, index) => { for (const register of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(register)) last.set(register, index); });
+    work.forEach((inst, index) => { for (const register of [...inst.uses, ...inst.defs]) if (this.isBlockLocal(register) && !kept.has(register)) last.set(register, index); });
     const release = (index: number): void => { for (const [register, at] of last) if (at === index) this.releaseRegister(register); };
     const known = new Map(this.hoistedPlaces);
     for (const { range: { start, accesses }, local } of places) for (const { inst, offset } of accesses) known.set(inst, { local, offset: offset - start });
     this.unchecked = known;
     this.emitGrouped(work, 0, work.length, () => true, inst => { this.emitInst(inst); }, release);
     this.unchecked = undefined;
-    for (const { local, delta } of places) if (delta !== undefined) code.get(local).get(delta).op('i32.add').set(local);
   }
 
   /** Threads that wait at a loop's header become the active ones. */
@@ -1606,6 +1613,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('block', done);
     this.openLabel('loop', this.unitLabel);
     this.unitStarts.push(code.length);
+    this.emitSteadyUnits();
     if (this.startsWhole()) {
       this.entryNumber = this.newLocal('i32');
       const [apart, whole] = [{}, {}];
@@ -1649,6 +1657,42 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     this.closeLabel();
     code.i32(STATUS.done).op('end');
+  }
+
+  /** All whole units of the block that are left, if nothing in them needs a check that cannot be made for all of them here. */
+  private emitSteadyUnits(): void {
+    const { code, base, width } = this;
+    const units = this.oneRow ? findSteadyUnits(this, this.plan, this.kernel.blocks) : undefined;
+    if (!units) return;
+    const { lanes, threads: each } = this.effort;
+    const [none, again] = [{}, {}];
+    const threads = this.newLocal('i32');
+    const end = this.newLocal('i32');
+    this.enterWhole();
+    this.block = units.block;
+    this.openLabel('block', none);
+    code.get(this.contextField('threads')).get(base).op('i32.sub').i32(-width).op('i32.and').tee(threads).i32(LEAST_STEADY_UNITS * width).op('i32.lt_s');
+    this.branchTo(none, 'br_if');
+    code.get(base).tee(this.thread).get(threads).op('i32.add').set(end);
+    this.conditionally(() => {
+      for (const inst of units.first) this.emitInst(inst);
+      const places = checkSteadyUnits(this, units, threads, () => {
+        code.op('i32.eqz');
+        this.branchTo(none, 'br_if');
+      });
+      this.endInstruction();
+      this.openLabel('loop', again);
+      this.unitStarts.push(code.length);
+      this.emitWork(units.work, places, new Set(units.first.flatMap(({ defs }) => defs)));
+      for (const { local, step } of places) if (step) code.get(local).i32(step).op('i32.add').set(local);
+      code.get(base).i32(width).op('i32.add').tee(base).get(end).op('i32.lt_u');
+      this.branchTo(again, 'br_if');
+      this.closeLabel();
+    });
+    for (const { defs } of units.first) for (const register of defs) this.releaseRegister(register);
+    this.closeLabel();
+    this.leaveWhole();
+    Object.assign(this.effort, { lanes, threads: each });
   }
 
   /** Each of several loops over units counts all of a thread's indices, whichever code reads them. */
