@@ -21,7 +21,9 @@ const { values } = parseArgs({
     'max-batch': { type: 'string', default: '16' },
     'max-delay': { type: 'string', default: '5' },
     'max-running': { type: 'string' },
+    eager: { type: 'boolean', default: true },
   },
+  allowNegative: true,
 });
 const task = values.task as TaskName;
 if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys(TASKS).join(' or ')}, got ${task}`);
@@ -32,7 +34,7 @@ const server: ServerOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
-  batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']), ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
+  batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
   description: `${models.description}, ${device.name}`,
 };
 

@@ -36,8 +36,8 @@ export interface OnnxRuntimeOptions {
   readonly spinning?: boolean;
   /**
    * How far the library's threads give way to others of the process and of the machine: a niceness of Linux, 0 to 19. Default 10, so that the
-   * event loop comes first where cores are busy (the example server at 80 % of what it can do, 16 cores: it was held up for 2.7 and 3.7 ms at
-   * most in two runs, and for 4.3 and 5.3 without). A thread that has computed for one engine keeps the greatest that it was given.
+   * event loop comes first where cores are busy (the example server at 80 % of what it can do, 16 cores: held up for 2.9 ms at most,
+   * on average of five runs, and for 3.7 without). A thread that has computed for one engine keeps the greatest that it was given.
    */
   readonly niceness?: number;
   /** Threads for parts of a model that do not depend on one another. Default: the library's, which runs them one after the other. */

@@ -106,6 +106,36 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[1], [2, 3, 4, 5], [6]]);
   });
 
+  test('eager: at once while none runs, with what the turn asks for, and beside one when the first has waited', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
+    void batcher.run(1);
+    void batcher.run(2);
+    expect(batches).toEqual([]);
+    await Promise.resolve();
+    expect(batches).toEqual([[1, 2]]);
+    void batcher.run(3);
+    await vi.advanceTimersByTimeAsync(4);
+    void batcher.run(4);
+    expect(batches).toEqual([[1, 2]]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(batches).toEqual([[1, 2], [3, 4]]);
+    expect(batcher.statistics.running).toBe(2);
+    await pass(20);
+    expect(batcher.statistics.running).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('eager: with what waits once the last that ran has ended', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
+    void batcher.run(1);
+    await vi.advanceTimersByTimeAsync(10);
+    for (const item of [2, 3]) void batcher.run(item);
+    await vi.advanceTimersByTimeAsync(9);
+    expect(batches).toEqual([[1]]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(batches).toEqual([[1], [2, 3]]);
+  });
+
   test('one that left the queue is not waited for: the delay is that of the next', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5 });
     const controller = new AbortController();
@@ -394,6 +424,7 @@ test.each([
   [{ maxBatchSize: 1, maxQueueDelay: Infinity }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.'],
   [{ maxBatchSize: 1, maxQueueSize: 0 }, 'options.maxQueueSize: expected a whole number of at least 1 (requests), got 0.'],
   [{ maxBatchSize: 1, maxConcurrentBatches: 0.5 }, 'options.maxConcurrentBatches: expected a whole number of at least 1 (batches), got 0.5.'],
+  [{ maxBatchSize: 1, eager: 1 }, 'options.eager: expected true or false, got 1.'],
   [{ maxBatchsize: 1 }, "options: there is no option 'maxBatchsize'. Did you mean 'maxBatchSize'?"],
 ])('options %o are refused', (options, message) => {
   expect(() => new Batcher(() => Promise.resolve([]), options as BatcherOptions)).toThrow(message);

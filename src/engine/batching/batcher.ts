@@ -21,6 +21,12 @@ export interface BatcherOptions {
   readonly maxQueueSize?: number;
   /** Batches that may run at once. Default: 2, so that one is put together and copied while another one is computed. */
   readonly maxConcurrentBatches?: number;
+  /**
+   * Whether requests that come while no batch runs start one at once, with what is asked for in the same turn of the event loop, instead of
+   * waiting for others: `maxQueueDelay` is then for those that come beside a batch. What would have joined finds more beside it in the next one, so that
+   * batches are as large as the load makes them. Default false.
+   */
+  readonly eager?: boolean;
 }
 
 /** What one request may be given besides its item. */
@@ -88,7 +94,8 @@ const NEWEST_SHARE = 0.2;
 
 /**
  * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
- * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run.
+ * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run;
+ * with `eager`, also where none runs.
  *
  * - Order: batches take requests in the order in which they came, those of one {@link groupOf | group} where there are several.
  *   Results come batch by batch, as those end; a few in each turn of the event loop, as many as their callers are quick with, so
@@ -111,6 +118,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   readonly maxQueueDelay: number;
   readonly maxQueueSize: number;
   readonly maxConcurrentBatches: number;
+  readonly eager: boolean;
 
   private readonly runBatch: RunBatch<Item, Result>;
   /** By group, in the order in which they came; Sets, so that one leaves from the middle in constant time. None is empty. */
@@ -138,18 +146,20 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if (typeof runBatch !== 'function') throw invalid('runBatch', 'a function that takes items and gives a promise of as many results', runBatch);
     if (options === undefined) throw invalid('options', 'an object with maxBatchSize', options);
     checkOptions('options', options, BATCHER_OPTIONS);
-    const { maxBatchSize, maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2 } = options;
+    const { maxBatchSize, maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2, eager = false } = options;
     checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
     checkInteger('options.maxConcurrentBatches', maxConcurrentBatches, 1, Number.MAX_SAFE_INTEGER, 'batches');
     if (maxQueueSize !== Infinity) checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
     if (typeof maxQueueDelay !== 'number' || !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)) {
       throw invalid('options.maxQueueDelay', `milliseconds, from 0 to ${LONGEST_DELAY}`, maxQueueDelay);
     }
+    if (typeof (eager as unknown) !== 'boolean') throw invalid('options.eager', 'true or false', eager);
     this.runBatch = runBatch;
     this.maxBatchSize = maxBatchSize;
     this.maxQueueDelay = maxQueueDelay;
     this.maxQueueSize = maxQueueSize;
     this.maxConcurrentBatches = maxConcurrentBatches;
+    this.eager = eager;
   }
 
   get statistics(): BatcherStatistics {
@@ -226,7 +236,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** Called after each request that came, with those of its group: starts what may start, and sets the timer for the rest. */
   private schedule({ size }: Set<Request<Item, Result>>): void {
     // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
-    if (this.maxQueueDelay === 0 && size < this.maxBatchSize) {
+    if ((this.maxQueueDelay === 0 || this.startsAtOnce) && size < this.maxBatchSize) {
       if (this.flushing) return;
       this.flushing = true;
       queueMicrotask(() => {
@@ -236,6 +246,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       return;
     }
     this.start();
+  }
+
+  private get startsAtOnce(): boolean {
+    return this.eager && this.running === 0;
   }
 
   private start(): void {
@@ -250,7 +264,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** The group whose batch is to start. */
   private due(): Set<Request<Item, Result>> | undefined {
     const now = Math.max(performance.now(), this.reached);
-    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || oldest.since + this.maxQueueDelay <= now);
+    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || this.startsAtOnce || oldest.since + this.maxQueueDelay <= now);
   }
 
   /** The group of the oldest request, of those that are asked for. */
@@ -393,7 +407,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 }
 
 /** The names of {@link BatcherOptions}. */
-export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxConcurrentBatches'] as const satisfies (keyof BatcherOptions)[];
+export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxConcurrentBatches', 'eager'] as const satisfies (keyof BatcherOptions)[];
 
 function first<T>(set: ReadonlySet<T>): T {
   const [value] = set;
