@@ -156,7 +156,7 @@ function resultOf(inst: Inst, courseOf: (arg: Arg | undefined) => Course, counte
   if (defs.length !== 1 || !isInteger(target!) || !isInteger(type)) return undefined;
   const [a, b, c] = [courseOf(x), courseOf(y), courseOf(z)];
   const made = (stride: number | undefined): Course => (stride !== undefined && Number.isSafeInteger(stride) ? { stride } : undefined);
-  const factor = (arg: Arg | undefined): number | undefined => (arg?.kind === 'integer' ? Number(BigInt.asIntN(32, arg.value)) : undefined);
+  const factor = (arg: Arg | undefined): number | undefined => (arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined);
   const bitsOf = (arg: Arg | undefined): number | undefined => (arg?.kind === 'register' ? arg.register.type.bits : arg?.kind === 'special' ? 32 : arg?.kind === 'integer' ? type.bits : undefined);
   /** Of operands that are the same for all, or one that steps and a literal. */
   const product = (): number | undefined => {
