@@ -110,15 +110,18 @@ describe('when a batch starts', () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
     void batcher.run(1);
     void batcher.run(2);
-    expect(batches).toEqual([]);
+    // What comes in other calls of the same turn of the event loop is with them.
     await Promise.resolve();
-    expect(batches).toEqual([[1, 2]]);
+    void batcher.run(0);
+    expect(batches).toEqual([]);
+    await setImmediate();
+    expect(batches).toEqual([[1, 2, 0]]);
     void batcher.run(3);
     await vi.advanceTimersByTimeAsync(4);
     void batcher.run(4);
-    expect(batches).toEqual([[1, 2]]);
+    expect(batches).toEqual([[1, 2, 0]]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(batches).toEqual([[1, 2], [3, 4]]);
+    expect(batches).toEqual([[1, 2, 0], [3, 4]]);
     expect(batcher.statistics.running).toBe(2);
     await pass(20);
     expect(batcher.statistics.running).toBe(0);
@@ -128,12 +131,29 @@ describe('when a batch starts', () => {
   test('eager: with what waits once the last that ran has ended', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
     void batcher.run(1);
+    await setImmediate();
     await vi.advanceTimersByTimeAsync(10);
     for (const item of [2, 3]) void batcher.run(item);
     await vi.advanceTimersByTimeAsync(9);
     expect(batches).toEqual([[1]]);
     await vi.advanceTimersByTimeAsync(1);
     expect(batches).toEqual([[1], [2, 3]]);
+  });
+
+  test('eager: who closes, or leaves, before that turn is over', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
+    const controller = new AbortController();
+    const gone = watched(batcher.run(1, { signal: controller.signal }));
+    controller.abort(new Error('gone'));
+    await setImmediate();
+    expect(batches).toEqual([]);
+    expect(gone.error).toEqual(new Error('gone'));
+    void batcher.run(2);
+    const closed = watched(batcher.close());
+    expect(batches).toEqual([[2]]);
+    await pass(20);
+    expect(closed.settled).toBe(1);
+    expect(batches).toEqual([[2]]);
   });
 
   test('one that left the queue is not waited for: the delay is that of the next', async () => {

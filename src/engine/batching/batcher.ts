@@ -239,10 +239,13 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if ((this.maxQueueDelay === 0 || this.startsAtOnce) && size < this.maxBatchSize) {
       if (this.flushing) return;
       this.flushing = true;
-      queueMicrotask(() => {
+      const flush = (): void => {
         this.flushing = false;
         this.start();
-      });
+      };
+      // Requests of several sockets come in one turn of the event loop, but not in one call.
+      if (this.maxQueueDelay === 0) queueMicrotask(flush);
+      else setImmediate(flush);
       return;
     }
     this.start();
