@@ -72,7 +72,8 @@ function all(args: readonly Arg[], of: SpreadOf): Spread | undefined {
 const literal = (arg: Arg | undefined): number | undefined =>
   arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n ? Number(arg.value) : undefined;
 
-const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType).map(scalarType);
+/** Of the words behind a mnemonic, those that are types: others may stand behind them. */
+export const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType).map(scalarType);
 
 /**
  * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a 64-bit register's

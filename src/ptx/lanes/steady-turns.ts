@@ -13,7 +13,7 @@ import { scalarType } from '../scalar-types.js';
 import { checksFirst } from './checks-first.js';
 import { OPPOSITE, ORDERED } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { isPure, mentions } from './spread.js';
+import { isPure, mentions, typesOf } from './spread.js';
 import { checkRange, pushStart, testRange } from './unchecked.js';
 import type { Range } from './unchecked.js';
 
@@ -154,10 +154,11 @@ function comparisonOf(inst: Inst, goesOn: boolean, movedOf: (register: Register,
 /** What an instruction of addresses makes of its operands; undefined where that is not exact. */
 function resultOf(inst: Inst, courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined): Course | undefined {
   const { mnemonic, modifiers, args } = inst;
-  const type = scalarType(modifiers.at(-1)!);
-  const signed = type.kind === 'signed';
+  const type = typesOf(inst).at(-1);
+  const signed = type?.kind === 'signed';
   const [a, b, c] = args.slice(1).map(arg => courseOf(arg, signed));
   if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed')) return { kind: 'fixed' };
+  if (!type) return undefined;
   const linear = (unit: number, reach: bigint): Course | undefined => reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
   const literal = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' ? arg.value : undefined;
   const sum = (x: Course | undefined, y: Course | undefined): Course | undefined => {

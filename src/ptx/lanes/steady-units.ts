@@ -13,7 +13,7 @@ import { OPPOSITE, findGuard } from './guards.js';
 import type { Guard } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
 import type { LanePlan } from './plan.js';
-import { isPure } from './spread.js';
+import { isPure, mentions, typesOf } from './spread.js';
 import { accessOf, checkRange, rangesOf, testRange } from './unchecked.js';
 import type { FoundAccess, Range } from './unchecked.js';
 
@@ -51,7 +51,7 @@ export interface SteadyUnits {
   conditions: readonly Condition[];
   counters: readonly Counter[];
   ranges: readonly { range: Range; stride: number }[];
-  /** The last block: what is done once behind the rest. */
+  /** The path's last block, as which they are written. */
   block: Block;
 }
 
@@ -151,9 +151,9 @@ function resultOf(inst: Inst, courseOf: (arg: Arg | undefined) => Course, counte
   const { mnemonic, modifiers, args, defs } = inst;
   const [, x, y, z] = args;
   const target = defs[0]?.type;
-  const type = scalarType(modifiers.at(-1)!);
+  const type = typesOf(inst).at(-1);
   const isInteger = ({ kind, bits }: { kind: string; bits: number }): boolean => kind !== 'float' && kind !== 'predicate' && (bits === 32 || bits === 64);
-  if (defs.length !== 1 || !isInteger(target!) || !isInteger(type)) return undefined;
+  if (defs.length !== 1 || !isInteger(target!) || !type || !isInteger(type)) return undefined;
   const [a, b, c] = [courseOf(x), courseOf(y), courseOf(z)];
   const made = (stride: number | undefined): Course => (stride !== undefined && Number.isSafeInteger(stride) ? { stride } : undefined);
   const factor = (arg: Arg | undefined): number | undefined => (arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined);
@@ -206,8 +206,7 @@ function workOf(first: readonly Inst[], rest: readonly Inst[], accesses: readonl
   const read = new Set<Register>();
   for (const inst of rest) {
     const base = through.get(inst);
-    const stored = inst.mnemonic === 'st' ? inst.args.slice(1) : [];
-    for (const register of inst.uses) if (register !== base || stored.some(arg => isIn(arg, register))) read.add(register);
+    for (const register of inst.uses) if (register !== base || inst.args.some(arg => arg.kind !== 'address' && mentions(arg, register))) read.add(register);
   }
   const again: Inst[] = [];
   for (const inst of [...first].reverse()) {
@@ -216,10 +215,6 @@ function workOf(first: readonly Inst[], rest: readonly Inst[], accesses: readonl
     for (const register of inst.uses) read.add(register);
   }
   return [...again, ...rest];
-}
-
-function isIn(arg: Arg, register: Register): boolean {
-  return arg.kind === 'register' ? arg.register === register : arg.kind === 'vector' && arg.elements.some(element => isIn(element, register));
 }
 
 /**
