@@ -3,6 +3,7 @@ import { f32, graphCondition, graphIf, graphSwitch, graphWhile, i32, i64, input,
 import type { Device, DeviceBuffer, GraphCondition, Kernel, Stream } from 'async-cuda/core';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
+import { collectGarbage } from './garbage.js';
 import { failure, onDevice, openTestDevice, testDevice } from './test-device.js';
 
 /** `add` adds to a word; `down` takes one from a word; `setTo` sets a condition to a number, `setFrom` to a word. */
@@ -299,6 +300,8 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
         await graph.launch(stream);
       };
       await make();
+      // What earlier tests forgot would go meanwhile.
+      await collectGarbage();
       const before = host.device.runtime.handles.count;
       for (let i = 0; i < 20; i++) await make();
       expect(host.device.runtime.handles.count).toBe(before);

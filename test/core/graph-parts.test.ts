@@ -1,11 +1,9 @@
 /** What a graph is made of: it stays as long as the graph does, and a graph without it is refused. */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
 import { f32, u32 } from 'async-cuda/core';
 import type { Graph, Texture } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
+import { collectGarbage } from './garbage.js';
 import { TEXELS } from './kernels/texels.js';
 import { WAITING } from './kernels/waiting.js';
 import { Gate, failure, onDevice, stillPending } from './test-device.js';
@@ -22,19 +20,6 @@ const PUT = `.version 7.0
 }`;
 const ONE = { grid: 1, block: 1 } as const;
 
-const gc = ((): (() => void) => {
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc') as () => void;
-})();
-
-/** Collects garbage, and lets those who wait for it know. */
-async function collect(): Promise<void> {
-  for (let i = 0; i < 6; i++) {
-    gc();
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 const live = async ({ device }: TestDevice): Promise<number> => (await device.stats()).live.buffers;
 
 onDevice('what a graph is made of', (host) => {
@@ -49,7 +34,7 @@ onDevice('what a graph is made of', (host) => {
           out.copyFrom(host.stream, forgotten);
         });
       })();
-      await collect();
+      await collectGarbage();
       await graph.launch(host.stream);
       expect([...await out.read(host.stream)]).toEqual([5, 5, 5, 5]);
       expect(await live(host)).toBe(before + 1);
@@ -75,10 +60,10 @@ onDevice('what a graph is made of', (host) => {
         });
       })();
       await started;
-      await collect();
+      await collectGarbage();
       goOn();
       await using graph = await captured;
-      await collect();
+      await collectGarbage();
       await graph.launch(host.stream);
       expect((await out.read(host.stream))[0]).toBe(6);
     });
@@ -90,7 +75,7 @@ onDevice('what a graph is made of', (host) => {
         forgotten.view().fill(8);
         return host.stream.capture(() => { out.write(host.stream, forgotten); });
       })();
-      await collect();
+      await collectGarbage();
       await graph.launch(host.stream);
       expect([...await out.read(host.stream)]).toEqual([8, 8, 8, 8]);
     });
@@ -101,7 +86,7 @@ onDevice('what a graph is made of', (host) => {
         const forgotten = await host.device.managed(u32, 4);
         return host.stream.capture(() => { put.launch(host.stream, ONE, forgotten); });
       })();
-      await collect();
+      await collectGarbage();
       await graph.launch(host.stream);
     });
 
@@ -120,7 +105,7 @@ onDevice('what a graph is made of', (host) => {
         await using other = await capture(2);
         await graph.update(other);
       }
-      await collect();
+      await collectGarbage();
       await graph.launch(host.stream);
       expect((await out.read(host.stream))[0]).toBe(2);
       expect(await live(host)).toBe(before + 1);
@@ -137,13 +122,13 @@ onDevice('what a graph is made of', (host) => {
         image.fill(host.stream, 6);
         return host.device.createTexture(image);
       })();
-      await collect();
+      await collectGarbage();
       await fetch.launch(host.stream, ONE, texture, at, out, 1);
       expect((await out.read(host.stream))[0]).toBe(6);
       expect(await live(host)).toBe(before + 1);
       await texture.close();
       texture = undefined;
-      await collect();
+      await collectGarbage();
       await host.stream.sync();
       expect(await live(host)).toBe(before);
     });

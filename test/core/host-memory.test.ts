@@ -1,24 +1,11 @@
 /** Memory that host and device both see: pinned and managed. */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
 import { f16, f32, i32, u32, u8 } from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
+import { collectGarbage } from './garbage.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
 import { Gate, failure, onCpu, onDevice, openTestDevice, range, stillPending } from './test-device.js';
-
-const gc = ((): (() => void) => {
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc') as () => void;
-})();
-
-/** Collects garbage, and lets those who wait for it know. */
-async function collect(): Promise<void> {
-  gc();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 onDevice('PinnedBuffer', (host) => {
   test('is a page-aligned SharedArrayBuffer', async () => {
@@ -219,7 +206,7 @@ onDevice('ManagedBuffer', (host) => {
     const { inUse } = (await host.device.stats()).memory;
     const held = async (): Promise<number> => (await host.device.stats()).memory.inUse - inUse;
     let part: Uint32Array | undefined = await (async () => (await host.device.managed(u32, 100)).view().fill(4).subarray(10, 20))();
-    for (let i = 0; i < 5; i++) await collect();
+    await collectGarbage(5);
     expect([await held(), ...part]).toEqual([400, ...range(10).map(() => 4)]);
     using other = host.device.alloc(u32, 100);
     await other.fill(host.stream, 9);
@@ -227,25 +214,25 @@ onDevice('ManagedBuffer', (host) => {
     part.fill(1);
     expect((await other.read(host.stream)).every((value) => value === 9)).toBe(true);
     part = undefined;
-    for (let i = 0; i < 50 && (await held()) > 400; i++) await collect();
+    for (let i = 0; i < 50 && (await held()) > 400; i++) await collectGarbage(1);
     expect(await held()).toBe(400);
   });
 
   test('that is forgotten without a view is freed', async () => {
     const { inUse } = (await host.device.stats()).memory;
     await (async () => { await host.device.managed(u32, 100); })();
-    for (let i = 0; i < 50 && (await host.device.stats()).memory.inUse > inUse; i++) await collect();
+    for (let i = 0; i < 50 && (await host.device.stats()).memory.inUse > inUse; i++) await collectGarbage(1);
     expect((await host.device.stats()).memory.inUse).toBe(inUse);
   });
 
   test('that is forgotten ends with its device, and a view of it harms nobody', async () => {
     const device = await openTestDevice({ thread: host.mode });
     const view = await (async () => (await device.managed(u32, 100)).view().fill(4))();
-    for (let i = 0; i < 5; i++) await collect();
+    await collectGarbage(5);
     await device.close();
     // Where it was taken from the view there is nothing to write to.
     if (view.length > 0) view.fill(5);
-    for (let i = 0; i < 5; i++) await collect();
+    await collectGarbage(5);
     expect([0, 100]).toContain(view.length);
   });
 

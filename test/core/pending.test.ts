@@ -1,18 +1,11 @@
 /** What eager methods return: work that has been queued, awaited or not. */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
 import { f32, i32, u8 } from 'async-cuda/core';
 import type { Pending } from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
+import { gc } from './garbage.js';
 import { WAITING } from './kernels/waiting.js';
 import { Gate, failure, onDevice, range, stillPending, turns } from './test-device.js';
-
-const gc = ((): (() => void) => {
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc') as () => void;
-})();
 
 onDevice('Pending', (host) => {
   let gate: Gate;

@@ -1,14 +1,9 @@
 /** Development mode: operations that nobody ran are named, with the place where they were made. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test } from 'vitest';
 
 import { CudaArgumentError, Device } from '../../src/core/index.js';
 import { setDevelopmentMode, value } from '../../src/ops/index.js';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../core/garbage.js';
 
 const warnings: string[] = [];
 const listen = (warning: Error): void => void warnings.push(warning.message);
@@ -30,10 +25,7 @@ async function runs(device: Device): Promise<void> {
 }
 
 async function collected(until: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 100 && !until(); turn++) {
-    collect();
-    await sleep(5);
-  }
+  for (let turn = 0; turn < 100 && !until(); turn++) await collectGarbage(1);
 }
 
 test('an operation that nobody ran is named with its place, one that was run is not', async () => {
@@ -43,7 +35,7 @@ test('an operation that nobody ran is named with its place, one that was run is 
   await runs(device);
   forgets();
   await collected(() => warnings.length > 0);
-  for (let turn = 0; turn < 10; turn++) await collected(() => turn > 0);
+  await collectGarbage(10);
   expect(warnings).toHaveLength(1);
   expect(warnings[0]).toMatch(/^an operation was made and never run: .* It was made at forgets \(.*test\/ops\/development\.test\.ts:\d+:\d+\)$/s);
 });
@@ -51,10 +43,7 @@ test('an operation that nobody ran is named with its place, one that was run is 
 test('off, nothing is said', async () => {
   process.on('warning', listen);
   forgets();
-  for (let turn = 0; turn < 10; turn++) {
-    collect();
-    await sleep(5);
-  }
+  await collectGarbage(10);
   expect(warnings).toEqual([]);
 });
 

@@ -4,19 +4,12 @@ import type { Device, DeviceBuffer } from 'async-cuda/core';
 import { setDefaultDevice, zip } from 'async-cuda/ops';
 import { DLDeviceType, Tensor, arange, launch, prepare, zeros } from 'async-cuda/tensor';
 import type { DLTensor } from 'async-cuda/tensor';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { collectGarbage } from '../core/garbage.js';
 import { ELEMENTWISE } from '../core/kernels/elementwise.js';
 import { Gate, failure, onCpu, onDevice, openTestDevice, stillPending, turns } from '../core/test-device.js';
 import { WAITING } from '../core/kernels/waiting.js';
-
-/** Collects garbage now. */
-const gc = ((): (() => void) => {
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc') as () => void;
-})();
 
 const own = onCpu ? DLDeviceType.kDLExtDev : DLDeviceType.kDLCUDA;
 
@@ -256,10 +249,10 @@ describe('the end of the device', () => {
     device.on('error', () => undefined);
     const { buffer, calls, describe } = await foreign(device, [1, 2, 3]);
     let view: Tensor<'i32', [number]> | undefined = (await Tensor.fromDLPack(device, describe()) as Tensor<'i32', [number]>).slice([0, 2]) as unknown as Tensor<'i32', [number]>;
-    for (let i = 0; i < 5; i++) { gc(); await new Promise((resolve) => setTimeout(resolve, 10)); }
+    await collectGarbage();
     expect([calls, [...await view.read()]]).toEqual([[], [1, 2]]);
     view = undefined;
-    for (let i = 0; i < 50 && calls.length === 0; i++) { gc(); await new Promise((resolve) => setTimeout(resolve, 10)); }
+    for (let i = 0; i < 50 && calls.length === 0; i++) await collectGarbage(1);
     expect(calls).toEqual(['deleted']);
     buffer.close();
   });
@@ -267,7 +260,7 @@ describe('the end of the device', () => {
   test('what was taken over is kept though the descriptor is forgotten; what nobody took over is taken back', async () => {
     await using device = await openTestDevice();
     const collect = async (until: () => boolean): Promise<void> => {
-      for (let i = 0; i < 50 && !until(); i++) { gc(); await new Promise((resolve) => setTimeout(resolve, 5)); }
+      for (let i = 0; i < 50 && !until(); i++) await collectGarbage(1);
     };
     const address = (handle: number): number => device.runtime.shared.values[handle]!;
     const x = await arange(device, i32, 4);
