@@ -7,8 +7,11 @@ import { core } from '../library.js';
 import type { Device } from '../library.js';
 
 const SAMPLES = 5;
-/** For so long a kernel is launched before its first round: until then engines compile, on the processors that are measured. */
-const WARM_MS = 1000;
+/**
+ * For so long a kernel is launched before its first round: until then V8's own threads compile what opened the device and loaded
+ * the module, on the processors that are measured (4 to 6 % of one for the first two seconds, and nothing from the third on).
+ */
+const WARM_MS = 3000;
 const { f32, i32, input, output } = core;
 
 interface Work {

@@ -15,8 +15,8 @@ import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
 import { engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
-import { shapesOf } from './kept-run.js';
-import type { KeptRun, QueuedRun } from './kept-run.js';
+import { shapesOf } from './line-run.js';
+import type { LineRun, QueuedRun } from './line-run.js';
 import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
@@ -34,10 +34,12 @@ export class OnnxContext implements EngineContext {
   private readonly recent = new RecentOps();
   /** The library's options of its runs, by which another thread can end one. */
   private runOptions: Promise<number> | undefined;
-  /** Those of runs that are queued again, which nobody ends. */
-  private optionsOfKept: Promise<number> | undefined;
-  /** The last of these. */
-  private lastKept: QueuedRun | undefined;
+  /** Those of runs in lines, which nobody ends. */
+  private optionsInLine: Promise<number> | undefined;
+  /** They, once they are there. @internal */
+  lineOptionsThere: number | undefined;
+  /** The last run in a line. */
+  private lastInLine: QueuedRun | undefined;
   /** Whether a run was ended, which the options remember. */
   private terminated: Promise<void> | undefined;
   /** The end of the last run, however it ends. */
@@ -67,8 +69,8 @@ export class OnnxContext implements EngineContext {
 
   /** Whether a run on the stream would not be at once with another. @internal */
   isFreeFor(stream: Stream): boolean {
-    const { lastKept } = this;
-    return (this.underway === 0 || this.lastStream === stream) && (lastKept === undefined || lastKept.line.stream === stream || lastKept.line.isOver(lastKept.number));
+    const { lastInLine: last } = this;
+    return (this.underway === 0 || this.lastStream === stream) && (last === undefined || last.line.stream === stream || last.line.isOver(last.number));
   }
 
   /** Runs that have been queued and are not over. @internal */
@@ -97,9 +99,9 @@ export class OnnxContext implements EngineContext {
   private async end(): Promise<void> {
     while (this.underway > 0) await this.last;
     await this.taken;
-    await this.keptOver();
+    await this.lineOver();
     const runOptions: number[] = [];
-    for (const options of [this.runOptions, this.optionsOfKept]) {
+    for (const options of [this.runOptions, this.optionsInLine]) {
       const made = await options?.catch(() => undefined);
       if (made !== undefined) runOptions.push(made);
     }
@@ -108,29 +110,34 @@ export class OnnxContext implements EngineContext {
     this.engine.forget(this);
   }
 
-  /** Queues a run once more. Returns whether it could: no other of this context is under way on another stream, and what memory it takes is there. @internal */
-  resubmit(stream: Stream, run: KeptRun): boolean {
-    if (!this.isFreeFor(stream)) return false;
-    const area = this.engine.staged ? this.staging.ready(run.bytes) : undefined;
-    if (this.engine.staged && area === undefined) return false;
-    this.lastKept = run.queue(stream, this, area);
-    return true;
+  /**
+   * Queues a run in the line of its stream; gives undefined where it could not: another of this context is under way on another
+   * stream, or the memory that it takes is not there yet. @internal
+   */
+  submitInLine(run: Run, given: LineRun): NamedTensors | undefined {
+    if (!this.isFreeFor(run.stream)) return undefined;
+    const area = this.engine.staged ? this.staging.ready(given.bytes) : undefined;
+    if (this.engine.staged && area === undefined) return undefined;
+    const { value, queued } = given.queue(run, this, area);
+    this.lastInLine = queued;
+    return value;
   }
 
   /** @internal */
-  keptOptions(): Promise<number> {
-    return (this.optionsOfKept ??= ask({ kind: 'runOptions', path: this.engine.library.path }));
+  async lineOptions(): Promise<number> {
+    this.optionsInLine ??= ask({ kind: 'runOptions', path: this.engine.library.path });
+    return (this.lineOptionsThere = await this.optionsInLine);
   }
 
-  private async keptOver(): Promise<void> {
-    const { lastKept } = this;
-    if (lastKept !== undefined) await lastKept.line.ended(lastKept.number);
+  private async lineOver(): Promise<void> {
+    const { lastInLine: last } = this;
+    if (last !== undefined) await last.line.ended(last.number);
   }
 
   /** Queues a run, behind the last one of this context. @internal */
   submit(run: Run, plan: PlannedRun): Submitted<NamedTensors> {
     let over = (): void => undefined;
-    const before = this.isFreeFor(run.stream) ? this.last : Promise.all([this.last, this.keptOver()]).then(() => undefined);
+    const before = this.isFreeFor(run.stream) ? this.last : Promise.all([this.last, this.lineOver()]).then(() => undefined);
     this.last = new Promise((resolve) => { over = resolve; });
     this.underway++;
     this.lastStream = run.stream;

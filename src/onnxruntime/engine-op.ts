@@ -9,11 +9,11 @@ import { checkNames, planOutputs } from '../engine/run-checks.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
-import { Later, whenKnown } from '../ops/node.js';
+import { whenKnown } from '../ops/node.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import type { OnnxEngine } from './engine.js';
-import { KeptRun } from './kept-run.js';
+import { LineRun } from './line-run.js';
 
 /** A run whose arguments are known to be right. */
 export interface PlannedRun {
@@ -38,25 +38,30 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
   const known = values.every((each) => !(each instanceof DeviceOp));
   if (known) planOutputs(engine, values, given);
   const outputs = engine.outputs.map(({ name }) => given[name]);
-  // Not by the CUDA provider: how that takes it has not been seen.
-  const mayKeep = known && signal === undefined && engine.provider === 'cpu' && outputs.every((output) => output !== undefined);
-  let kept: KeptRun | undefined;
+  // Not by the CUDA provider: how that takes it has not been seen. And nobody ends what is in a line.
+  const inLine = signal === undefined && engine.provider === 'cpu';
+  let kept: LineRun | undefined;
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
     run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');
     if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await the operation.`);
-    if (kept?.isThere === true && choose(run.stream).resubmit(run.stream, kept)) return kept.value;
+    const again = kept?.isThere === true ? choose(run.stream).submitInLine(run, kept) : undefined;
+    if (again !== undefined) return again;
     const tensors = found as readonly AnyTensor[];
     const planned = planOutputs(engine, tensors, given);
     const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(tensor.isContiguous ? tensor : tensor.contiguous())), what).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
       const temporaries = placed.filter((tensor, i) => tensor !== tensors[i]);
-      const submitted = choose(run.stream).submit(run, { inputs: placed, temporaries, outputs: planned, signal });
-      if (mayKeep && temporaries.length === 0 && !(submitted instanceof Later)) kept = new KeptRun(engine, tensors, outputs, submitted);
-      return submitted;
+      const context = choose(run.stream);
+      const line = inLine ? LineRun.of(engine, placed, planned) : undefined;
+      if (known && temporaries.length === 0) kept = line;
+      const given = line === undefined ? undefined : context.submitInLine(run, line);
+      if (given === undefined) return context.submit(run, { inputs: placed, temporaries, outputs: planned, signal });
+      for (const tensor of temporaries) tensor.close();
+      return given;
     });
   }, Object.values(given)];
-  if (!mayKeep) return new DeviceOp(new Applied<NamedTensors>(...args));
+  if (!known || !inLine) return new DeviceOp(new Applied<NamedTensors>(...args));
   const node = new RunOfTensors(values, outputs, ...args);
   recent.add(node);
   return new DeviceOp(node);

@@ -13,7 +13,7 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { OnnxContext } from './context.js';
 import { dtypeOf, nameOfType } from './element-types.js';
 import { engineOp } from './engine-op.js';
-import { Bindings } from './kept-run.js';
+import { Bindings } from './line-run.js';
 import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';

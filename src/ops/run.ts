@@ -232,7 +232,7 @@ export class Run implements OpContext {
     (this.others ??= []).push(other);
   }
 
-  /** What is closed where the run fails, since nobody is given it then. To be followed by {@link dependOn}. */
+  /** What is closed where the run fails, since nobody is given it then. */
   closeOnFailure(made: Disposable): void {
     (this.unwanted ??= []).push(made);
   }
@@ -275,7 +275,7 @@ export class Run implements OpContext {
    */
   whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
     const { operation, stream } = this;
-    if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start) {
+    if (value instanceof Later || this.others !== undefined || this.unwanted !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start) {
       return this.ended(value).then(onFulfilled, onRejected);
     }
     const soon = operation.endsSoon(stream);

@@ -1,14 +1,13 @@
 /**
- * Work of the host for one stream, handed to a thread through shared memory: the JS thread writes what is ready to begin, one behind
- * the other, and the thread carries it out in that order and lets the stream go on by itself. The JS thread is asked again only where
- * something fails.
+ * Work of the host, handed to a thread through shared memory: the JS thread writes what is ready to begin, one behind the other, and
+ * the thread carries it out in that order and lets its stream go on by itself. The JS thread is asked again only where something fails.
  */
 import { SLOT_HOLD, SLOT_WORDS, SLOTS_BYTES, WORD, wakeJs } from './layout.js';
 
 /** Numbers that an entry carries for whoever carries it out. */
 export const LINE_ARGS = 8;
-/** In front of them: the value of the stream's hold that it releases. */
-const ENTRY_NUMBERS = 1 + LINE_ARGS;
+/** In front of them: the slot of the stream's holds, and the value of the one that it releases. */
+const ENTRY_NUMBERS = 2 + LINE_ARGS;
 /** Entries that are written and not over. A power of two. */
 export const LINE_CAPACITY = 1024;
 
@@ -35,14 +34,15 @@ const SPIN_MS = 0.1;
 const SPIN_LOOKS = 100;
 /** And how long it sleeps before it goes: telling it anew costs the JS thread a message. */
 const LINGER_MS = 4;
+/** It goes between two entries after so long, where there are always more: other lines may wait for a thread. */
+const STAY_MS = 50;
 
 /** What a thread needs to see to a line. */
 export interface LineMemory {
   readonly line: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
-  /** Where holds are released, and the slot of the line's; undefined where another thread cannot reach that: the JS thread does it then. */
+  /** Where holds are released; undefined where another thread cannot reach that: the JS thread does it then. */
   readonly slots: { readonly buffer: SharedArrayBuffer; readonly offset: number } | undefined;
-  readonly slot: number;
 }
 
 /** The writing end. */
@@ -69,9 +69,10 @@ export class LineWriter {
   }
 
   /** For whoever knows that there is room. Returns whether a thread has to be told to see to the line. */
-  write(hold: number, args: Float64Array): boolean {
+  write(slot: number, hold: number, args: Float64Array): boolean {
     const { words, entries } = this;
     let at = (this.head & (LINE_CAPACITY - 1)) * ENTRY_NUMBERS;
+    entries[at++] = slot;
     entries[at++] = hold;
     for (let i = 0; i < LINE_ARGS; i++) entries[at + i] = args[i]!;
     this.head = (this.head + 1) | 0;
@@ -79,6 +80,12 @@ export class LineWriter {
     if (Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away) return true;
     Atomics.notify(words, LINE.head);
     return false;
+  }
+
+  /** Whether a thread has to be told to see to the line, since the one that did has left it with entries. */
+  isLeft(): boolean {
+    const { words } = this;
+    return this.done !== this.head && Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away;
   }
 
   /** The thread has left at an entry that failed: what was written behind it, and itself, is as if it had not been. */
@@ -90,29 +97,33 @@ export class LineWriter {
 }
 
 /**
- * Carries out what is written into the line, until nothing has come for a while.
+ * Carries out what is written into the line, until nothing has come for a while, or for a while.
  *
  * @param carryOut is given the entries, and where the numbers of the one at hand begin; what it throws ends this at that entry
  */
-export function takeFrom({ line, control, slots, slot }: LineMemory, carryOut: (entries: Float64Array, at: number) => void): void {
+export function takeFrom({ line, control, slots }: LineMemory, carryOut: (entries: Float64Array, at: number) => void): void {
   const words = new Int32Array(line, 0, ENTRIES_OFFSET / 4);
   const entries = new Float64Array(line, ENTRIES_OFFSET);
   const state = new Int32Array(control);
   const holds = slots === undefined ? undefined : new Int32Array(slots.buffer, slots.offset, SLOTS_BYTES / 4);
   let done = Atomics.load(words, LINE.done);
+  const until = performance.now() + STAY_MS;
   do {
     while (Atomics.load(words, LINE.head) !== done) {
       const at = (done & (LINE_CAPACITY - 1)) * ENTRY_NUMBERS;
-      carryOut(entries, at + 1);
+      carryOut(entries, at + 2);
       done = (done + 1) | 0;
       Atomics.store(words, LINE.done, done);
       if (holds === undefined) wakeJs(state);
       else {
         // Nothing was sent past the hold, which would have to come first.
-        Atomics.store(holds, slot * SLOT_WORDS + SLOT_HOLD, entries[at]!);
+        Atomics.store(holds, entries[at]! * SLOT_WORDS + SLOT_HOLD, entries[at + 1]!);
         Atomics.add(state, WORD.doorbell, 1);
         Atomics.notify(state, WORD.doorbell);
       }
+      if (performance.now() < until) continue;
+      Atomics.store(words, LINE.taker, TAKER.away);
+      return;
     }
   } while (comesMore(words, done));
 }
