@@ -51,6 +51,17 @@ const BUSY_WATCH_MS = 6;
  * processors: a model's run of 5.5 ms took 12 ms on two cores while this thread looked on.
  */
 const WAITING_SPIN_MS = 0.05;
+/**
+ * After work of other threads that took longer than this the JS thread has slept, and its processor is theirs: woken, it waits for
+ * one, which may be that from which this thread looks for what it queues next. Linux lets a thread go on until its time is up, which
+ * is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So past some time this thread looks with pauses of so long
+ * then, 60 µs in truth.
+ */
+const LONG_HOLD_MS = 1;
+const BREATHLESS_MS = 0.05;
+const BREATH_MS = 0.01;
+/** What nobody ever wakes. */
+const NOTHING = new Int32Array(new SharedArrayBuffer(4));
 /** A sleep while all streams that wait here are held, should the bell ever be missed. */
 const HELD_MS = 5;
 /** Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep. */
@@ -78,6 +89,9 @@ export class ThreadLoop {
   private readonly seen: Int32Array;
   private lastWork = 0;
   private lastMove = 0;
+  /** Since when all streams have been held, 0 where they are not; and how long they were when they were last. */
+  private heldSince = 0;
+  private heldMs = 0;
   private lastProbe = 0;
   private watching = false;
   private paused = 0;
@@ -126,9 +140,13 @@ export class ThreadLoop {
       if (busy && !this.yields) continue;
       const held = this.decoder.onlyHeld;
       const waits = this.polled?.waits !== undefined && (held || (!this.isOwing && this.polled.waits()));
+      if (!waits || !held) this.heldSince = 0;
+      else if (this.heldSince === 0) this.heldSince = now;
+      else this.heldMs = now - this.heldSince;
       if ((now - this.lastWork < (waits ? Math.min(this.spinMs, WAITING_SPIN_MS) : this.spinMs) && !this.yields) || (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
+        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS) Atomics.wait(NOTHING, 0, 0, BREATH_MS);
         // Only the ring is looked at most of the time: it is what the next command waits for.
-        for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
+        else for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
         continue;
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
