@@ -5,7 +5,7 @@
  * memory, which tensors are copied to in front of the run and from behind it.
  */
 import { DTYPES } from '../core/index.js';
-import type { DeviceBuffer, Stream } from '../core/index.js';
+import type { Stream } from '../core/index.js';
 import type { HostUse } from '../core/host-work.js';
 import type { Held } from '../core/queued-operation.js';
 import { LINE_ARGS, LinePosts, WorkLine } from '../core/work-line.js';
@@ -33,10 +33,10 @@ const posts = new WeakMap<Stream['runtime'], Map<string, LinePosts>>();
 
 /** What is there for the key, or is made now. */
 function kept<K extends object, V>(all: WeakMap<K, Map<string, V>>, owner: K, key: string, make: () => V): V {
-  let its = all.get(owner);
-  if (its === undefined) all.set(owner, its = new Map());
-  let value = its.get(key);
-  if (value === undefined) its.set(key, value = make());
+  const its = all.get(owner) ?? new Map<string, V>();
+  all.set(owner, its);
+  const value = its.get(key) ?? make();
+  its.set(key, value);
   return value;
 }
 

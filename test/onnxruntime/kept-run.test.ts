@@ -1,9 +1,9 @@
-/** A run that is queued again on the same tensors: what it gives, in which order, and what a failure among many leaves. */
+/** Runs that a thread is told of in shared memory: what they give, in which order, what of them is kept, and what a failure among many leaves. */
 import { f32, i64 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
-import type { Tensor } from 'async-cuda/tensor';
+import type { AnyTensor, Tensor } from 'async-cuda/tensor';
 import { afterEach, expect, test } from 'vitest';
 
 import { failure } from '../core/test-device.js';
@@ -174,6 +174,27 @@ onPaths('a run on tensors that were given', (on) => {
     for (const each of outputs) each.close();
   });
 
+  test('more streams at once than there are threads, each with more to do all the time', async () => {
+    const engine = await loadEngine(on.device, longModel(256, 4), { contexts: 16, threads: 1 });
+    opened.push(engine);
+    const streams = Array.from({ length: 12 }, () => on.device.createStream());
+    using x = await zeros(on.device, f32, [256, 256]);
+    const outputs = await Promise.all(streams.map(() => zeros(on.device, f32, [256, 256])));
+    const seen = streams.map(() => 0);
+    // Each has some ahead, until all have had their turn.
+    const deadline = performance.now() + 20_000;
+    await Promise.all(streams.map(async (stream, s) => {
+      const underway: Promise<void>[] = [];
+      while (seen.some((count) => count < 3) && performance.now() < deadline) {
+        underway.push(engine.run({ x }, { outputs: { y: outputs[s]! } }).runOn(stream).wait().then(() => { seen[s]!++; }));
+        if (underway.length > 8) await underway.shift();
+      }
+      await Promise.all(underway);
+    }));
+    expect(Math.min(...seen)).toBeGreaterThanOrEqual(3);
+    for (const each of [...streams, ...outputs]) each.close();
+  });
+
   test('refuses tensors that were closed, other streams at once in one context, and an engine that was closed', async () => {
     const engine = await load(longModel(256, 20));
     const context = await engine.createContext();
@@ -202,5 +223,110 @@ onPaths('a run on tensors that were given', (on) => {
     await engine.close();
     await last;
     expect(() => other.runOn(left)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+  });
+});
+
+onPaths('a run that makes its outputs', (on) => {
+  const opened: OnnxEngine[] = [];
+  const load = async (model: Uint8Array): Promise<OnnxEngine> => {
+    const engine = await loadEngine(on.device, model);
+    opened.push(engine);
+    return engine;
+  };
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((engine) => engine.close()));
+  });
+
+  test('gives each time tensors of its own, also where it is the same operation', async () => {
+    const engine = await load(addModel('f32', [2]));
+    using a = await tensor(on.device, f32, [1, 2]);
+    const doubled = engine.run({ a, b: a });
+    const results: AnyTensor[] = [];
+    for (let i = 0; i < 5; i++) {
+      await a.write(Float32Array.of(i, -i));
+      results.push((await doubled).c!);
+    }
+    expect(new Set(results).size).toBe(5);
+    for (const [i, result] of results.entries()) {
+      expect([...await result.read() as Float32Array]).toEqual([2 * i, -2 * i]);
+      result.close();
+    }
+  });
+
+  test('finds what was bound for memory that is given out again, on new tensors as well', async ({ skip }) => {
+    const engine = await load(addModel('f32', ['n']));
+    skip(engine.provider === 'cuda', 'runs of the CUDA provider are made anew');
+    using stream = on.device.createStream();
+    for (let i = 0; i < 40; i++) {
+      using a = await tensor(on.device, f32, [i, 1, 2]);
+      using result = (await engine.run({ a, b: a }).runOn(stream)).c!;
+      expect([...await result.read() as Float32Array]).toEqual([2 * i, 2, 4]);
+    }
+    expect(engine.bindings.count).toBeGreaterThan(0);
+    expect(engine.bindings.count).toBeLessThan(10);
+  });
+
+  test('tells tensors at the same addresses with other shapes apart', async () => {
+    const engine = await load(addModel('f32', ['n', 'm']));
+    using stream = on.device.createStream();
+    for (let round = 0; round < 3; round++) {
+      for (const shape of [[2, 8], [16, 1], [1, 4], [4, 4]]) {
+        const values = Float32Array.from({ length: shape[0]! * shape[1]! }, (_, i) => i + round);
+        using a = await tensor(on.device, f32, values, shape);
+        using result = (await engine.run({ a, b: a }).runOn(stream)).c!;
+        expect(result.shape).toEqual(shape);
+        expect([...await result.read() as Float32Array]).toEqual([...values].map((value) => 2 * value));
+      }
+    }
+  });
+
+  test('hundreds queued without waiting, each on what the one before has made, whose tensors are closed by then', async () => {
+    const engine = await load(addModel('f32', [4]));
+    using stream = on.device.createStream();
+    using one = await tensor(on.device, f32, [1, 1, 1, 1]);
+    let sum: AnyTensor = await zeros(on.device, f32, [4]);
+    for (let i = 0; i < 300; i++) {
+      const next = engine.run({ a: sum, b: one }).runOn(stream).value.c!;
+      sum.close();
+      sum = next;
+    }
+    expect([...await sum.read() as Float32Array]).toEqual([300, 300, 300, 300]);
+    sum.close();
+  });
+
+  test('that fails gives nothing, and its memory back', async () => {
+    const engine = await load(GATHER);
+    using x = await tensor(on.device, f32, [1, 2, 3, 4]);
+    using i = await tensor(on.device, i64, [1n]);
+    const op = engine.run({ x, i });
+    for (let round = 0; round < 3; round++) (await op).y!.close();
+    await on.device.synchronize();
+    const { live, memory: { inUse } } = await on.device.stats();
+    for (let round = 0; round < 10; round++) {
+      await i.write(BigInt64Array.of(9n));
+      expect(await failure(() => op)).toMatchObject({ code: 'ERR_CUDA_LIBRARY', message: expect.stringMatching(/out of data bounds, idx=9/) as string });
+      await i.write(BigInt64Array.of(2n));
+      using y = (await op).y!;
+      expect([...await y.read() as Float32Array]).toEqual([3]);
+    }
+    await on.device.synchronize();
+    const after = await on.device.stats();
+    expect(after.live.buffers).toBe(live.buffers);
+    expect(after.memory.inUse).toBe(inUse);
+  });
+
+  test('inputs may be closed as soon as it is queued', async () => {
+    const engine = await load(addModel('f32', [3]));
+    const given: Promise<AnyTensor>[] = [];
+    for (let i = 0; i < 20; i++) {
+      const a = await tensor(on.device, f32, [i, 10 * i, 100 * i]);
+      const running = engine.run({ a, b: a }).run();
+      a.close();
+      given.push(running.then((outputs) => outputs.c!));
+    }
+    for (const [i, each] of (await Promise.all(given)).entries()) {
+      expect([...await each.read() as Float32Array]).toEqual([2 * i, 20 * i, 200 * i]);
+      each.close();
+    }
   });
 });
