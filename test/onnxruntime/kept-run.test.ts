@@ -1,28 +1,34 @@
 /** Runs that a thread is told of in shared memory: what they give, in which order, what of them is kept, and what a failure among many leaves. */
 import { f32, i64 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
-import type { OnnxEngine } from 'async-cuda/onnxruntime';
+import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor, Tensor } from 'async-cuda/tensor';
 import { afterEach, expect, test } from 'vitest';
 
 import { failure } from '../core/test-device.js';
+import type { TestDevice } from '../core/test-device.js';
 import { addModel, longModel, onnxModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
 
 /** Fails where an index is out of range. */
 const GATHER = onnxModel({ inputs: [['x', 'f32', [4]], ['i', 'i64', [1]]], outputs: [['y', 'f32', [1]]], nodes: [{ op: 'Gather', inputs: ['x', 'i'], outputs: ['y'] }] });
 
-onPaths('a run on tensors that were given', (on) => {
+/** Loads engines that are closed behind each test. */
+function loading(on: TestDevice): (model: Uint8Array, options?: OnnxRuntimeOptions) => Promise<OnnxEngine> {
   const opened: OnnxEngine[] = [];
-  const load = async (model: Uint8Array): Promise<OnnxEngine> => {
-    const engine = await loadEngine(on.device, model);
-    opened.push(engine);
-    return engine;
-  };
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((engine) => engine.close()));
   });
+  return async (model, options) => {
+    const engine = await loadEngine(on.device, model, options);
+    opened.push(engine);
+    return engine;
+  };
+}
+
+onPaths('a run on tensors that were given', (on) => {
+  const load = loading(on);
   const first = async (x: Tensor<'f32'>): Promise<number> => (await x.read())[0]!;
 
   test('gives each time what its tensors hold by then', async () => {
@@ -159,6 +165,17 @@ onPaths('a run on tensors that were given', (on) => {
     expect(engine.bindings.count).toBe(2);
   });
 
+  test('its tensors may be closed as soon as it is queued, also where nothing was bound for them before', async () => {
+    const engine = await load(addModel('f32', [2]));
+    const a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    const doubled = engine.run({ a, b: a }, { outputs: { c } });
+    const runs = [doubled.run(), doubled.run()];
+    a.close();
+    await Promise.all(runs);
+    expect([...await c.read()]).toEqual([2, 4]);
+  });
+
   test('more operations in turns than an engine keeps ready', async () => {
     const engine = await load(addModel('f32', [1]));
     using one = await tensor(on.device, f32, [1]);
@@ -175,8 +192,7 @@ onPaths('a run on tensors that were given', (on) => {
   });
 
   test('more streams at once than there are threads, each with more to do all the time', async () => {
-    const engine = await loadEngine(on.device, longModel(256, 4), { contexts: 16, threads: 1 });
-    opened.push(engine);
+    const engine = await load(longModel(256, 4), { contexts: 16, threads: 1 });
     const streams = Array.from({ length: 12 }, () => on.device.createStream());
     using x = await zeros(on.device, f32, [256, 256]);
     const outputs = await Promise.all(streams.map(() => zeros(on.device, f32, [256, 256])));
@@ -227,15 +243,7 @@ onPaths('a run on tensors that were given', (on) => {
 });
 
 onPaths('a run that makes its outputs', (on) => {
-  const opened: OnnxEngine[] = [];
-  const load = async (model: Uint8Array): Promise<OnnxEngine> => {
-    const engine = await loadEngine(on.device, model);
-    opened.push(engine);
-    return engine;
-  };
-  afterEach(async () => {
-    await Promise.all(opened.splice(0).map((engine) => engine.close()));
-  });
+  const load = loading(on);
 
   test('gives each time tensors of its own, also where it is the same operation', async () => {
     const engine = await load(addModel('f32', [2]));
