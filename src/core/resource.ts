@@ -6,6 +6,9 @@ import { ACCESS_WRITE } from '../runtime/commands.js';
 import type { CaptureScope } from './capture.js';
 import type { Stream } from './stream.js';
 
+/** Readers from which on it is looked whether some are over: what a program only reads, on a stream for each request, would have all of them. */
+const MOST_READERS = 16;
+
 /** One stream's latest use: all that it had queued up to operation `mark`. */
 export interface Use {
   stream: Stream;
@@ -22,6 +25,8 @@ export class Resource {
   /** Other streams that have read since the last write: so many of them. What is behind them is used again. */
   readonly readers: Use[] = [];
   readerCount = 0;
+  /** How many there may be before it is looked again. */
+  private mostReaders = MOST_READERS;
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
   private readonly kept: Use[] = [];
   disposed = false;
@@ -93,14 +98,30 @@ export class Resource {
         return;
       }
     }
-    this.readerCount++;
-    const again = readers[readerCount];
+    if (readerCount >= this.mostReaders) this.forgetReaders();
+    const again = readers[this.readerCount++];
     if (again === undefined) {
       readers.push({ stream, mark });
       return;
     }
     again.stream = stream;
     again.mark = mark;
+  }
+
+  /** Those whose reads are known to be over: nothing waits for them. */
+  private forgetReaders(): void {
+    const { readers, readerCount } = this;
+    let left = 0;
+    for (let i = 0; i < readerCount; i++) {
+      const reader = readers[i]!;
+      // What a capture has recorded is not over by what its stream has done.
+      if (reader.stream.captureScope === undefined && reader.stream.hasPassed(reader.mark)) continue;
+      readers[i] = readers[left]!;
+      readers[left++] = reader;
+    }
+    this.readerCount = left;
+    readers.length = left;
+    this.mostReaders = Math.max(MOST_READERS, 2 * left);
   }
 
   /** The last use on the writer's stream. */

@@ -27,6 +27,8 @@ import type { Bound, PlacedTensor } from './thread/messages.js';
 const [SESSION, RUN_OPTIONS, INPUT_NAMES, INPUTS, INPUT_COUNT, OUTPUT_NAMES, OUTPUT_COUNT, OUTPUTS] = [0, 1, 2, 3, 4, 5, 6, 7];
 /** Of an engine: whoever has tensors at more addresses than these in turns has them bound anew. */
 const MOST_BOUND = 64;
+/** Lines whose last run with a binding is remembered, before it is looked which of those are over: a program may have a stream for each run. */
+const MOST_LINES = 16;
 
 const lines = new WeakMap<Stream, Map<string, WorkLine>>();
 const posts = new WeakMap<Stream['runtime'], Map<string, LinePosts>>();
@@ -51,13 +53,21 @@ function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): Wo
 class Binding {
   readonly bound: Bound;
   isReleased = false;
-  /** The last run with it in each line. */
-  readonly last = new Map<WorkLine, number>();
+  /** The last run with it in each line, where that may not be over. */
+  private readonly last = new Map<WorkLine, number>();
   private readonly path: string;
 
   constructor(bound: Bound, path: string) {
     this.bound = bound;
     this.path = path;
+  }
+
+  /** A run with it is told. */
+  usedBy(line: WorkLine, number: number): void {
+    const { last } = this;
+    last.set(line, number);
+    if (last.size <= MOST_LINES) return;
+    for (const [each, its] of last) if (each.isOver(its)) last.delete(each);
   }
 
   /** Gives it back behind its last runs. What is told from here on is bound anew. */
@@ -295,7 +305,7 @@ class ContextRun implements LineWork {
   ready(line: WorkLine, number: number): Float64Array | undefined {
     const { args, run } = this;
     if (this.binding?.isReleased !== false && !this.findBinding(line)) return undefined;
-    this.binding!.last.set(line, number);
+    this.binding!.usedBy(line, number);
     run.takeSession(args);
     return args;
   }

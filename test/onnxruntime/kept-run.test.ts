@@ -1,11 +1,13 @@
 /** Runs that a thread is told of in shared memory: what they give, in which order, what of them is kept, and what a failure among many leaves. */
 import { f32, i64 } from 'async-cuda/core';
+import type { Stream } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor, Tensor } from 'async-cuda/tensor';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 
+import { collectGarbage } from '../core/garbage.js';
 import { failure } from '../core/test-device.js';
 import type { TestDevice } from '../core/test-device.js';
 import { addModel, longModel, onnxModel } from './onnx-model.js';
@@ -174,6 +176,26 @@ onPaths('a run on tensors that were given', (on) => {
     a.close();
     await Promise.all(runs);
     expect([...await c.read()]).toEqual([2, 4]);
+  });
+
+  test('on a stream for each run: streams that are closed and forgotten are not kept', async () => {
+    const engine = await load(addModel('f32', [2]));
+    using a = await tensor(on.device, f32, [1, 2]);
+    using c = await zeros(on.device, f32, [2]);
+    const doubled = engine.run({ a, b: a }, { outputs: { c } });
+    const streams: WeakRef<Stream>[] = [];
+    const runOnOneMore = async (): Promise<void> => {
+      const stream = on.device.createStream();
+      await doubled.runOn(stream);
+      stream.close();
+      streams.push(new WeakRef(stream));
+    };
+    for (let i = 0; i < 120; i++) await runOnOneMore();
+    await on.device.synchronize();
+    await vi.waitFor(async () => {
+      await collectGarbage(2);
+      expect(streams.filter((each) => each.deref() !== undefined).length).toBeLessThan(60);
+    }, { timeout: 5000 });
   });
 
   test('more operations in turns than an engine keeps ready', async () => {
