@@ -1,8 +1,5 @@
 /** Collects what a benchmark has left behind, so that its collection does not fall into what is measured next. */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
-let collect: (() => void) | undefined;
+export { gc as collectGarbage } from '../test/core/garbage.js';
 
 /**
  * The engine gives the pages of its young generation back with that, and takes them again one by one: the first few of the
@@ -10,11 +7,3 @@ let collect: (() => void) | undefined;
  * (measured). A benchmark of a steady state works for so long before it measures.
  */
 export const SETTLE_MS = 1500;
-
-export function collectGarbage(): void {
-  if (collect === undefined) {
-    setFlagsFromString('--expose-gc');
-    collect = runInNewContext('gc') as () => void;
-  }
-  collect();
-}

@@ -1,5 +1,5 @@
 /**
- * Work of the host that is queued again and again, in the order of one stream (see `host-work.ts` for work that is queued once).
+ * Work of the host in the order of one stream, of which threads are told in shared memory (in `host-work.ts`: whom the caller tells).
  * Each piece holds its stream until it is over; a thread is told of it through shared memory once all before it is over, and lets the
  * stream go on. What directly follows other work of the line is told together with it.
  *
@@ -88,9 +88,10 @@ class Post {
     return ((this.writer.written - this.seen) | 0) >= LINE_CAPACITY;
   }
 
-  put(entry: Entry, slot: number, args: Float64Array): void {
+  /** For its line, where it is not full. */
+  put(entry: Entry, args: Float64Array): void {
     this.told[this.writer.written & (LINE_CAPACITY - 1)] = entry;
-    const alone = this.writer.write(slot, entry.hold, args);
+    const alone = this.writer.write(this.line!.stream.transferSlot.index, entry.hold, args);
     if (this.memory.slots === undefined && !this.watching) void this.watch();
     if (alone) this.begin();
   }
@@ -269,7 +270,7 @@ export class WorkLine {
         return;
       }
       this.next++;
-      post.put(entry, this.stream.transferSlot.index, args);
+      post.put(entry, args);
     }
     this.waiting = [];
     this.next = 0;

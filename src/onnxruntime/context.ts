@@ -1,15 +1,15 @@
 /** One run after the other of a model: what lies where, when it runs, and what becomes of its outputs. */
-import { CudaDisposedError, CudaError, DTYPES } from '../core/index.js';
+import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
 import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
+import { madeTensor, namedTensors } from '../engine/run-outputs.js';
 import type { DeviceOp } from '../ops/index.js';
 import { Later } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
@@ -165,7 +165,7 @@ export class OnnxContext implements EngineContext {
     const outputs = plan.outputs.map(({ info, given, shape }) => {
       if (given !== undefined) return placed(given);
       if (shape === undefined) return undefined;
-      const tensor = new Tensor(run.alloc(DTYPES[info.dtype], numel(shape)), contiguous(shape), true) as AnyTensor;
+      const tensor = madeTensor(run, info.dtype, shape);
       made.push(tensor);
       return placed(tensor);
     });
@@ -209,7 +209,7 @@ export class OnnxContext implements EngineContext {
       for (const tensor of made) run.closeOnFailure(tensor);
       if (all) {
         run.dependOn(done);
-        return { done, value: this.named(plan, outputs.map((output) => output.tensor)) };
+        return { done, value: namedTensors(this.engine.outputs, outputs.map((output) => output.tensor)) };
       }
       return new Later(done.then(() => run.settled(run.resume(() => this.take(run, plan, outputs, values)))), false);
     } catch (error) {
@@ -236,7 +236,7 @@ export class OnnxContext implements EngineContext {
       const tensors = plan.outputs.map(({ info }, i) => {
         const value = values[i];
         if (value === undefined) return outputs[i]!.tensor;
-        const tensor = new Tensor(run.alloc(DTYPES[info.dtype], numel(value.shape)), contiguous([...value.shape]), true) as AnyTensor;
+        const tensor = madeTensor(run, info.dtype, value.shape);
         made.push(tensor);
         return tensor;
       });
@@ -256,7 +256,7 @@ export class OnnxContext implements EngineContext {
       this.taken = Promise.allSettled([this.taken, done]);
       for (const tensor of made) run.closeOnFailure(tensor);
       run.dependOn(done);
-      return this.named(plan, tensors);
+      return namedTensors(this.engine.outputs, tensors);
     } catch (error) {
       for (const tensor of made) tensor.close();
       giveBack();
@@ -288,10 +288,6 @@ export class OnnxContext implements EngineContext {
     } finally {
       signal?.removeEventListener('abort', terminate);
     }
-  }
-
-  private named({ outputs }: PlannedRun, tensors: readonly AnyTensor[]): NamedTensors {
-    return Object.fromEntries(outputs.map(({ info }, i) => [info.name, tensors[i]!]));
   }
 }
 

@@ -12,8 +12,9 @@ import { LINE_ARGS, LinePosts, WorkLine } from '../core/work-line.js';
 import type { LineWork } from '../core/work-line.js';
 import type { NamedTensors } from '../engine/engine.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
+import { madeTensor, namedTensors } from '../engine/run-outputs.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, contiguous, numel } from '../tensor/index.js';
+import { numel } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
@@ -169,7 +170,7 @@ export class LineRun {
     this.name = engine.toString();
     this.inputs = inputs;
     this.outputs = outputs;
-    this.value = outputs.every(({ given }) => given !== undefined) ? named(outputs, outputs.map(({ given }) => given!)) : undefined;
+    this.value = outputs.every(({ given }) => given !== undefined) ? namedTensors(engine.outputs, outputs.map(({ given }) => given!)) : undefined;
     this.placed = [
       ...inputs.map((tensor) => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], bytes: tensor.dense().byteLength })),
       ...outputs.map(({ info, shape }) => ({ type: typeNumber(info.dtype), shape: [...shape], bytes: DTYPES[info.dtype].bytes * numel(shape) })),
@@ -197,13 +198,13 @@ export class LineRun {
     try {
       const outputs = this.outputs.map(({ given, info, shape }) => {
         if (given !== undefined) return given;
-        const tensor = new Tensor(run.alloc(DTYPES[info.dtype], numel(shape)), contiguous([...shape]), true) as AnyTensor;
+        const tensor = madeTensor(run, info.dtype, shape);
         made.push(tensor);
         return tensor;
       });
       const queued = this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
       for (const tensor of made) run.closeOnFailure(tensor);
-      return { value: named(this.outputs, outputs), queued };
+      return { value: namedTensors(this.engine.outputs, outputs), queued };
     } catch (error) {
       for (const tensor of made) tensor.close();
       throw error;
@@ -219,8 +220,6 @@ export class LineRun {
   }
 
   private workIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
-    const last = this.works[0];
-    if (last?.context === context && last.area === area) return last;
     const known = this.works.find((each) => each.context === context);
     if (known !== undefined && known.area === area) return known;
     const work = new ContextRun(this, context, area, this.outputs.map(({ given }) => given!));
@@ -330,10 +329,6 @@ class ContextRun implements LineWork {
     this.run.fill(this.args, binding.bound, runOptions);
     this.binding = binding;
   }
-}
-
-function named(outputs: readonly PlannedOutput[], tensors: readonly AnyTensor[]): NamedTensors {
-  return Object.fromEntries(outputs.map(({ info }, i) => [info.name, tensors[i]!]));
 }
 
 /** What tells shapes from others. */

@@ -10,7 +10,7 @@ import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 
 import { SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
-import { pauseProcessor } from './pause.js';
+import { pauseProcessor, sleepFor } from './pause.js';
 import { peek } from './shared-words.js';
 
 /** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
@@ -78,8 +78,6 @@ const PAUSES = 20;
 const LOOKS_PER_MESSAGE = 64;
 const BLOCKED_LOOK_MS = 20;
 const BLOCKED_PAUSE_MS = 0.05;
-/** What nobody ever wakes. */
-const NOTHING = new Int32Array(new SharedArrayBuffer(4));
 
 interface Waiter {
   seq: number;
@@ -398,7 +396,7 @@ export class Completion {
       const lost = this.host.lost();
       if (lost !== undefined) throw lost;
       // The end of something short is looked for; past that the processor is better left to others.
-      if (flushed && performance.now() - start > lookMs) Atomics.wait(NOTHING, 0, 0, BLOCKED_PAUSE_MS);
+      if (flushed && performance.now() - start > lookMs) sleepFor(BLOCKED_PAUSE_MS);
     }
   }
 

@@ -34,7 +34,7 @@ const SPIN_MS = 0.1;
 const SPIN_LOOKS = 100;
 /** And how long it sleeps before it goes: telling it anew costs the JS thread a message. */
 const LINGER_MS = 4;
-/** It goes between two entries after so long, where there are always more: other lines may wait for a thread. */
+/** After so long it goes behind the entry at hand, whatever comes: other lines and requests may wait for a thread. */
 const STAY_MS = 50;
 
 /** What a thread needs to see to a line. */
@@ -97,7 +97,7 @@ export class LineWriter {
 }
 
 /**
- * Carries out what is written into the line, until nothing has come for a while, or for a while.
+ * Carries out what is written into the line, until nothing has come for a while or it is others' turn.
  *
  * @param carryOut is given the entries, and where the numbers of the one at hand begin; what it throws ends this at that entry
  */

@@ -1,11 +1,12 @@
 /** A run of an engine as an operation: inputs are checked, outputs are made, and the context's calls are queued. */
-import type { DTypeName, Pending, Stream } from '../core/index.js';
+import type { Pending, Stream } from '../core/index.js';
 import { CudaError, DTYPES } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
 import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';
+import { madeTensor, namedTensors } from '../engine/run-outputs.js';
 import { checkNames, checkTensor, planOutputs } from '../engine/run-checks.js';
 import type { ExtentRange } from '../engine/run-checks.js';
 import { Applied, Collected } from '../ops/collect.js';
@@ -13,7 +14,7 @@ import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
-import { Tensor, numel } from '../tensor/index.js';
+import { Tensor } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { contiguous } from '../tensor/layout.js';
 import { placedRun } from './execution-context.js';
@@ -92,7 +93,7 @@ function submit(
   try {
     const dense = inputs.map((tensor) => {
       if (isDense(tensor)) return tensor;
-      const copy = alloc(run, tensor.dtype.name, [...tensor.shape] as number[]);
+      const copy = madeTensor(run, tensor.dtype.name, tensor.shape);
       copies.push(copy);
       const copied = nodeOf(copy.copyFrom(tensor as never)).submit(run);
       if (copied instanceof Later) throw invalid('inputs', 'contiguous tensors', tensor);
@@ -103,7 +104,7 @@ function submit(
       if (to === undefined) {
         const { shape, bytes } = shapes[i]!;
         // For one whose shape the run says there is as much as it may take.
-        const result = alloc(run, port.dtype, open.includes(i) ? [Math.max(1, Math.ceil(bytes / DTYPES[port.dtype].bytes))] : shape);
+        const result = madeTensor(run, port.dtype, open.includes(i) ? [Math.max(1, Math.ceil(bytes / DTYPES[port.dtype].bytes))] : shape);
         made.push(result);
         return result;
       }
@@ -116,7 +117,7 @@ function submit(
     const placed = placedRun(dense, results);
     if (open.length > 0) return opened(run, engine, context, placed, results, open, made, signal);
     follow(run, context.queue(run.stream, placed), made, signal);
-    const value = Object.fromEntries(engine.outputs.map(({ name }, i) => [name, results[i]!]));
+    const value = namedTensors(engine.outputs, results);
     if (last !== undefined && copies.length === 0 && made.length === 0) last.again = { context, tensors: [...inputs, ...results], placed, value };
     return value;
   } catch (error) {
@@ -160,14 +161,14 @@ function opened(
       const value = results.map((result, i) => {
         const shape = shapes.get(i);
         if (shape === undefined) return result;
-        const tensor = alloc(run, result.dtype.name, shape);
+        const tensor = madeTensor(run, result.dtype.name, shape);
         exact.push(tensor);
         // Memory that has just been made: the copy waits for nothing.
         if (tensor.size > 0) nodeOf(tensor.copyFrom(new Tensor(result.buffer, contiguous([...shape]), false) as never)).submit(run);
         return tensor;
       });
       close(open.map((i) => results[i]!));
-      return Object.fromEntries(engine.outputs.map(({ name }, i) => [name, value[i]!]));
+      return namedTensors(engine.outputs, value);
     } catch (error) {
       close(exact);
       throw error;
@@ -183,8 +184,4 @@ function once<T>(run: Run, ready: Promise<unknown>, next: () => Submitted<T>): S
   if (run.recording) throw new NotLoaded(ready);
   run.loads++;
   return new Later(ready.then(() => run.settled(run.resume(next))), false);
-}
-
-function alloc(run: Run, dtype: DTypeName, shape: readonly number[]): AnyTensor {
-  return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
 }

@@ -14,7 +14,7 @@ import {
   ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
-import { pauseProcessor } from '../pause.js';
+import { pauseProcessor, sleepFor } from '../pause.js';
 import { peek } from '../shared-words.js';
 import type { MendedDriver } from './fallbacks.js';
 
@@ -60,8 +60,6 @@ const WAITING_SPIN_MS = 0.05;
 const LONG_HOLD_MS = 1;
 const BREATHLESS_MS = 0.05;
 const BREATH_MS = 0.01;
-/** What nobody ever wakes. */
-const NOTHING = new Int32Array(new SharedArrayBuffer(4));
 /** A sleep while all streams that wait here are held, should the bell ever be missed. */
 const HELD_MS = 5;
 /** Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep. */
@@ -144,7 +142,7 @@ export class ThreadLoop {
       else if (this.heldSince === 0) this.heldSince = now;
       else this.heldMs = now - this.heldSince;
       if ((now - this.lastWork < (waits ? Math.min(this.spinMs, WAITING_SPIN_MS) : this.spinMs) && !this.yields) || (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
-        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS) Atomics.wait(NOTHING, 0, 0, BREATH_MS);
+        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS) sleepFor(BREATH_MS);
         // Only the ring is looked at most of the time: it is what the next command waits for.
         else for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
         continue;

@@ -1,0 +1,17 @@
+/** The outputs of a run: tensors that are made for it, and what it gives. The same for every library. */
+import { DTYPES } from '../core/index.js';
+import type { DTypeName } from '../core/index.js';
+import type { Run } from '../ops/run.js';
+import { Tensor, contiguous, numel } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import type { NamedTensors } from './engine.js';
+
+/** A tensor of the run's own memory, in the order of its stream. */
+export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[]): AnyTensor {
+  return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
+}
+
+/** The tensors of a model's outputs by their names, in the same order. */
+export function namedTensors(outputs: readonly { readonly name: string }[], tensors: readonly AnyTensor[]): NamedTensors {
+  return Object.fromEntries(outputs.map(({ name }, i) => [name, tensors[i]!]));
+}
