@@ -45,6 +45,7 @@ import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
+import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
 import { StreamCounts, statsOf } from './stats.js';
 import type { DeviceStats } from './stats.js';
@@ -158,6 +159,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly runtime: Runtime;
   /** @internal */
   readonly staging: Staging;
+  /** @internal */
+  readonly reads: ReadsUnderway = new ReadsUnderway();
   /** @internal */
   readonly shared: SharedDevice;
   /** What its objects hold. @internal */
@@ -829,7 +832,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       for (const stream of [...streams]) stream.close();
       await Promise.all([...this.frees, ...passed]);
       // Whoever opens the device next may get the same staging memory.
-      await this.staging.takenOut();
+      await this.reads.over();
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
       // Streams of other devices are to wait for events of this one.
       if (this.shared.last) {

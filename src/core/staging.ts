@@ -59,6 +59,29 @@ class SegmentUses {
   }
 }
 
+/**
+ * Reads of one device that JavaScript has not taken out of staging yet. The work of the device may be seen to be over before
+ * them: they are told with the next look, and wait for a turn of the event loop. Staging memory outlasts all of them.
+ */
+export class ReadsUnderway {
+  private count = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  begin(): void {
+    this.count++;
+  }
+
+  end(): void {
+    if (--this.count > 0) return;
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+
+  /** Resolves when there is none. */
+  async over(): Promise<void> {
+    while (this.count > 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+}
+
 export interface Place {
   segment: Segment;
   /** Byte offset within the staging area. */
@@ -80,8 +103,6 @@ export class Staging {
   private readonly full: Segment[] = [];
   private current: Segment | undefined;
   private readonly waiting: ((segment: Segment) => void)[] = [];
-  /** Copies out of staging that are under way or wait for their turn. */
-  private readonly outgoing = new Set<Promise<unknown>>();
 
   constructor(runtime: Runtime) {
     this.runtime = runtime;
@@ -115,21 +136,6 @@ export class Staging {
       this.crew.copyOut(target.plain(to, bytes), this.runtime.info.stagingAddress + at);
     } else target.decode(to, this.bytes.subarray(at, at + bytes));
     if (bytes >= TIMED_BYTES) this.turns.took(bytes * target.cost, performance.now() - start);
-  }
-
-  /** `copy` reads staging and may go on behind the work of the device: {@link takenOut} waits for it. */
-  async takingOut<T>(copy: Promise<T>): Promise<T> {
-    this.outgoing.add(copy);
-    try {
-      return await copy;
-    } finally {
-      this.outgoing.delete(copy);
-    }
-  }
-
-  /** Resolves when what work so far has brought to staging has been taken out. */
-  async takenOut(): Promise<void> {
-    await Promise.allSettled(this.outgoing);
   }
 
   /** A place for a small copy, undefined where there is none at present. */

@@ -316,6 +316,7 @@ export function readRegion<T>(
 ): Pending<T> {
   stream.checkNotCaptured(`${what}${method}`, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
   const { runtime } = stream;
+  const { reads } = stream.device;
   const bytes = regionBytes(region);
   const root = runtime.nextRoot();
   runtime.name(root, what, method);
@@ -329,6 +330,7 @@ export function readRegion<T>(
     runtime.expect(root);
     segment.uses.set(stream, mark);
     segment.readers++;
+    reads.begin();
     stream.used(region.resource, ACCESS_READ, mark);
     const take = (): T => {
       const failure = runtime.failureOf(root);
@@ -337,16 +339,22 @@ export function readRegion<T>(
         staging.decode(target, 0, bytes, place.offset);
       } finally {
         segment.readers--;
+        reads.end();
       }
       return finish();
+    };
+    const lost = (error: unknown): never => {
+      segment.readers--;
+      reads.end();
+      throw error;
     };
     const passed = stream.passedLater(mark);
     const cost = bytes * target.cost;
     const copied =
-      cost <= SMALL_BYTES ? passed.then(take) : passed.then(() => {
+      cost <= SMALL_BYTES ? passed.then(take, lost) : passed.then(() => {
         const turn = staging.turns.take(cost);
-        return turn === undefined ? take() : staging.takingOut(turn.then(take));
-      });
+        return turn === undefined ? take() : turn.then(take);
+      }, lost);
     return pendingOf(stream, copied, mark);
   }
   const slot = stream.transferSlot;
@@ -360,8 +368,10 @@ async function pumpOut(
   stream: Stream, staging: Staging, region: Region, target: Decoder, root: number, slot: CompletionSlot, release: number,
 ): Promise<void> {
   const { runtime } = stream;
+  const { reads } = stream.device;
   const copies: Promise<void>[] = [];
   let released = false;
+  reads.begin();
   runtime.expect(root);
   staging.crew?.start(regionBytes(region));
   try {
@@ -385,6 +395,7 @@ async function pumpOut(
   } finally {
     if (!released) runtime.release(slot, release);
     await Promise.allSettled(copies);
+    reads.end();
     runtime.failureOf(root);
   }
 }
@@ -401,12 +412,10 @@ async function takeOut(
     const exclusive = staging.copyOut === undefined ? undefined : target.exclusive();
     if (exclusive !== undefined && staging.copyOut !== undefined) {
       const address = runtime.info.stagingAddress + segment.offset;
-      await staging.takingOut(staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes));
+      await staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
       return;
     }
-    await staging.takingOut(
-      inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from)),
-    );
+    await inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from));
   } finally {
     staging.release(segment);
   }

@@ -5,7 +5,7 @@ import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'asyn
 import type { DTypeName, DeviceBuffer, HostArray } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
-import { failure, onDevice, openTestDevice, range, turns } from './test-device.js';
+import { failure, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
 
 /** Values that each dtype holds exactly, its extremes among them. */
 const VALUES: { [D in DTypeName]: HostArray<D> } = {
@@ -250,17 +250,44 @@ onDevice('DeviceBuffer', (host) => {
       expect(Math.max(...given)).toBeLessThanOrEqual(10);
     });
 
-    test('are all there where the device is closed meanwhile', async () => {
+    test.each([false, true])('are all there where the device is closed meanwhile, its work seen to be over: %s', async (over) => {
       const device = await openTestDevice({ thread: host.mode });
+      const { stream } = device;
       const buffer = device.alloc(f16, N);
-      buffer.fill(device.stream, -2);
+      buffer.fill(stream, -2);
       let left = 50;
-      const reads = range(50).map(() => buffer.read(device.stream).then((values) => {
+      const reads = range(50).map(() => buffer.read(stream).then((values) => {
         left--;
         return values.every((value) => value === -2);
       }));
+      buffer.close();
+      // Without a turn of the event loop that would tell the reads.
+      if (over) stream.block(stream.mark);
       await device.close();
       expect([left, ...(await Promise.all(reads))]).toEqual([0, ...reads.map(() => true)]);
+    });
+
+    test('are all there where one of two devices of the same number is closed, and the other one goes on reading', async () => {
+      const [device, other] = [await openTestDevice({ thread: host.mode }), await openTestDevice({ thread: host.mode })];
+      try {
+        const buffer = device.alloc(f16, N);
+        buffer.fill(device.stream, -2);
+        const others = other.alloc(f16, N);
+        others.fill(other.stream, 3);
+        let open!: () => void;
+        const opened = new Promise<void>((resolve) => (open = resolve));
+        other.stream.call(() => opened);
+        const held = others.read(other.stream);
+        let left = 20;
+        const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
+        await Promise.all([device.close(), ...reads.slice(0, 1)]);
+        expect(left).toBe(0);
+        expect(await stillPending(held)).toBe(true);
+        open();
+        expect((await held).every((value) => value === 3)).toBe(true);
+      } finally {
+        await other.close();
+      }
     });
   });
 

@@ -247,7 +247,8 @@ onDevice('Web streams', (host) => {
     using target = host.device.alloc(i32, 100, { stream });
     source.fill(stream, 4);
     let open!: () => void;
-    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    void stream.call(() => opened);
     const controller = new AbortController();
     const piped = failure(() => source.readable(stream, { length: 10 }).pipeTo(target.writable(stream), { signal: controller.signal }));
     expect(await stillPending(piped)).toBe(true);
@@ -262,7 +263,8 @@ onDevice('Web streams', (host) => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 6, { stream });
     let open!: () => void;
-    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    void stream.call(() => opened);
     const writer = buffer.writable(stream).getWriter();
     const first = writer.write(Int32Array.of(1, 2));
     const second = writer.write(Int32Array.of(3, 4));
@@ -278,7 +280,8 @@ onDevice('Web streams', (host) => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 4, { stream });
     let open!: () => void;
-    void stream.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    void stream.call(() => opened);
     const writer = buffer.writable(stream).getWriter();
     writer.closed.catch(() => undefined);
     const written = failure(() => writer.write(Int32Array.of(1, 2)));

@@ -60,8 +60,10 @@ switch (what) {
   }
   case 'streams': {
     const other = device.createStream();
+    // Made here: the first stream's work may be over before the second one's function is called.
     let open!: () => void;
-    other.call(() => new Promise<void>((resolve) => (open = resolve)));
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    other.call(() => opened);
     const held = said(2, other);
     await said(1);
     line('first');
