@@ -354,6 +354,7 @@ export const cpuKernels: readonly Benchmark[] = THREADS.flatMap(threads => ROWS.
   unit: 'ms',
   statistic: 'median',
   rounds: ROUNDS,
+  collects: true,
   ...(threads === 1 ? { caller: 'runtime thread' } : {}),
   // The bars of our own time, and the other peers, are of one thread.
   ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
