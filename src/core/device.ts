@@ -45,6 +45,7 @@ import { MemoryPool, checkedThreshold } from './pool.js';
 import type { PoolOptions } from './pool.js';
 import { propertiesOf } from './properties.js';
 import type { DeviceProperties } from './properties.js';
+import { RecycledMemory } from './recycled-memory.js';
 import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
 import { StreamCounts, statsOf } from './stats.js';
@@ -176,6 +177,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly frees = new Set<Promise<void>>();
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
+  private recycledMemory: RecycledMemory | undefined;
   private defaultPool: MemoryPool | undefined;
   /** Of streams that are closed. */
   private readonly streamCounts = new StreamCounts();
@@ -817,6 +819,27 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return memory;
   }
 
+  /** What {@link RecycledMemory} gives again. @internal */
+  allocAgain(known: Allocation, stream: Stream, describe: string): Allocation {
+    this.check();
+    stream.check();
+    const memory = known.again(stream, () => describe);
+    this.allocations.add(memory);
+    this.ledger.take(memory);
+    return memory;
+  }
+
+  /** For memory that is made and closed again and again; undefined on a device that is checked, where each is another one. @internal */
+  get recycled(): RecycledMemory | undefined {
+    if (this.checks !== undefined) return undefined;
+    return (this.recycledMemory ??= new RecycledMemory(this));
+  }
+
+  /** Gives back, in front of any allocation that waits for memory, what nobody uses any more. @internal */
+  makeRoomOfRecycled(): void {
+    if (!this.closing) this.recycledMemory?.makeRoom();
+  }
+
   /** Frees everything and waits for it. Returns whether all of it ended in time. */
   private async finish(timeout: number): Promise<boolean> {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -827,6 +850,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       const { owned, allocations, streams, runtime } = this;
       // Graphs before modules: they were made later.
       await Promise.all([...owned].reverse().map((object) => object.close()));
+      this.recycledMemory?.release();
       for (const allocation of [...allocations]) allocation.dispose();
       const passed = [...streams].map((stream) => stream.passed(stream.mark));
       for (const stream of [...streams]) stream.close();

@@ -40,6 +40,7 @@ export async function allocateByCall<T>(runtime: Runtime, devices: ReadonlySet<D
 /** Waits for frees that are queued or under way, as long as one after the other comes to its turn. */
 async function frees(devices: readonly Device[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
+  for (const device of devices) device.makeRoomOfRecycled();
   for (const free of devices.flatMap((device) => device.callsThatFree())) {
     const wait: Promise<unknown> = free.then(() => waits.delete(wait), () => waits.delete(wait));
     waits.add(wait);

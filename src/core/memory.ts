@@ -103,17 +103,30 @@ export class Allocation extends Resource {
 
   /**
    * Keeps the memory until the function that is returned is called, disposed of or not: somebody else has its address. The
-   * function does something once.
+   * function does something once; where that is to free the memory, it is freed on the stream that it is given, if any.
    */
-  borrow(): () => void {
+  borrow(): (on?: Stream) => void {
     this.borrowers++;
     let given = false;
-    return () => {
+    return (on) => {
       if (given) return;
       given = true;
       this.borrowers--;
-      if (this.borrowers === 0 && this.ended && !this.device.isClosed) this.end();
+      if (this.borrowers === 0 && this.ended && !this.device.isClosed) this.end(on);
     };
+  }
+
+  /** Whether its buffers are closed, and only one borrower has it: no graph, no other device, nobody outside of the library. */
+  get isLeftToBorrower(): boolean {
+    return this.ended && this.borrowers === 1 && this.foreign === NONE && this.scope === undefined && !this.isUsedByGraphs;
+  }
+
+  /** The same memory for somebody new, in the order of that stream. The borrower, who has it to himself, forgets this one. */
+  again(stream: Stream, describe: () => string): Allocation {
+    const memory = new Allocation(this.device, stream, this.handle, this.bytes, undefined, describe);
+    memory.takeUses(this);
+    memory.root = this.root;
+    return memory;
   }
 
   private finish(): void {
@@ -137,11 +150,11 @@ export class Allocation extends Resource {
     );
   }
 
-  /** Queues the freeing. */
-  protected end(): void {
+  /** Queues the freeing, on that stream or on its own. */
+  protected end(on = this.stream): void {
     const { device } = this;
     if (device.runtime.lost !== undefined) return;
-    const stream = this.stream.isClosed || this.stream.capturing !== undefined ? device.stream : this.stream;
+    const stream = on.isClosed || on.capturing !== undefined ? device.stream : on;
     // As a writer: behind the last writer and every reader.
     this.orderEnd(stream);
     if (stream !== this.stream) stream.waitFor(this.stream, this.mark);

@@ -179,6 +179,21 @@ export class Resource {
     }));
   }
 
+  /** Whoever uses it is ordered with what has used the other one, which is the same memory and is used no more. */
+  protected takeUses(other: Resource): void {
+    this.writer = other.writer;
+    this.writerMark = other.writerMark;
+    this.ownRead = other.ownRead;
+    this.readers.push(...other.readers.slice(0, other.readerCount));
+    this.readerCount = other.readerCount;
+    this.kept.push(...other.kept);
+  }
+
+  /** Whether graphs use it. */
+  get isUsedByGraphs(): boolean {
+    return this.graphs > 0;
+  }
+
   private get uses(): Use[] {
     const uses: Use[] = [...this.readers.slice(0, this.readerCount), ...this.kept];
     if (this.writer !== undefined) uses.push({ stream: this.writer, mark: this.writersLast });

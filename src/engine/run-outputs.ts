@@ -11,6 +11,28 @@ export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[])
   return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
 }
 
+/**
+ * As {@link madeTensor}; its memory may be that of an earlier one that was closed, whose address is known. Where the run fails it is
+ * closed.
+ */
+export function recycledTensor(run: Run, dtype: DTypeName, shape: readonly number[]): AnyTensor {
+  const { recycled } = run.device;
+  if (recycled === undefined || run.recording || run.pool !== undefined) {
+    const tensor = madeTensor(run, dtype, shape);
+    run.closeOnFailure(tensor);
+    return tensor;
+  }
+  const buffer = recycled.alloc(DTYPES[dtype], numel(shape), run.stream);
+  const tensor = new Tensor(buffer, contiguous([...shape]), true);
+  run.closeOnFailure({
+    [Symbol.dispose]() {
+      tensor.close();
+      recycled.forget(buffer.memory);
+    },
+  });
+  return tensor;
+}
+
 /** The tensors of a model's outputs by their names, in the same order. */
 export function namedTensors(outputs: readonly { readonly name: string }[], tensors: readonly AnyTensor[]): NamedTensors {
   return Object.fromEntries(outputs.map(({ name }, i) => [name, tensors[i]!]));

@@ -96,14 +96,14 @@ async function loadAgain(device: Device, kept: KeptModel, options: CheckedOption
 }
 
 async function load(device: Device, model: PlacedModel, options: CheckedOptions): Promise<Loaded> {
-  const { signal, providers, lenient, threads, spinning, niceness, interOpThreads, optimisation, cuda } = options;
+  const { signal, providers, lenient, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda } = options;
   let cancelled: Promise<unknown> | undefined;
   let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, niceness, interOpThreads, optimisation, cuda }, {
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda }, {
     transfer: transferOf(model),
     hear: (told) => {
       begun = told as LoadUnderWay;

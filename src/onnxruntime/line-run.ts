@@ -12,7 +12,7 @@ import { LINE_ARGS, LinePosts, WorkLine } from '../core/work-line.js';
 import type { LineWork } from '../core/work-line.js';
 import type { NamedTensors } from '../engine/engine.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
-import { madeTensor, namedTensors } from '../engine/run-outputs.js';
+import { namedTensors, recycledTensor } from '../engine/run-outputs.js';
 import type { Run } from '../ops/run.js';
 import { numel } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
@@ -198,12 +198,11 @@ export class LineRun {
     try {
       const outputs = this.outputs.map(({ given, info, shape }) => {
         if (given !== undefined) return given;
-        const tensor = madeTensor(run, info.dtype, shape);
+        const tensor = recycledTensor(run, info.dtype, shape);
         made.push(tensor);
         return tensor;
       });
       const queued = this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
-      for (const tensor of made) run.closeOnFailure(tensor);
       return { value: namedTensors(this.engine.outputs, outputs), queued };
     } catch (error) {
       for (const tensor of made) tensor.close();

@@ -19,6 +19,13 @@ describe('threads of a run, where nobody says how many', () => {
     expect(checkLoadOptions(device, { spinning: false }).threads).toBe(0);
   });
 
+  test.each([
+    [2, {}, true], [2, { threads: 1 }, false], [4, {}, false], [4, { threads: 4 }, true], [4, { threads: 3 }, false], [2, { spinning: false }, false],
+  ])('on %i cores, with %o, stop at the end of a run: %s', (cores, options, stop) => {
+    machine.cores = cores;
+    expect(checkLoadOptions(device, options).restsBetween).toBe(stop);
+  });
+
   test('are as many as are asked for', () => {
     machine.cores = 4;
     expect(checkLoadOptions(device, { threads: 4 }).threads).toBe(4);

@@ -34,6 +34,8 @@ export interface LoadRequest {
   /** 0 for the library's choice. */
   readonly threads: number;
   readonly spinning: boolean;
+  /** Whether those that spin stop at the end of a run. */
+  readonly restsBetween: boolean;
   readonly interOpThreads: number;
   /** See `niceness.ts`. */
   readonly niceness: number;

@@ -21,6 +21,7 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
     ort.do('SetSessionLogSeverityLevel', options, LOG_FATAL);
     ort.do('SetSessionGraphOptimizationLevel', options, request.optimisation);
     if (request.threads > 0) ort.do('SetIntraOpNumThreads', options, request.threads);
+    if (request.restsBetween) ort.do('AddSessionConfigEntry', options, 'session.force_spinning_stop', '1');
     if (!request.spinning) {
       for (const pool of ['intra_op', 'inter_op']) ort.do('AddSessionConfigEntry', options, `session.${pool}.allow_spinning`, '0');
     }
