@@ -58,11 +58,6 @@ export interface Benchmark {
   readonly rounds?: number;
   /** Whether a first round is thrown away. Default true. */
   readonly warmUp?: boolean;
-  /**
-   * Whether garbage is collected before each contender's round. Threads of the engine mark what is left of all benchmarks so far, a
-   * few percent of two processors, where what is timed wants both.
-   */
-  readonly collects?: true;
   /** Which thread does what is timed, where it is one: it and the peers share a processor. */
   readonly caller?: Caller;
   start(setup: Setup): Promise<Contender>;

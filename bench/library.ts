@@ -26,5 +26,5 @@ export const npp = await built('npp') as typeof Npp;
 export const onnxruntime = await built('onnxruntime') as typeof OnnxRuntime;
 export const tensorrt = await built('tensorrt') as typeof TensorRT;
 
-export type { Device, DeviceBuffer, DeviceName, Kernel, Module, Pending, Stream } from 'async-cuda/core';
+export type { Device, DeviceBuffer, DeviceName, HostArray, Kernel, Module, Pending, Stream } from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

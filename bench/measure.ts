@@ -5,7 +5,6 @@
 import { setTimeout } from 'node:timers';
 
 import type { Benchmark, Contender, Peer, Round, Setup } from './benchmark.js';
-import { collectGarbage } from './garbage.js';
 import { PeerAbsent } from './peers/program.js';
 import { type SharedProcessor, shareProcessor } from './processor.js';
 import { type Summary, summarise } from './statistics.js';
@@ -91,10 +90,7 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
     for (let round = 0; round < count; round++) {
       shared?.choose();
       const turn = [async () => rounds.push(await inTime(ours.round())), ...entrants.map(({ entrant }) => () => entrant.round(true))];
-      for (const take of round % 2 === 0 ? turn : turn.reverse()) {
-        if (benchmark.collects === true) collectGarbage();
-        await take();
-      }
+      for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }
   } catch (error) {
     // The first failure is the one to tell; what cannot be closed after it is no news.
