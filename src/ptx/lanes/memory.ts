@@ -328,10 +328,17 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
       const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
       for (let lane = 0; lane < lanes; lane++) {
         // Engines compute an offset of these apart, in registers that they would fill long before the loads.
-        const offset = pushThread(e, place, index * lanes + lane);
-        if (offset) code.i32(offset).op('i32.add');
-        if (lane === 0) code.memory(`v128.load${bits}_zero`);
-        else code.get(row).memory(`v128.load${bits}_lane`).byte(lane);
+        if (bits === 32 && lane > 0) {
+          // A load of its own takes the offset in its address.
+          code.get(row);
+          const offset = pushThread(e, place, lane);
+          code.memory('f32.load', offset).lane('f32x4.replace_lane', lane);
+        } else {
+          const offset = pushThread(e, place, index * lanes + lane);
+          if (offset) code.i32(offset).op('i32.add');
+          if (lane === 0) code.memory(`v128.load${bits}_zero`);
+          else code.get(row).memory(`v128.load${bits}_lane`).byte(lane);
+        }
         if (lane < lanes - 1) code.set(row);
       }
     }
