@@ -14,8 +14,9 @@ import type { DType, DTypeName } from './dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 
-/** Pieces that are remembered, in use or not. */
+/** Pieces that are remembered, in use or not, and bytes of them: others than this library may want memory, too. */
 const MOST = 64;
+const MOST_BYTES = 2 ** 29;
 const IDLE_MS = 1000;
 
 interface Piece {
@@ -27,6 +28,7 @@ export class RecycledMemory {
   private readonly device: Device;
   /** What was given last at the end. */
   private readonly pieces: Piece[] = [];
+  private bytes = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private wantedAt = 0;
   /** On which no allocation waits for what is freed on it. */
@@ -41,19 +43,19 @@ export class RecycledMemory {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);
     const buffer = known === undefined ? this.device.alloc(dtype, length, { stream }) : new DeviceBuffer(this.device.allocAgain(known, stream, `alloc ${dtype.name}[${length}]`), dtype, 0, length, undefined);
-    if (bytes > 0) this.remember(buffer.memory);
+    if (bytes > 0 && bytes <= MOST_BYTES) this.remember(buffer.memory);
     return buffer;
   }
 
   /** It has failed, and what it holds may yet be said to be undefined: it is not given again. */
   forget(memory: Allocation): void {
     const at = this.pieces.findIndex((piece) => piece.memory === memory);
-    if (at !== -1) this.pieces.splice(at, 1)[0]!.giveBack();
+    if (at !== -1) this.remove(at).giveBack();
   }
 
   /** Gives back all that nobody uses. */
   release(on?: Stream): void {
-    for (const { giveBack } of this.pieces.splice(0)) giveBack(on);
+    while (this.pieces.length > 0) this.remove(0).giveBack(on);
     if (this.timer !== undefined) clearTimeout(this.timer);
     this.timer = undefined;
   }
@@ -70,10 +72,16 @@ export class RecycledMemory {
     for (let at = pieces.length - 1; at >= 0; at--) {
       const { memory } = pieces[at]!;
       if (memory.bytes !== bytes || !memory.isLeftToBorrower || !this.isSound(memory)) continue;
-      pieces.splice(at, 1);
+      this.remove(at);
       return memory;
     }
     return undefined;
+  }
+
+  private remove(at: number): Piece {
+    const [piece] = this.pieces.splice(at, 1) as [Piece];
+    this.bytes -= piece.memory.bytes;
+    return piece;
   }
 
   /** Whether it is there, and nothing that failed has left it undefined. */
@@ -85,7 +93,8 @@ export class RecycledMemory {
   private remember(memory: Allocation): void {
     const { pieces } = this;
     pieces.push({ memory, giveBack: memory.borrow() });
-    if (pieces.length > MOST) pieces.shift()!.giveBack();
+    this.bytes += memory.bytes;
+    while (pieces.length > MOST || this.bytes > MOST_BYTES) this.remove(0).giveBack();
     this.wantedAt = performance.now();
     if (this.timer === undefined) this.lookLater(IDLE_MS);
   }

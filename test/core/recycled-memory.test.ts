@@ -53,6 +53,18 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       expect(addressOf(again)).toBe(address);
     });
 
+    test('of many the oldest are not remembered', async () => {
+      const all = await Promise.all(range(70).map(() => made()));
+      const [first, last] = [all[0]!, all.at(-1)!];
+      const address = addressOf(last);
+      first.close();
+      last.close();
+      using again = await made();
+      expect(addressOf(again)).toBe(address);
+      expect(first.memory.isLeftToBorrower).toBe(false);
+      for (const buffer of all.slice(1, -1)) buffer.close();
+    });
+
     test('not what was forgotten: it is freed', async () => {
       const first = await made();
       const { memory } = first;
