@@ -332,20 +332,22 @@ export function readRegion<T>(
     segment.readers++;
     reads.begin();
     stream.used(region.resource, ACCESS_READ, mark);
+    const end = (): void => {
+      segment.readers--;
+      reads.end();
+    };
     const take = (): T => {
       const failure = runtime.failureOf(root);
       try {
         if (failure !== undefined) throw failure;
         staging.decode(target, 0, bytes, place.offset);
       } finally {
-        segment.readers--;
-        reads.end();
+        end();
       }
       return finish();
     };
     const lost = (error: unknown): never => {
-      segment.readers--;
-      reads.end();
+      end();
       throw error;
     };
     const passed = stream.passedLater(mark);

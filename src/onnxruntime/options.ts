@@ -105,8 +105,9 @@ export interface CheckedOptions {
 
 export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
-  const { providers, threads, spinning = true, niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, shapes = DEFAULT_SHAPES, contexts = DEFAULT_CONTEXTS, signal } = options;
-  if (threads !== undefined) checkInteger('options.threads', threads, 1, MOST_LIBRARY_THREADS, 'threads');
+  const { providers, spinning = true, threads = defaultThreads(spinning), niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, shapes = DEFAULT_SHAPES, contexts = DEFAULT_CONTEXTS, signal } = options;
+  // The default may be 0, which nobody may give.
+  if (options.threads !== undefined) checkInteger('options.threads', options.threads, 1, MOST_LIBRARY_THREADS, 'threads');
   if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
   checkInteger('options.niceness', niceness, 0, MOST_NICENESS);
   checkInteger('options.shapes', shapes, 1, MOST_SHAPES, 'shapes');
@@ -118,7 +119,7 @@ export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): C
   checkSignal(signal);
   return {
     providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
-    lenient: providers === undefined, threads: threads ?? defaultThreads(spinning), spinning, restsBetween: spinning && takesAllCores(threads), niceness, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
+    lenient: providers === undefined, threads, spinning, restsBetween: spinning && takesAllCores(threads), niceness, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
     cuda: { search: SEARCHES[convolutionSearch], layout }, shapes, contexts, signal,
   };
 }
@@ -130,9 +131,8 @@ function defaultThreads(spinning: boolean): number {
 }
 
 /** Whoever goes on behind a run would wait for a core until its threads sleep, the JS thread and the device's. */
-function takesAllCores(threads: number | undefined): boolean {
-  const given = threads ?? defaultThreads(true);
-  return given === 0 || given >= availableParallelism();
+function takesAllCores(threads: number): boolean {
+  return threads === 0 || threads >= availableParallelism();
 }
 
 function checkOneOf(argument: string, names: readonly string[], given: unknown): void {

@@ -325,21 +325,24 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
       const offset = pushThread(e, place, index);
       code.memory('v128.load', offset);
     } else {
-      const [bits, lanes] = size === 8 ? [64, 2] : [32, 4];
-      for (let lane = 0; lane < lanes; lane++) {
-        // Engines compute an offset of these apart, in registers that they would fill long before the loads.
-        if (bits === 32 && lane > 0) {
-          // A load of its own takes the offset in its address.
-          code.get(row);
+      // Engines compute an offset of loads of a lane apart, in registers that they would fill long before the loads.
+      const pushAddress = (thread: number): void => {
+        const offset = pushThread(e, place, thread);
+        if (offset) code.i32(offset).op('i32.add');
+      };
+      if (size === 8) {
+        pushAddress(2 * index);
+        code.memory('v128.load64_zero').set(row);
+        pushAddress(2 * index + 1);
+        code.get(row).memory('v128.load64_lane').byte(1);
+      } else {
+        pushAddress(0);
+        code.memory('v128.load32_zero');
+        for (const lane of [1, 2, 3]) {
+          // A load of its own takes it in its address.
           const offset = pushThread(e, place, lane);
           code.memory('f32.load', offset).lane('f32x4.replace_lane', lane);
-        } else {
-          const offset = pushThread(e, place, index * lanes + lane);
-          if (offset) code.i32(offset).op('i32.add');
-          if (lane === 0) code.memory(`v128.load${bits}_zero`);
-          else code.get(row).memory(`v128.load${bits}_lane`).byte(lane);
         }
-        if (lane < lanes - 1) code.set(row);
       }
     }
     code.set(row);
