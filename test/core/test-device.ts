@@ -129,6 +129,13 @@ export async function failure(call: () => unknown): Promise<CudaError & { argume
   throw new Error('expected a failure, and there was none');
 }
 
+/** Bytes of the device's pool that something uses; not what is kept for a second after it was closed. */
+export async function usedMemory(device: Device): Promise<number> {
+  device.makeRoomOfRecycled();
+  await device.synchronize();
+  return (await (await device.pool()).statistics()).used;
+}
+
 export function range(length: number): number[] {
   return Array.from({ length }, (_, i) => i);
 }

@@ -5,7 +5,7 @@ import type { NamedTensors } from 'async-cuda/inference';
 import { full } from 'async-cuda/tensor';
 import { expect, test } from 'vitest';
 
-import { onDevice } from '../core/test-device.js';
+import { onDevice, usedMemory } from '../core/test-device.js';
 import { addModel, onnxModel } from '../onnxruntime/onnx-model.js';
 
 onDevice('a batcher of an engine', (on) => {
@@ -94,14 +94,11 @@ onDevice('a batcher of an engine', (on) => {
     await using engine = await loadEngine(on.device, model, { engine: 'onnxruntime' });
     await using batcher = new EngineBatcher(engine, { maxBatchSize: 3, maxQueueDelay: 10_000 });
     const items = await Promise.all([1, 2, 3].map((x) => full(on.device, f32, [2], x).run()));
-    const used = async (): Promise<number> => (await (await on.device.pool()).statistics()).used;
-    await on.device.synchronize();
-    const before = await used();
+    const before = await usedMemory(on.device);
     for (const outcome of await Promise.allSettled(items.map((a) => batcher.run({ a })))) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_CUDA_UNSUPPORTED' } });
     }
-    await on.device.synchronize();
-    expect(await used()).toBe(before);
+    expect(await usedMemory(on.device)).toBe(before);
     for (const item of items) item.close();
   });
 });

@@ -6,7 +6,7 @@ import koffi from 'koffi';
 import { expect, test } from 'vitest';
 
 import { residentMemory } from '../core/resident-memory.js';
-import { onDevice } from '../core/test-device.js';
+import { onDevice, usedMemory } from '../core/test-device.js';
 import { onnxModel } from '../onnxruntime/onnx-model.js';
 
 /** Rows and columns of the weights: 16 MiB of them. */
@@ -39,10 +39,6 @@ onDevice('memory of engines', (on) => {
   test('a hundred that are loaded, run and released leave nothing', async () => {
     const model = matrixModel();
     using x = await full(on.device, f32, [1, EXTENT], 3);
-    const used = async (): Promise<number> => {
-      await on.device.synchronize();
-      return (await (await on.device.pool()).statistics()).used;
-    };
     const once = async (): Promise<void> => {
       await using engine = await loadEngine(on.device, model, { engine: 'onnxruntime' });
       const { y } = await engine.run({ x });
@@ -52,10 +48,10 @@ onDevice('memory of engines', (on) => {
     returnLargeBlocks();
     // What the library keeps once, it keeps with the first ones.
     for (let i = 0; i < 30; i++) await once();
-    const [before, onDeviceBefore] = [await residentMemory(), await used()];
+    const [before, onDeviceBefore] = [await residentMemory(), await usedMemory(on.device)];
     for (let i = 0; i < 100; i++) await once();
     const after = await residentMemory();
-    expect(await used()).toBe(onDeviceBefore);
+    expect(await usedMemory(on.device)).toBe(onDeviceBefore);
     // Of 1600 MiB that went through it: less than two engines.
     expect(after - before).toBeLessThan(32 * MIB);
   }, 300_000);
