@@ -12,7 +12,7 @@ import type { Engine } from 'async-cuda/inference';
 
 import type { Benchmark, Contender, LocalPeer, Round, Setup } from '../benchmark.js';
 import { SETTLE_MS, collectGarbage } from '../garbage.js';
-import { core, inference, root, tensorrt } from '../library.js';
+import { core, inference, onnxruntime, root, tensorrt } from '../library.js';
 import { longestGap } from '../loop-gaps.js';
 import { DETECTOR } from '../peers/onnxruntime.js';
 import { PeerAbsent } from '../peers/program.js';
@@ -30,6 +30,12 @@ const TOLERANCE = 1e-3;
 
 /** Without structure, from 0 to 1. */
 const PIXELS = Float32Array.from({ length: ELEMENTS }, (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24));
+
+/** For the peer in C: where tensors are and who computes, as our engine has it. See `peers/c/onnxruntime.c`. */
+async function placeFor(kind: Device['kind']): Promise<number> {
+  if (kind === 'cpu') return 0;
+  return (await onnxruntime.findOnnxRuntime({ cuda: true })).providers.includes('CUDAExecutionProvider') ? 2 : 1;
+}
 
 /** What the first contender has found, which the others are held against. */
 let expected: Float32Array | undefined;
@@ -232,8 +238,7 @@ export const engineRuns: readonly Benchmark[] = [
       return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
     },
     peers: [
-      // On cores, whose library the peer loads.
-      { name: 'C', bar: '<= 1.05', program: 'ONNX Runtime', request: ({ count }) => `run ${count(SAMPLES)} ${threads} ${SHAPE.join(' ')}` },
+      { name: 'C', bar: '<= 1.05', program: 'ONNX Runtime', request: async ({ device, count }) => `run ${count(SAMPLES)} ${threads} ${await placeFor(device.kind)} ${SHAPE.join(' ')}` },
       besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda'), count(SAMPLES)), '<= 1.05'),
     ],
   },

@@ -63,7 +63,7 @@ async function main(): Promise<void> {
 
   const [newDevice, opening] = await stalled(() => (options.device === undefined ? Device.open() : Device.open(options.device)));
   await using device = newDevice;
-  const [opened, loading] = await stalled(() => TASKS[options.task](device, options.engine));
+  const [opened, loading] = await stalled(() => TASKS[options.task](device, { engine: options.engine }));
   await using task = opened;
   const find = async () => {
     const start = performance.now();

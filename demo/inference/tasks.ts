@@ -5,7 +5,7 @@ import type { Device, DeviceOp } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
 import type { Engine, EngineKind } from 'async-cuda/inference';
 
-import { DigitDetector, ENGINE_OPTIONS, MODEL } from './digits/digit-detector.js';
+import { DigitDetector, ENGINE_OPTIONS, MODEL, shapeOf } from './digits/digit-detector.js';
 import type { Finding, Photograph } from './photograph.js';
 import { findOcrModels } from './text/ocr-models.js';
 import { DETECTION_OPTIONS, RECOGNITION_OPTIONS, TextReader } from './text/text-reader.js';
@@ -26,8 +26,14 @@ export interface Task extends AsyncDisposable {
 
 export type TaskName = 'text' | 'digits';
 
-/** `engine` runs the models; `auto` is the best that is there. */
-export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
+export interface TaskOptions {
+  /** Runs the models; `auto`, the default, is the best that is there. */
+  readonly engine?: EngineKind;
+  /** Photographs at once, at most, where the models are made ready for all numbers of them before the first. */
+  readonly mostAtOnce?: number;
+}
+
+export type OpenTask = (device: Device, options?: TaskOptions) => Promise<Task>;
 
 /**
  * The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads do: a core is left to them, and threads
@@ -36,7 +42,7 @@ export type OpenTask = (device: Device, engine?: EngineKind) => Promise<Task>;
 const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false, contexts: 1 } };
 
 export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
-  async text(device, engine = 'auto') {
+  async text(device, { engine = 'auto' } = {}) {
     const { detection: where, recognition: what, characters } = await findOcrModels();
     const detection = await loadEngine(device, where, { ...DETECTION_OPTIONS, ...ENGINE, engine });
     const recognition = await loadEngine(device, what, { ...RECOGNITION_OPTIONS, ...ENGINE, engine }).catch(async (error: unknown) => {
@@ -48,8 +54,9 @@ export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
       reader.read(photographs).map((found) => found.map((lines) => lines.map(({ text, score, corners }) => ({ label: text, score, corners })))));
   },
 
-  async digits(device, engine = 'auto') {
-    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, ...ENGINE, engine });
+  async digits(device, { engine = 'auto', mostAtOnce } = {}) {
+    const shapes = mostAtOnce === undefined ? {} : { shapes: sizesUpTo(mostAtOnce).map(shapeOf) };
+    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, ...ENGINE, onnxruntime: { ...ENGINE.onnxruntime, ...shapes }, engine });
     const detector = new DigitDetector(device, model, batchFor(model));
     return task([MODEL], [model], (photographs) =>
       detector.detect(photographs).map((found) => found.map((digits) => digits.map(({ label, score, box: { left, top, right, bottom } }) => (
@@ -63,7 +70,14 @@ const plansBatches = (engine: Engine): boolean => 'provider' in engine && engine
 /** A few sizes are enough then, and the GPU does not mind the rest. */
 function batchFor(engine: Engine): (photographs: number) => number {
   const plans = plansBatches(engine);
-  return (photographs) => (plans ? 2 ** Math.ceil(Math.log2(photographs)) : photographs);
+  return (photographs) => (plans ? sizeFor(photographs) : photographs);
+}
+
+const sizeFor = (photographs: number): number => 2 ** Math.ceil(Math.log2(photographs));
+
+/** All sizes of batches of up to so many photographs, where there are a few. */
+export function sizesUpTo(photographs: number): number[] {
+  return Array.from({ length: Math.log2(sizeFor(photographs)) + 1 }, (_, i) => 2 ** i);
 }
 
 function task(models: Task['models'], engines: readonly Engine[], find: Task['find']): Task {

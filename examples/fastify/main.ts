@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { Device, RoundRobin } from 'async-cuda';
 
-import { TASKS } from '../../demo/inference/tasks.js';
+import { TASKS, sizesUpTo } from '../../demo/inference/tasks.js';
 import type { TaskName } from '../../demo/inference/tasks.js';
 import { decodePhotograph } from './decoding.js';
 import { buildServer, maxInFlightOf } from './server.js';
@@ -29,21 +29,21 @@ const task = values.task as TaskName;
 if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys(TASKS).join(' or ')}, got ${task}`);
 
 const device = await (values.device === undefined ? Device.open() : Device.open(values.device));
-const models = await TASKS[task](device);
+const maxBatchSize = Number(values['max-batch']);
+const models = await TASKS[task](device, { mostAtOnce: maxBatchSize });
 const server: ServerOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
-  batching: { maxBatchSize: Number(values['max-batch']), maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
+  batching: { maxBatchSize, maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
   description: `${models.description}, ${device.name}`,
 };
 
 const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
 if (models.plansBatches) {
-  const { maxBatchSize } = server.batching;
   const alone = new RoundRobin(device, 1);
   const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));
-  for (let batch = 1; batch < 2 * maxBatchSize; batch *= 2) await models.find(Array.from({ length: Math.min(batch, maxBatchSize) }, () => photograph));
+  for (const size of sizesUpTo(maxBatchSize)) await models.find(Array.from({ length: Math.min(size, maxBatchSize) }, () => photograph));
   photograph.close();
   alone.close();
 }

@@ -80,27 +80,52 @@ function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions
   return `[${shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions?.[axis] ?? '?'))).join(', ')}]`;
 }
 
+/**
+ * Whether the model takes tensors of these shapes, by its inputs' names.
+ *
+ * @throws CudaArgumentError that names the argument
+ */
+export function checkShapes(argument: string, inputs: readonly TensorInfo[], given: unknown): asserts given is Readonly<Record<string, readonly number[]>> {
+  const example = `{ ${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
+  const names = inputs.map(({ name }) => name);
+  if (typeof given !== 'object' || given === null || Object.keys(given).length !== names.length || names.some((name) => !(name in given))) {
+    throw invalid(argument, `a shape for each of ${list(names)}: ${example}`, given);
+  }
+  const extents: Extents = new Map();
+  for (const info of inputs) {
+    const shape = (given as Readonly<Record<string, unknown>>)[info.name];
+    const own = `${argument}.${info.name}`;
+    if (!Array.isArray(shape) || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
+    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, extents, undefined);
+  }
+}
+
 /** Dtype, rank and extents. @throws CudaArgumentError */
-export function checkTensor(argument: string, info: TensorInfo, tensor: AnyTensor, extents: Extents = new Map(), range?: ExtentRange): void {
+export function checkTensor(argument: string, info: TensorInfo, { dtype, shape }: AnyTensor, extents: Extents = new Map(), range?: ExtentRange): void {
+  checkShape(argument, info, { dtype: dtype.name, shape }, extents, range);
+}
+
+function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, extents: Extents, range: ExtentRange | undefined): void {
   const expected = `${info.dtype}${showShape(info)}`;
-  const got = `${tensor.dtype.name}[${tensor.shape.join(', ')}]`;
+  const got = `${given.dtype}[${given.shape.join(', ')}]`;
   const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${fix}`);
-  if (tensor.dtype.name !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
-  if (tensor.rank !== info.shape.length) throw wrong(`rank ${tensor.rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');
+  if (given.dtype !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
+  const rank = given.shape.length;
+  if (rank !== info.shape.length) throw wrong(`rank ${rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');
   info.shape.forEach((extent, axis) => {
-    const given = tensor.shape[axis]!;
+    const found = given.shape[axis]!;
     if (extent >= 0) {
-      if (given !== extent) throw wrong(`axis ${axis} has ${given} elements for ${extent}`, `Give a tensor of ${expected}.`);
+      if (found !== extent) throw wrong(`axis ${axis} has ${found} elements for ${extent}`, `Give a tensor of ${expected}.`);
       return;
     }
-    if (range !== undefined && (given < range.min[axis]! || given > range.max[axis]!)) {
-      throw wrong(`axis ${axis} has ${given} elements for ${range.min[axis]} to ${range.max[axis]}, as ${range.of} says`, 'Keep to that, or build the engine with a wider profile.');
+    if (range !== undefined && (found < range.min[axis]! || found > range.max[axis]!)) {
+      throw wrong(`axis ${axis} has ${found} elements for ${range.min[axis]} to ${range.max[axis]}, as ${range.of} says`, 'Keep to that, or build the engine with a wider profile.');
     }
     const name = info.dimensions?.[axis];
     if (name === undefined) return;
     const before = extents.get(name);
-    if (before === undefined) extents.set(name, { extent: given, of: argument });
-    else if (before.extent !== given) throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${given}`, 'Make them equal.');
+    if (before === undefined) extents.set(name, { extent: found, of: argument });
+    else if (before.extent !== found) throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${found}`, 'Make them equal.');
   });
 }
 

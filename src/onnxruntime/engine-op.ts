@@ -38,8 +38,8 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
   const known = values.every((each) => !(each instanceof DeviceOp));
   if (known) planOutputs(engine, values, given);
   const outputs = engine.outputs.map(({ name }) => given[name]);
-  // Not by the CUDA provider: how that takes it has not been seen. And nobody ends what is in a line.
-  const inLine = signal === undefined && engine.provider === 'cpu';
+  // Nobody ends what is in a line.
+  const inLine = signal === undefined;
   let kept: LineRun | undefined;
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
     run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');

@@ -7,13 +7,14 @@ import { checkOptions } from '../core/arguments.js';
 import { hostBase } from '../core/host-work.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
+import { checkShapes } from '../engine/run-checks.js';
 import { koffiPath } from '../native/koffi.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { OnnxContext } from './context.js';
 import { dtypeOf, nameOfType } from './element-types.js';
 import { engineOp } from './engine-op.js';
-import { Bindings } from './line-run.js';
+import { Bindings, shapesOf } from './line-run.js';
 import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
@@ -45,9 +46,22 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   try {
     const engine = await loadFirst(core, model, checked, kept);
     if (engine.sessions.most === 1) kept?.drop();
+    await prepared(engine, checked);
     return engine;
   } catch (error) {
     kept?.drop();
+    throw error;
+  }
+}
+
+/** With sessions for the shapes that were named. */
+async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOptions): Promise<void> {
+  try {
+    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine.inputs, shapes); });
+    await engine.sessions.prepare(shapesAtOnce.map((shapes) => shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! })))));
+    signal?.throwIfAborted();
+  } catch (error) {
+    await engine.close();
     throw error;
   }
 }

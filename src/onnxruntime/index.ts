@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 export { OnnxEngine, findOnnxRuntime, loadEngine } from './engine.js';
-export type { ModelSource, OnnxRuntimeOptions, OptimisationLevel } from './options.js';
+export type { InputShapes, ModelSource, OnnxRuntimeOptions, OptimisationLevel } from './options.js';
 export type { OnnxContext } from './context.js';
 export type { LibraryInfo, ProviderName } from './thread/messages.js';
 export type { Engine, EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';

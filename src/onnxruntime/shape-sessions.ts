@@ -60,6 +60,21 @@ export class ShapeSessions {
     return entry!.session;
   }
 
+  /** Sessions of their own for these shapes, as far as there is room: none has to be loaded when they come. Before the first run. */
+  async prepare(shapes: readonly string[]): Promise<void> {
+    for (const each of new Set(shapes)) {
+      let entry = this.entries.find((known) => known.shapes === undefined);
+      if (entry === undefined && !this.full) {
+        this.grow();
+        await this.loading;
+        entry = this.entries.find((known) => known.shapes === undefined);
+      }
+      if (entry === undefined) return;
+      entry.shapes = each;
+      this.remember(each);
+    }
+  }
+
   /** All sessions, to be released; call it once no run is under way and none will be. */
   async end(): Promise<readonly number[]> {
     this.full = true;

@@ -80,6 +80,18 @@ else onDevice('the CUDA provider', (on) => {
     expect(engine.sessions.count).toBe(3);
   });
 
+  test('shapes that are named have sessions of their own before they come', async () => {
+    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'], shapes: [1, 2, 3].map((n) => ({ a: [n], b: [n] })) });
+    expect(engine.sessions.count).toBe(3);
+    for (const n of [3, 1, 2, 3, 2, 1]) {
+      using a = await tensor(on.device, f32, new Float32Array(n).fill(n));
+      const { c } = await engine.run({ a, b: a });
+      expect(await values(c)).toEqual(new Array<number>(n).fill(2 * n));
+      c!.close();
+    }
+    expect(engine.sessions.count).toBe(3);
+  });
+
   test('runs at once, on streams of their own', async () => {
     await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
     using a = await tensor(on.device, f32, [1, 2]);

@@ -97,3 +97,8 @@ export function longModel(n: number, count: number): Uint8Array {
   const nodes = names.slice(1).map((name, i): NodeSpec => ({ op: 'MatMul', inputs: [names[i]!, 'x'], outputs: [name] }));
   return onnxModel({ inputs: [['x', 'f32', [n, n]]], outputs: [['y', 'f32', [n, n]]], nodes });
 }
+
+/** Fails where `i` is another number than that of x's elements, whoever computes: CUDA's Gather, say, takes any index. */
+export const RESHAPE = onnxModel({
+  inputs: [['x', 'f32', [4]], ['i', 'i64', [1]]], outputs: [['y', 'f32', [4]]], nodes: [{ op: 'Reshape', inputs: ['x', 'i'], outputs: ['y'] }],
+});

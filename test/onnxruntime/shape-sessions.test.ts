@@ -51,6 +51,30 @@ describe('Sessions by shapes', () => {
     expect(sessions.count).toBe(2);
   });
 
+  test('shapes that were named before have sessions from the first run on', async () => {
+    await fc.assert(fc.asyncProperty(fc.integer({ min: 2, max: 5 }), fc.array(fc.constantFrom(...'abcdefg')), fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 40 }), async (most, named, shapes) => {
+      const { sessions, asked } = counted(most);
+      await sessions.prepare(named);
+      const there = [...new Set(named)].slice(0, most);
+      expect(sessions.count).toBe(Math.max(1, there.length));
+      const before = asked();
+      const first = new Map(there.map((shape) => [shape, sessions.take(shape)]));
+      expect(new Set(first.values()).size).toBe(there.length);
+      for (const shape of shapes) if (first.has(shape)) expect(sessions.take(shape)).toBe(first.get(shape));
+      await setImmediate();
+      expect(asked()).toBe(before);
+    }));
+  });
+
+  test('where there is no room for all that were named, runs go on with those that are there', async () => {
+    const { sessions, asked } = counted(4, 1);
+    await sessions.prepare(['a', 'b', 'c', 'd']);
+    expect(asked()).toBe(2);
+    expect(sessions.count).toBe(2);
+    expect(sessions.take('a')).not.toBe(sessions.take('b'));
+    expect([1, 2]).toContain(sessions.take('d'));
+  });
+
   test('without room, or where loading fails, runs go on with those that are there', async () => {
     const { sessions, asked } = counted(4, 1);
     let failures = 0;

@@ -16,9 +16,11 @@ import type { Detection } from './non-maximum-suppression.js';
 
 /** The model: see `model/README.md`. */
 export const MODEL = fileURLToPath(new URL('model/digits.onnx', import.meta.url));
+/** What the model takes, of so many photographs. */
+export const shapeOf = (photographs: number): { image: [number, number, number, number] } => ({ image: [photographs, 3, INPUT_SIZE, INPUT_SIZE] });
 /** TensorRT asks for the batches that it is to take; ONNX Runtime takes all. */
 export const ENGINE_OPTIONS: LoadEngineOptions = {
-  tensorrt: { shapes: { image: { min: [1, 3, INPUT_SIZE, INPUT_SIZE], opt: [8, 3, INPUT_SIZE, INPUT_SIZE], max: [32, 3, INPUT_SIZE, INPUT_SIZE] } } },
+  tensorrt: { shapes: { image: { min: shapeOf(1).image, opt: shapeOf(8).image, max: shapeOf(32).image } } },
 };
 
 export class DigitDetector {
@@ -40,7 +42,7 @@ export class DigitDetector {
   /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
     return withPhotographs(this.device, photographs, (images) => this.device
-      .uninitialized(f32, [this.batchFor(images.length), 3, INPUT_SIZE, INPUT_SIZE])
+      .uninitialized(f32, shapeOf(this.batchFor(images.length)).image)
       .use((image) => someInATurn(this.device, images.map((each, i) => () => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) })), PHOTOGRAPHS_IN_A_TURN).andThen(() => this.engine.run({ image }))))
       .andThen(({ digits, distances }) => {
         const outputs = this.outputs.take(photographs.length);

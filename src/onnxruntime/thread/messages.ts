@@ -23,6 +23,8 @@ export interface CudaSettings {
   readonly search: string;
   /** prefer_nhwc; undefined for what suits the library's version. */
   readonly layout: 'nchw' | 'nhwc' | undefined;
+  /** fuse_conv_bias; undefined likewise. */
+  readonly fuse: boolean | undefined;
 }
 
 export interface LoadRequest {

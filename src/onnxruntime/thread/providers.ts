@@ -25,9 +25,10 @@ export function appendProvider(ort: OrtLibrary, options: number, provider: Provi
       message: `${ort.name} was built without the CUDA provider; it has ${ort.providers.join(', ')}. Install onnxruntime-gpu (pip), or onnxruntime-node with its GPU libraries, or name its folder in ASYNC_CUDA_ONNXRUNTIME`,
     });
   }
-  const { search, layout = ort.api >= NHWC_SINCE ? 'nhwc' : 'nchw' } = cudaSettings;
-  // A version that does not know the layout is not asked for the one that it has.
-  const settings: Readonly<Record<string, string>> = { device_id: String(ordinal), cudnn_conv_algo_search: search, ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}) };
+  const isRecent = ort.api >= NHWC_SINCE;
+  const { search, layout = isRecent ? 'nhwc' : 'nchw', fuse = isRecent && layout === 'nhwc' } = cudaSettings;
+  // A version that does not know of something is not asked for what it does anyway.
+  const settings: Readonly<Record<string, string>> = { device_id: String(ordinal), cudnn_conv_algo_search: search, ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}), ...(fuse ? { fuse_conv_bias: '1' } : {}) };
   const cuda = ort.give('CreateCUDAProviderOptions');
   try {
     ort.do('UpdateCUDAProviderOptions', cuda, Object.keys(settings), Object.values(settings), Object.keys(settings).length);
