@@ -33,7 +33,7 @@ export interface ServerOptions {
 }
 
 /** Photographs that may be on their way to the device at once; further ones wait for one another. */
-const ARRIVALS = 8;
+const ARRIVALS = 16;
 
 /** Bytes of bodies' memory that waits for the next ones, at most. */
 const MOST_KEPT_BYTES = 2 ** 26;

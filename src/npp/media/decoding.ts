@@ -112,7 +112,7 @@ export function checkColor(argument: string, color: unknown): asserts color is P
  * - The EXIF orientation is applied, so that the image stands as a viewer shows it; `{ orientation: 'ignore' }` leaves it.
  * - Of several pages or frames the first one counts.
  *
- * On a GPU, where nvJPEG is installed, it decodes JPEGs instead, up to four at once on threads of its own: the result is where it is
+ * On a GPU, where nvJPEG is installed, it decodes JPEGs instead, up to eight at once on threads of its own: the result is where it is
  * to be, and has its place in the stream as soon as the operation is run with the bytes at hand. Its pixels are within a few steps of
  * sharp's. By default sharp keeps what nvJPEG would give otherwise (CMYK, colour profiles other than sRGB, colours as `grey`, `rgba`) and
  * what it refuses. `{ engine: 'nvjpeg' }` insists on it: profiles are then ignored, and `grey` is the luma that is stored; `{ engine: 'sharp' }`

@@ -60,11 +60,9 @@ function createLane(library: NvjpegLibrary, handle: number): Lane {
 /** nvjpegGetImageInfo's answers and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
 const [COMPONENTS, SUBSAMPLING, WIDTHS, HEIGHTS, IMAGE, PITCHES] = [0, 4, 16, 32, 64, 96];
 
-function decode(library: NvjpegLibrary, { handle, lane, bytes, format, width, height, address, pitch }: DecodeRequest): void {
+function decode(library: NvjpegLibrary, { handle, lane, source, length, format, width, height, address, pitch }: DecodeRequest): void {
   const { out } = library;
-  const data = new Uint8Array(bytes);
-  const place = Number(crewKoffi().address(data));
-  library.call('nvjpegGetImageInfo', handle, place, data.length, out.address + COMPONENTS, out.address + SUBSAMPLING, out.address + WIDTHS, out.address + HEIGHTS);
+  library.call('nvjpegGetImageInfo', handle, source, length, out.address + COMPONENTS, out.address + SUBSAMPLING, out.address + WIDTHS, out.address + HEIGHTS);
   const [readWidth, readHeight] = [out.i32[WIDTHS / 4], out.i32[HEIGHTS / 4]];
   if (readWidth !== width || readHeight !== height) {
     throw new Refused({ reason: 'format', message: `nvJPEG ${library.version} reads ${readWidth} × ${readHeight} pixels, and its header says ${width} × ${height}` });
@@ -73,7 +71,7 @@ function decode(library: NvjpegLibrary, { handle, lane, bytes, format, width, he
   out.setU64(IMAGE, address);
   out.setU64(PITCHES, pitch);
   try {
-    library.call('nvjpegDecode', handle, lane.state, place, data.length, format, out.address + IMAGE, lane.stream);
+    library.call('nvjpegDecode', handle, lane.state, source, length, format, out.address + IMAGE, lane.stream);
   } finally {
     // Also where it failed: it may have begun to write.
     library.callDriver('cuStreamSynchronize', lane.stream);
@@ -102,6 +100,7 @@ const ANSWERING: Answering = {
   // nvJPEG loads code onto the device with its first handle.
   open: (library) => ({ path: library.path, version: library.version, handle: whileLoading(() => createHandle(library)) }),
   lane: (library, { handle }) => createLane(library, handle),
+  locate: (_, { memory }) => Number(crewKoffi().address(new Uint8Array(memory))),
   decode: (library, request) => {
     decode(library, request);
     return undefined;

@@ -4,7 +4,8 @@
 export interface NvjpegPlace {
   readonly path: string | undefined;
   readonly driver: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The variables to look by; without them the thread's own. A decode has none: to clone them took as long as to decode. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** What decodes one JPEG at a time: a state, and the stream that it works on. */
@@ -23,7 +24,9 @@ export interface DecodeRequest extends OfDevice {
   readonly kind: 'decode';
   readonly handle: number;
   readonly lane: Lane;
-  readonly bytes: ArrayBuffer;
+  /** Where the file lies, which stays there until this is answered, and its bytes. */
+  readonly source: number;
+  readonly length: number;
   /** nvjpegOutputFormat_t */
   readonly format: number;
   /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
@@ -37,6 +40,8 @@ export interface DecodeRequest extends OfDevice {
 export type Request =
   | OfDevice & { readonly kind: 'open' }
   | OfDevice & { readonly kind: 'lane'; readonly handle: number }
+  /** Where the memory lies. */
+  | OfDevice & { readonly kind: 'locate'; readonly memory: SharedArrayBuffer }
   | DecodeRequest
   /** A handle of 0 is kept. */
   | OfDevice & { readonly kind: 'release'; readonly handle: number; readonly lanes: readonly Lane[] };
@@ -52,6 +57,7 @@ export interface Opened {
 export interface Answers {
   readonly open: Opened;
   readonly lane: Lane;
+  readonly locate: number;
   readonly decode: undefined;
   readonly release: undefined;
 }

@@ -45,7 +45,7 @@ export class NvjpegLibrary {
 
   /** @throws Refused where functions are missing; LibraryNotFoundError */
   constructor(koffi: Koffi, { path, driver, env }: NvjpegPlace) {
-    const machine = { ...thisMachine(), env };
+    const machine = { ...thisMachine(), ...(env === undefined ? {} : { env }) };
     const file = openLibrary(koffi, KNOWN_LIBRARIES.nvjpeg, path === undefined ? { machine } : { path });
     this.path = file.path;
     this.nvjpeg = functionsOf(file, NVJPEG);
