@@ -14,18 +14,18 @@ import type { Benchmark, Contender, LocalPeer, Round, Setup } from '../benchmark
 import { SETTLE_MS, collectGarbage } from '../garbage.js';
 import { core, inference, onnxruntime, root, tensorrt } from '../library.js';
 import { longestGap } from '../loop-gaps.js';
-import { DETECTOR } from '../peers/onnxruntime.js';
+import { DETECTOR, RESNET } from '../peers/onnxruntime.js';
+import type { Subject } from '../peers/onnxruntime.js';
 import { PeerAbsent } from '../peers/program.js';
+import type { ProgramName } from '../peers/programs.js';
 
 const { f32 } = core;
 
-const SHAPE = [4, 3, 256, 256];
-const ELEMENTS = SHAPE.reduce((product, extent) => product * extent, 1);
 /** As many as an engine's runs are spread over where nobody says so: see `threads` of `loadEngine`. */
 const threads = availableParallelism() > 2 ? Math.ceil(availableParallelism() * 3 / 4) : 0;
 const WARM_UPS = 3;
 /** Before the first round: JavaScript engines compile what runs often, and a server's runs are often. */
-const WARM_RUNS = 300;
+const WARM_RUNS = 200;
 const SAMPLES = 20;
 /** On a GPU a run takes a tenth of the time. */
 const GPU_SAMPLES = 200;
@@ -33,7 +33,9 @@ const GPU_SAMPLES = 200;
 const TOLERANCE = 1e-3;
 
 /** Without structure, from 0 to 1. */
-const PIXELS = Float32Array.from({ length: ELEMENTS }, (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24));
+function pixelsOf({ shape }: Subject): Float32Array {
+  return Float32Array.from({ length: shape.reduce((product, extent) => product * extent, 1) }, (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24));
+}
 
 /** For the peer in C: where tensors are and who computes, as our engine has it. See `peers/c/onnxruntime.c`. */
 async function placeFor(kind: Device['kind']): Promise<number> {
@@ -41,31 +43,33 @@ async function placeFor(kind: Device['kind']): Promise<number> {
   return (await onnxruntime.findOnnxRuntime({ cuda: true })).providers.includes('CUDAExecutionProvider') ? 2 : 1;
 }
 
-/** What the first contender has found, which the others are held against. */
-let expected: Float32Array | undefined;
+/** What the first contender has found of each, which the others are held against. */
+const found = new Map<Subject, Float32Array>();
 
-function checkValues(values: Float32Array): void {
+function checkValues(subject: Subject, values: Float32Array): void {
   if (values.every((value) => value === values[0])) throw new Error('the model gave the same everywhere');
-  expected ??= values.slice();
-  const wrong = values.findIndex((value, i) => !(Math.abs(value - expected![i]!) <= TOLERANCE * Math.max(1, Math.abs(expected![i]!))));
+  const expected = found.get(subject) ?? values.slice();
+  found.set(subject, expected);
+  const wrong = values.findIndex((value, i) => !(Math.abs(value - expected[i]!) <= TOLERANCE * Math.max(1, Math.abs(expected[i]!))));
   if (wrong !== -1) throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
 }
 
-/** Something that runs the model on the pixels; gives its first output where it is asked for. */
+/** Something that runs a model on the pixels; gives its first output where it is asked for. */
 interface Runner {
+  readonly subject: Subject;
   run(read: boolean): Promise<Float32Array | undefined>;
   close(): Promise<void>;
 }
 
-async function open(device: Device): Promise<Runner> {
-  const engine: Engine = await inference.loadEngine(device, DETECTOR.file, { engine: 'onnxruntime' });
-  const x = await device.tensor(f32, PIXELS, SHAPE);
-  const input = engine.inputs[0]!.name;
-  const output = engine.outputs[0]!.name;
+async function open(device: Device, subject: Subject): Promise<Runner> {
+  const engine: Engine = await inference.loadEngine(device, await subject.file(), { engine: 'onnxruntime' });
+  const x = await device.tensor(f32, pixelsOf(subject), [...subject.shape]);
+  const { input, outputs: [output] } = subject;
   return {
+    subject,
     async run(read) {
       const outputs = await engine.run({ [input]: x });
-      const values = read ? await outputs[output]!.read() as Float32Array : undefined;
+      const values = read ? await outputs[output!]!.read() as Float32Array : undefined;
       for (const each of Object.values(outputs)) each.close();
       return values;
     },
@@ -76,14 +80,15 @@ async function open(device: Device): Promise<Runner> {
   };
 }
 
-async function openPeer(cuda: boolean): Promise<Runner> {
+async function openPeer(cuda: boolean, subject: Subject): Promise<Runner> {
   const ort = await import('onnxruntime-node').catch(() => { throw new PeerAbsent('not installed: npm install onnxruntime-node'); });
-  const session = await ort.InferenceSession.create(await readFile(DETECTOR.file), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
+  const session = await ort.InferenceSession.create(await readFile(await subject.file()), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
     if (!cuda) throw error;
     throw new PeerAbsent(String(error));
   });
-  const feeds = { [session.inputNames[0]!]: new ort.Tensor('float32', PIXELS, SHAPE) };
+  const feeds = { [session.inputNames[0]!]: new ort.Tensor('float32', pixelsOf(subject), [...subject.shape]) };
   return {
+    subject,
     async run() {
       const outputs = await session.run(feeds);
       return outputs[session.outputNames[0]!]!.data as Float32Array;
@@ -97,7 +102,7 @@ function samplesOf(device: Pick<Device, 'kind'>, count: Setup['count']): number 
 }
 
 async function timed(runner: Runner, count: number): Promise<Round> {
-  for (let i = 0; i < WARM_UPS; i++) checkValues((await runner.run(true))!);
+  for (let i = 0; i < WARM_UPS; i++) checkValues(runner.subject, (await runner.run(true))!);
   const samples: number[] = [];
   for (let i = 0; i < count; i++) {
     const begun = performance.now();
@@ -238,26 +243,31 @@ async function queuedBy(engine: (device: Device) => Promise<Queued>, { device, c
   return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
 }
 
-export const engineRuns: readonly Benchmark[] = [
-  {
-    area: 'inference', name: 'run of a detector by ONNX Runtime, awaited, batch of 4', unit: 'ms', statistic: 'median',
+function awaited(name: string, subject: Subject, program: ProgramName): Benchmark {
+  return {
+    area: 'inference', name, unit: 'ms', statistic: 'median',
     start: async ({ device, count }) => {
       const lazy = await root.Device.open(device.kind);
-      const own = await contender(open(lazy), samplesOf(device, count), WARM_RUNS);
+      const own = await contender(open(lazy, subject), samplesOf(device, count), WARM_RUNS);
       return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
     },
     peers: [
-      { name: 'C', bar: '<= 1.05', program: 'ONNX Runtime', request: async ({ device, count }) => `run ${samplesOf(device, count)} ${threads} ${await placeFor(device.kind)} ${SHAPE.join(' ')}` },
-      besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda'), samplesOf(device, count), WARM_RUNS), '<= 1.05'),
+      { name: 'C', bar: '<= 1.05', program, request: async ({ device, count }) => `run ${samplesOf(device, count)} ${threads} ${await placeFor(device.kind)} ${subject.shape.join(' ')}` },
+      besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda', subject), samplesOf(device, count), WARM_RUNS), '<= 1.05'),
     ],
-  },
+  };
+}
+
+export const engineRuns: readonly Benchmark[] = [
+  awaited('run of a detector by ONNX Runtime, awaited, batch of 4', DETECTOR, 'ONNX Runtime'),
+  awaited('run of ResNet-50 by ONNX Runtime, awaited, batch of 1', RESNET, 'ResNet-50 in ONNX Runtime'),
   {
     area: 'inference', name: 'longest event-loop stall, a model loaded and run by ONNX Runtime', unit: 'ms', statistic: 'longest', bar: '<= 5',
     start: async ({ device, count }) => {
       const lazy = await root.Device.open(device.kind);
-      return { round: () => stalled(() => open(lazy), count(SAMPLES)), close: () => lazy.close() };
+      return { round: () => stalled(() => open(lazy, DETECTOR), count(SAMPLES)), close: () => lazy.close() };
     },
-    peers: [besideNode(({ device, count }) => Promise.resolve({ round: () => stalled(() => openPeer(device.kind === 'cuda'), count(SAMPLES)) }))],
+    peers: [besideNode(({ device, count }) => Promise.resolve({ round: () => stalled(() => openPeer(device.kind === 'cuda', DETECTOR), count(SAMPLES)) }))],
   },
   {
     area: 'inference', name: 'run by ONNX Runtime made and queued, time of the JS thread', unit: 'µs', statistic: 'median', bar: '<= 1', peers: [],

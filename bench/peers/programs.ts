@@ -2,7 +2,8 @@
 import { fileURLToPath } from 'node:url';
 
 import { compileC, compileCudaProgram, compileForThisMachine } from './compile.js';
-import { DETECTOR, onnxRuntimeLibrary } from './onnxruntime.js';
+import { DETECTOR, RESNET, onnxRuntimeLibrary } from './onnxruntime.js';
+import type { Subject } from './onnxruntime.js';
 import { PeerAbsent, Program } from './program.js';
 
 export const KERNELS = fileURLToPath(new URL('../kernels/', import.meta.url));
@@ -24,14 +25,19 @@ const COMMANDS = {
   torchvision: () => [PYTHON, here('python/with_torchvision.py')],
   Triton: () => [PYTHON, here('python/with_triton.py')],
   kernels: () => compileForThisMachine('kernels'),
-  'ONNX Runtime': async () => [...await compileForThisMachine('onnxruntime'), await onnxRuntimeLibrary(), DETECTOR.file, DETECTOR.input, ...DETECTOR.outputs],
+  'ONNX Runtime': () => byOnnxRuntime(DETECTOR),
+  'ResNet-50 in ONNX Runtime': () => byOnnxRuntime(RESNET),
   'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
 export type ProgramName = keyof typeof COMMANDS;
 
 /** Programs that run on the machine's cores and need no GPU. */
-const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'ONNX Runtime', 'Numba\'s simulator']);
+const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'ONNX Runtime', 'ResNet-50 in ONNX Runtime', 'Numba\'s simulator']);
+
+async function byOnnxRuntime({ file, input, outputs }: Subject): Promise<string[]> {
+  return [...await compileForThisMachine('onnxruntime'), await onnxRuntimeLibrary(), await file(), input, ...outputs];
+}
 
 function here(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));

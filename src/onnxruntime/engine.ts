@@ -180,7 +180,7 @@ export class OnnxEngine implements Engine {
     this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
-    this.limit = contexts;
+    this.limit = contexts[provider];
     this.niceness = niceness;
     this.base = base ?? 0;
     this.inProcess = base !== undefined;
