@@ -24,15 +24,27 @@ function meets({ bar, ratio, value }) {
   return comparison === '<=' ? judged <= Number(limit) : judged >= Number(limit);
 }
 
-function tableRow(row) {
-  const name = row.area === 'cpu-device' ? `${row.name} (CPU device)` : row.name;
+/** NVIDIA H100 80GB HBM3 → H100 */
+const shortName = (device) => device.replace(/^NVIDIA /, '').split(' ')[0];
+
+/** `main`: the GPU that most rows are of. */
+function tableRow(row, main) {
+  const name = row.area === 'cpu-device' ? `${row.name} (CPU device)` : row.device === main ? row.name : `${row.name} (${shortName(row.device)})`;
   const peer = row.peerValue === null ? '' : `${number(row.peerValue)} ${row.unit}${row.peer === 'C' ? '' : ` (${row.peer})`}`;
   const ratio = row.ratio === null ? '' : String(Number(row.ratio.toPrecision(4)));
   return `| ${name} | ${number(row.value)} ${row.unit} | ${peer} | ${ratio} | ${sign(row.bar)} | ${meets(row) ? 'met' : 'missed'} |`;
 }
 
+/** Of each name the rows of the GPU, or of the processor, that it was measured on last. */
+function latestDevices(rows) {
+  return rows.filter((row) => {
+    const same = rows.filter(({ area, name }) => area === row.area && name === row.name);
+    return same.reduce((a, b) => (a.date < b.date ? b : a)).device === row.device;
+  });
+}
+
 export function numbers(summary) {
-  const barred = summary.filter(({ bar }) => bar !== null);
+  const barred = latestDevices(summary.filter(({ bar }) => bar !== null));
   const shown = [];
   for (const { area, name } of barred) {
     if (shown.some((row) => row.area === area && row.name === name)) continue;
@@ -41,17 +53,22 @@ export function numbers(summary) {
     else shown.push(FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined) ?? rows[0]);
   }
   shown.sort((a, b) => Number(a.area === 'cpu-device') - Number(b.area === 'cpu-device'));
-  const gpus = [...new Map(summary.filter(({ area }) => area !== 'cpu-device').map((row) => [row.date.slice(0, 10), row])).values()];
-  const latest = gpus.reduce((a, b) => (a.date < b.date ? b : a));
+  const onGpus = shown.filter(({ area }) => area !== 'cpu-device');
+  const devices = [...new Set(onGpus.map(({ device }) => device))];
+  const count = (device) => onGpus.filter((row) => row.device === device).length;
+  const main = devices.reduce((a, b) => (count(a) < count(b) ? b : a));
+  const dates = (device) => [...new Set(summary.filter((row) => row.area !== 'cpu-device' && row.device === device).map(({ date }) => date.slice(0, 10)))].sort().join(', ');
+  const latest = summary.filter(({ device }) => device === main).reduce((a, b) => (a.date < b.date ? b : a));
+  const further = devices.filter((device) => device !== main).map((device) => ` Rows with ${shortName(device)} are of an ${device}, ${dates(device)}.`).join('');
   const versions = Object.entries(latest.versions).filter(([name]) => ['node', 'koffi', 'cuda'].includes(name)).map((pair) => pair.join(' ')).join(', ');
   const others = summary.filter(({ name, peer }) => name === OTHERS.name && peer !== 'C');
   return [
-    `On an ${latest.device} (${versions}), ${gpus.map(({ date }) => date.slice(0, 10)).sort().join(', ')}. The goal is what the`,
+    `On an ${main} (${versions}), ${dates(main)}.${further} The goal is what the`,
     'project has set itself; where it is missed, it is missed today.',
     '',
     '| | async-cuda | CUDA driver from C, or who is named | ratio | goal | |',
     '|---|---|---|---|---|---|',
-    ...shown.map(tableRow),
+    ...shown.map((row) => tableRow(row, main)),
     '',
     `${OTHERS.what}: ${others.map(({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`).join(', ')} each.`,
     '',
