@@ -10,6 +10,8 @@ export type Dimensions = readonly [number, number?, number?];
 export interface Launch {
   grid: Dimensions;
   block: Dimensions;
+  /** What blocks are told of the grid's size, where they are to take it for another. */
+  told?: Dimensions;
   dynamicShared?: number;
   /** Fuel per call; each call that yields is resumed with the same again. */
   fuel?: number;
@@ -157,6 +159,7 @@ export class Grid {
     const kernel = this.kernel(name);
     const { call, blockBytes } = this.code(kernel, launch);
     const [gx, gy = 1, gz = 1] = launch.grid;
+    const [toldX, toldY = 1, toldZ = 1] = launch.told ?? launch.grid;
     const [bx, by = 1, bz = 1] = launch.block;
     const threads = bx * by * bz;
     const mark = this.top;
@@ -185,7 +188,7 @@ export class Grid {
       const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
       this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
-        [CTX.gridDim, gx], [CTX.gridDim + 4, gy], [CTX.gridDim + 8, gz], [CTX.blockDim, bx], [CTX.blockDim + 4, by], [CTX.blockDim + 8, bz],
+        [CTX.gridDim, toldX], [CTX.gridDim + 4, toldY], [CTX.gridDim + 8, toldZ], [CTX.blockDim, bx], [CTX.blockDim + 4, by], [CTX.blockDim + 8, bz],
         [CTX.ctaid, block % gx], [CTX.ctaid + 4, Math.floor(block / gx) % gy], [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
         [CTX.params, params], [CTX.shared, shared], [CTX.sharedBytes, sharedBytes], [CTX.scratch, scratch], [CTX.threads, threads],
         [CTX.memoryTop, this.memory.buffer.byteLength], [CTX.workspace, workspace],
