@@ -30,7 +30,8 @@ if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys
 
 const device = await (values.device === undefined ? Device.open() : Device.open(values.device));
 const maxBatchSize = Number(values['max-batch']);
-const models = await TASKS[task](device, { mostAtOnce: maxBatchSize });
+// What is no number of photographs the batcher refuses.
+const models = await TASKS[task](device, maxBatchSize >= 1 ? { mostAtOnce: maxBatchSize } : {});
 const server: ServerOptions = {
   device,
   task,

@@ -67,8 +67,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const answered: Answered = { statuses: new Map(), seconds: 0 };
   let inFlight = 0;
   let closing = false;
-  // In front of Fastify: what there is no room for costs a third of the time there, and where twice as many come as can be
-  // answered that is time of the others.
+  // In front of Fastify, and of its hooks: where twice as many come as can be answered, what refusing takes is the others' time.
   const serve = (handle: (request: IncomingMessage, response: ServerResponse) => void) => (request: IncomingMessage, response: ServerResponse): void => {
     if (inFlight < maxInFlight || request.method !== 'POST' || request.url !== `/${task}`) {
       handle(request, response);

@@ -4,7 +4,7 @@
 export interface NvjpegPlace {
   readonly path: string | undefined;
   readonly driver: string | undefined;
-  /** The variables to look by; without them the thread's own. A decode has none: to clone them took as long as to decode. */
+  /** The variables to look by; without them the thread's own. They come once: there are many, and each message has a copy of its own. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
