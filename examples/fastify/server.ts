@@ -2,7 +2,6 @@
  * A server that finds something on photographs: `POST /text`, or whatever it is named after what is found, with a JPEG or PNG file gives
  * JSON. Photographs of several requests run through the models together.
  */
-import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Readable } from 'node:stream';
 
@@ -38,9 +37,6 @@ const ARRIVALS = 16;
 /** Bytes of bodies' memory that waits for the next ones, at most. */
 const MOST_KEPT_BYTES = 2 ** 26;
 
-/** How long a connection may wait for its next request, milliseconds: as Fastify has it where it makes the server. */
-const KEEP_ALIVE_MS = 72_000;
-
 /** How often the event loop is looked at; a timer is late by its delay. */
 const LOOP_RESOLUTION_MS = 1;
 
@@ -64,20 +60,7 @@ export function maxInFlightOf({ maxInFlight, batching }: ServerOptions): number 
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { device, task, find, batching, description, bodyLimit = 2 ** 24, logger = false } = options;
   const maxInFlight = maxInFlightOf(options);
-  const answered: Answered = { statuses: new Map(), seconds: 0 };
-  let inFlight = 0;
-  let closing = false;
-  // In front of Fastify, and of its hooks: where twice as many come as can be answered, what refusing takes is the others' time.
-  const serve = (handle: (request: IncomingMessage, response: ServerResponse) => void) => (request: IncomingMessage, response: ServerResponse): void => {
-    if (inFlight < maxInFlight || request.method !== 'POST' || request.url !== `/${task}`) {
-      handle(request, response);
-      return;
-    }
-    count(answered, 503, 0);
-    if (closing) response.setHeader('connection', 'close');
-    response.writeHead(503, { 'retry-after': '1', 'content-type': JSON_TYPE }).end(REFUSED);
-  };
-  const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle', serverFactory: (handle) => createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, serve(handle)) });
+  const app = Fastify({ bodyLimit, logger, forceCloseConnections: 'idle' });
   // Streams of their own, so that no photograph waits behind a batch.
   const arrivals = new RoundRobin(device, ARRIVALS);
   // A client may go while its photograph is in a batch: that is closed behind the batch.
@@ -93,8 +76,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       }
     }
   }, batching);
+  const answered: Answered = { statuses: new Map(), seconds: 0 };
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
+  let inFlight = 0;
 
   const bodies = new Bodies(bodyLimit, MOST_KEPT_BYTES);
   app.addContentTypeParser(['image/jpeg', 'image/png'], (request: FastifyRequest, payload: Readable) => {
@@ -103,8 +88,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
 
   app.post(`/${task}`, {
+    // Before the body is read: what there is no room for costs as little as can be.
     onRequest: async (_request, reply) => {
-      // One that did not come by way of the server: inject().
       if (inFlight >= maxInFlight) return refuse(reply, 1000);
       inFlight++;
       reply.raw.once('close', () => inFlight--);
@@ -132,7 +117,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
   app.addHook('onResponse', async (request, reply) => {
     if (request.routeOptions.url !== `/${task}`) return;
-    count(answered, reply.statusCode, reply.elapsedTime / 1000);
+    answered.statuses.set(reply.statusCode, (answered.statuses.get(reply.statusCode) ?? 0) + 1);
+    answered.seconds += reply.elapsedTime / 1000;
   });
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof ClientGone) return reply.hijack();
@@ -143,6 +129,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     return reply.code(statusCode).send({ error: statusCode >= 500 ? 'the model failed' : (error as Error).message });
   });
   // A connection that is busy now would stay open behind its answer, for as long as it is kept alive, and so would the server.
+  let closing = false;
   app.addHook('preClose', async () => {
     closing = true;
   });
@@ -158,9 +145,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8';
-const REFUSED = JSON.stringify({ error: 'too many requests are under way' });
-
 /** Aborts when the connection closes before the answer has been sent. */
 function signalOf(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
@@ -170,16 +154,9 @@ function signalOf(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/** One more has ended. */
-function count(answered: Answered, status: number, seconds: number): void {
-  const { statuses } = answered;
-  statuses.set(status, (statuses.get(status) ?? 0) + 1);
-  answered.seconds += seconds;
-}
-
 /** There is no room: try again, a little later. */
 function refuse(reply: FastifyReply, milliseconds: number): FastifyReply {
-  return reply.code(503).header('retry-after', Math.max(1, Math.ceil(milliseconds / 1000))).type(JSON_TYPE).send(REFUSED);
+  return reply.code(503).header('retry-after', Math.max(1, Math.ceil(milliseconds / 1000))).send({ error: 'too many requests are under way' });
 }
 
 /** As Prometheus reads it. */

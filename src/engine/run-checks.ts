@@ -96,7 +96,7 @@ export function checkShapes(argument: string, inputs: readonly TensorInfo[], giv
     const shape = (given as Readonly<Record<string, unknown>>)[info.name];
     const own = `${argument}.${info.name}`;
     if (!Array.isArray(shape) || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
-    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, extents, undefined);
+    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, extents, undefined, `For example ${example}.`);
   }
 }
 
@@ -105,10 +105,11 @@ export function checkTensor(argument: string, info: TensorInfo, { dtype, shape }
   checkShape(argument, info, { dtype: dtype.name, shape }, extents, range);
 }
 
-function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, extents: Extents, range: ExtentRange | undefined): void {
+/** `advice`: what to write, where it is no tensor that was given. */
+function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, extents: Extents, range: ExtentRange | undefined, advice?: string): void {
   const expected = `${info.dtype}${showShape(info)}`;
   const got = `${given.dtype}[${given.shape.join(', ')}]`;
-  const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${fix}`);
+  const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${advice ?? fix}`);
   if (given.dtype !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
   const rank = given.shape.length;
   if (rank !== info.shape.length) throw wrong(`rank ${rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');

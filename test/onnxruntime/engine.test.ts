@@ -327,7 +327,7 @@ describe(`models that cannot be loaded (${testDevice})`, () => {
       [{ convolutionSearch: 'best' }, /'heuristic', 'exhaustive', 'default'/], [{ layout: 'nwhc' }, /'nchw', 'nhwc'/], [{ fuseConvolutions: 1 }, /true or false/], [{ shapes: 0 }, /options\.shapes/],
       [{ shapes: [] }, /a number from 1 to 32, or a list of shapes/], [{ shapes: [[3]] }, /options\.shapes\[0\]: expected a shape for each of 'a', 'b': \{ a: \[1\], b: \[1\] \}/],
       [{ shapes: [{ a: [3], b: [3] }, { a: [3] }] }, /options\.shapes\[1\]/], [{ shapes: [{ a: 3, b: [3] }] }, /options\.shapes\[0\]\.a: expected a list of extents/],
-      [{ shapes: [{ a: [3, 1], b: [3] }] }, /options\.shapes\[0\]\.a.*rank 2 for 1/], [{ shapes: [{ a: [3], b: [4] }] }, /options\.shapes\[0\]\.b.*'n' is 3/],
+      [{ shapes: [{ a: [3, 1], b: [3] }] }, /options\.shapes\[0\]\.a.*rank 2 for 1\. For example \{ a: \[1\], b: \[1\] \}\.$/], [{ shapes: [{ a: [3], b: [4] }] }, /options\.shapes\[0\]\.b.*'n' is 3/],
       [{ providers: ['tpu'] }, /a list of 'cuda' and 'cpu'/], [{ contexts: 0.5 }, /options\.contexts/], [{ signal: true }, /AbortSignal/],
     ] as const) {
       expect(await failure(() => loadEngine(device, addModel(), options as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringMatching(says) as string });

@@ -48,7 +48,8 @@ export interface NvjpegPicture {
 }
 
 /** A lane, and memory of its own for the files that it decodes: one that was handed over with each took longer, and left garbage. */
-interface FilledLane extends Lane {
+interface OwnLane {
+  readonly lane: Lane;
   memory: Uint8Array | undefined;
   /** Where that lies. */
   source: number;
@@ -73,7 +74,7 @@ export class Nvjpeg {
   private readonly target: { readonly place: NvjpegPlace; readonly context: number };
   /** What is added to addresses of the device. */
   private readonly base: number;
-  private readonly free: FilledLane[] = [];
+  private readonly free: OwnLane[] = [];
   private lanes = 0;
   private readonly waiting: (() => void)[] = [];
   /** The ends of works that were queued. */
@@ -134,37 +135,37 @@ export class Nvjpeg {
   }
 
   private async decodeNow({ bytes, width, height, format }: NvjpegPicture, address: number, signal: AbortSignal | undefined): Promise<void> {
-    const lane = await this.lane();
+    const own = await this.lane();
     try {
-      await this.makeRoom(lane, bytes.length);
+      await this.makeRoom(own, bytes.length);
       signal?.throwIfAborted();
-      lane.memory!.set(bytes);
+      own.memory!.set(bytes);
       await ask({
-        ...this.target, kind: 'decode', handle: this.handle, lane: { state: lane.state, stream: lane.stream }, source: lane.source, length: bytes.length,
+        ...this.target, kind: 'decode', handle: this.handle, lane: own.lane, source: own.source, length: bytes.length,
         format: NVJPEG_FORMATS[format], width, height, address: this.base + address, pitch: width * (format === 'grey' ? 1 : 3),
       });
     } catch (error) {
       // What a state holds after a failure nobody says.
       if (error instanceof NvjpegError) {
-        await this.releaseLanes([lane]);
+        await this.releaseLanes([own]);
         this.giveWay();
       } else {
-        this.put(lane);
+        this.put(own);
       }
       throw error;
     }
-    this.put(lane);
+    this.put(own);
   }
 
   /** Memory of the lane for so many bytes. */
-  private async makeRoom(lane: FilledLane, bytes: number): Promise<void> {
-    if (lane.memory !== undefined && lane.memory.length >= bytes) return;
+  private async makeRoom(own: OwnLane, bytes: number): Promise<void> {
+    if (own.memory !== undefined && own.memory.length >= bytes) return;
     const memory = new SharedArrayBuffer(2 ** Math.ceil(Math.log2(Math.max(bytes, LEAST_MEMORY))));
-    lane.source = await ask({ ...this.target, kind: 'locate', memory });
-    lane.memory = new Uint8Array(memory);
+    own.source = await ask({ ...this.target, kind: 'locate', memory });
+    own.memory = new Uint8Array(memory);
   }
 
-  private async lane(): Promise<FilledLane> {
+  private async lane(): Promise<OwnLane> {
     for (;;) {
       const lane = this.free.pop();
       if (lane !== undefined) return lane;
@@ -173,7 +174,7 @@ export class Nvjpeg {
     }
     this.lanes++;
     try {
-      return { ...await ask({ ...this.target, kind: 'lane', handle: this.handle }), memory: undefined, source: 0 };
+      return { lane: await ask({ ...this.target, kind: 'lane', handle: this.handle }), memory: undefined, source: 0 };
     } catch (error) {
       this.lanes--;
       this.giveWay();
@@ -181,9 +182,9 @@ export class Nvjpeg {
     }
   }
 
-  private put(lane: FilledLane): void {
-    if (lane.memory !== undefined && lane.memory.length > MOST_KEPT_MEMORY) lane.memory = undefined;
-    this.free.push(lane);
+  private put(own: OwnLane): void {
+    if (own.memory !== undefined && own.memory.length > MOST_KEPT_MEMORY) own.memory = undefined;
+    this.free.push(own);
     this.giveWay();
   }
 
@@ -191,11 +192,11 @@ export class Nvjpeg {
     this.waiting.shift()?.();
   }
 
-  private async releaseLanes(lanes: readonly FilledLane[], handle = 0): Promise<void> {
+  private async releaseLanes(lanes: readonly OwnLane[], handle = 0): Promise<void> {
     this.lanes -= lanes.length;
     if (lanes.length === 0 && handle === 0) return;
     // Of a device that is lost nothing can be released.
-    await ask({ ...this.target, kind: 'release', handle, lanes: lanes.map(({ state, stream }) => ({ state, stream })) }).catch(ignore);
+    await ask({ ...this.target, kind: 'release', handle, lanes: lanes.map(({ lane }) => lane) }).catch(ignore);
   }
 
   /** Gives back what lies on the device if nothing comes for a while, but for one: the first state takes a third of a second (H100). */
