@@ -85,10 +85,10 @@ export interface LaneKernel {
 
 /**
  * Times that a unit goes round a loop through memory in one turn. Units that keep step find their neighbours' cache lines
- * where they are: with 64 blocks of 256 threads over 64 MB, 6 times gave 3.2 ms, 4 times 3.7, 8 times 3.4, 16 times 3.9. Places that
- * are powers of two apart share a first-level cache's few lines, of which a unit's part takes two for each time.
+ * where they are: with 64 blocks of 256 threads over 64 MB, 8 times gave 2.85 ms and 6 times 2.95, and on another machine 3.4 and 3.2, where 4 times
+ * gave 3.7 and 16 times 3.9. Places that are powers of two apart share a first-level cache's few lines, of which a unit's part takes two for each time.
  */
-export const BURST = 6;
+export const BURST = 8;
 /** Turns of a loop at a time that go without checks: as many as are looked ahead, at first and at last. */
 const STEADY_TURNS = [16, 3] as const;
 /** Bytes that a thread moves at a time in a loop for whose sake blocks run side by side: a histogram of bytes is 3 % slower then. */

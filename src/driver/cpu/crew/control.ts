@@ -74,17 +74,26 @@ export const JOB = {
   /** Blocks that one call runs at least, where there are so many, and what of the blocks that are left it takes: one part of so many. */
   least: 26,
   parts: 27,
+  /** Blocks of a row that one thread is to run of each row; as many as a row has where there is one row only. */
+  strip: 28,
 } as const;
 
 /**
  * How many blocks one call runs that begins with the given one. Calls become shorter towards the end of a grid, so that all
- * threads have work until then. A call stays in one row.
+ * threads have work until then. A call stays in one row, and in one strip of it where it could run more: threads then tend to
+ * keep to a strip each, and to the memory of it. A thread that takes whole rows writes beside what another writes wherever a
+ * row of blocks is a column of what they write, and each processor fetches the lines ahead of its own, which the other is at: a
+ * transpose of 2048² by two threads took 1.7 ms by rows and takes 1.25 by halves of rows (one: 2.35).
  */
 export function pieceOf(words: Int32Array, at: number, block: number): number {
   const gridX = words[at + JOB.gridX]!;
   const left = words[at + JOB.total]! - block;
-  const part = Math.max(Math.floor(left / words[at + JOB.parts]!), words[at + JOB.least]!);
-  return Math.min(part, words[at + JOB.most]!, left, gridX - block % gridX);
+  const [most, least] = [words[at + JOB.most]!, words[at + JOB.least]!];
+  const part = Math.max(Math.floor(left / words[at + JOB.parts]!), least);
+  const column = block % gridX;
+  const strip = Math.max(words[at + JOB.strip]!, least);
+  const end = most < strip ? gridX : Math.min(column - column % strip + strip, gridX);
+  return Math.min(part, most, left, end - column);
 }
 
 export const TRAPPED = -1;

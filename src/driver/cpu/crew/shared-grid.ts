@@ -100,6 +100,7 @@ export class SharedGrid implements Stay {
     words[at + JOB.least] = 1;
     this.divide(state.blockMs);
     words[at + JOB.parts] = PARTS_PER_THREAD * (crew.size + 1);
+    words[at + JOB.strip] = state.total > state.gridX ? Math.ceil(state.gridX / (crew.size + 1)) : state.gridX;
     words[at + JOB.gridX] = state.gridX;
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
