@@ -60,8 +60,9 @@ export function checkOptions(argument: string, options: unknown, known: readonly
     const fix = options instanceof AbortSignal ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
     throw invalid(argument, `an object with ${known.join(', ')}`, options, fix);
   }
-  for (const key of Object.keys(options)) {
-    if (known.includes(key)) continue;
+  // What is inherited is nobody's mistake, and Object.keys() makes an array.
+  for (const key in options) {
+    if (known.includes(key) || !Object.hasOwn(options, key)) continue;
     const near = known.find((name) => distance(name, key) <= 2) ?? known.find((name) => key.length > 2 && name.startsWith(key));
     throw new CudaArgumentError(
       `${argument}.${key}`,

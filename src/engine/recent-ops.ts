@@ -42,10 +42,11 @@ export class RecentOps {
 
 const isRecord = (given: unknown): given is Readonly<Record<string, unknown>> => typeof given === 'object' && given !== null;
 
-/** Whether the object has exactly these, by the names of the infos, and all of them are open. */
+/** Whether the object has exactly these, by the names of the infos, and all of them are open. One that inherits any names is none of the usual. */
 function isOf(infos: readonly TensorInfo[], given: Readonly<Record<string, unknown>>, tensors: readonly unknown[]): boolean {
   let count = 0;
-  for (const name in given) if (Object.hasOwn(given, name)) count++;
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- counted, and those that are inherited too
+  for (const name in given) count++;
   for (let i = 0; i < infos.length; i++) {
     const tensor = tensors[i] as AnyTensor | undefined;
     if (given[infos[i]!.name] !== tensor) return false;

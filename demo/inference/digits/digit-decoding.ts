@@ -36,20 +36,29 @@ export function decodeDigits(scores: Float32Array, digits: ArrayLike<number>, di
   const found: number[] = [];
   for (let cell = 0; cell < cells; cell++) if (scores[cell]! >= LEAST_SCORE) found.push(cell);
   found.sort((a, b) => scores[b]! - scores[a]!);
-  const candidates = found.slice(0, MOST_CANDIDATES).map((cell) => {
-    const x = ((cell % CELLS) + 0.5) * STRIDE;
-    const y = (Math.floor(cell / CELLS) + 0.5) * STRIDE;
-    const side = (i: number): number => distances[i * cells + cell]!;
-    return { label: LABELS[digits[cell]!]!, score: scores[cell]!, box: { left: x - side(0), top: y - side(1), right: x + side(2), bottom: y + side(3) } };
-  });
+  const candidates = found.slice(0, MOST_CANDIDATES).map((cell) => ({ label: LABELS[digits[cell]!]!, score: scores[cell]!, box: boxOf(cell, distances) }));
   return suppressNonMaxima(candidates, MOST_OVERLAP)
     .map(({ label, score, box }) => ({ label, score, box: onPhotograph(box, placement, photograph) }))
     .filter(({ box }) => box.right > box.left && box.bottom > box.top);
 }
 
+// Functions of their own, not made anew for each candidate: a compiler that keeps their names gives each of them its name, which took half of all this.
+
+function boxOf(cell: number, distances: Float32Array): Box {
+  const cells = CELLS * CELLS;
+  const x = ((cell % CELLS) + 0.5) * STRIDE;
+  const y = (Math.floor(cell / CELLS) + 0.5) * STRIDE;
+  return { left: x - distances[cell]!, top: y - distances[cells + cell]!, right: x + distances[2 * cells + cell]!, bottom: y + distances[3 * cells + cell]! };
+}
+
 /** A box of the model's input, on the photograph that was put into it. */
 function onPhotograph(box: Box, { left, top, width, height }: Placement, photograph: Extent): Box {
-  const column = (x: number): number => Math.min(photograph.width, Math.max(0, ((x - left) * photograph.width) / width));
-  const row = (y: number): number => Math.min(photograph.height, Math.max(0, ((y - top) * photograph.height) / height));
-  return { left: column(box.left), top: row(box.top), right: column(box.right), bottom: row(box.bottom) };
+  return {
+    left: within(((box.left - left) * photograph.width) / width, photograph.width), top: within(((box.top - top) * photograph.height) / height, photograph.height),
+    right: within(((box.right - left) * photograph.width) / width, photograph.width), bottom: within(((box.bottom - top) * photograph.height) / height, photograph.height),
+  };
+}
+
+function within(value: number, extent: number): number {
+  return Math.min(extent, Math.max(0, value));
 }
