@@ -852,9 +852,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       await Promise.all([...owned].reverse().map((object) => object.close()));
       this.recycledMemory?.release();
       for (const allocation of [...allocations]) allocation.dispose();
-      const passed = [...streams].map((stream) => stream.passed(stream.mark));
-      for (const stream of [...streams]) stream.close();
+      const open = [...streams];
+      const passed = open.map((stream) => stream.passed(stream.mark));
+      for (const stream of open) stream.close();
       await Promise.all([...this.frees, ...passed]);
+      // What the host was told of before the device has come to it.
+      await runtime.completion.until(() => open.every(({ slot }) => runtime.completion.isWritten(slot)));
       // Whoever opens the device next may get the same staging memory.
       await this.reads.over();
       await Promise.all([...this.createdPools].map((pool) => pool.close()));

@@ -87,6 +87,11 @@ export class Stream implements Disposable {
   private awaitedInRow = 0;
   private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
+  /** The operation up to which all is over once a thread of the host has come so far; see {@link endsWith}. */
+  private hostMark = NOTHING_QUEUED;
+  private hostWords: Int32Array | undefined;
+  private hostAt = 0;
+  private hostValue = 0;
   private readonly waited = new Map<Stream, number>();
   private readonly events: (number | undefined)[] = [];
   private readonly eventMarks: number[] = [];
@@ -619,6 +624,7 @@ export class Stream implements Disposable {
       const last = this.mark;
       const seq = this.aheadMark === last ? this.aheadSeq : this.runtime.fence(this.slot, this.slot.index, 0, true);
       this.aheadMark = 0;
+      if (this.hostMark === last) this.foretell(seq);
       if (mark === last && this.runtime.completion.hot) this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
@@ -644,7 +650,33 @@ export class Stream implements Disposable {
     if (seq !== 0) return seq;
     seq = this.runtime.fence(this.slot, this.slot.index, 0, waitedFor);
     fences.push({ seq, mark: this.mark });
+    if (this.hostMark === this.mark) this.foretell(seq);
     return seq;
+  }
+
+  /**
+   * Everything queued so far is over once the word comes to the value, which some thread of the host stores when it is done: whoever waits
+   * for it need not hear of that by way of the device. @internal
+   */
+  endsWith(words: Int32Array, at: number, value: number): void {
+    this.hostMark = this.mark;
+    this.hostWords = words;
+    this.hostAt = at;
+    this.hostValue = value;
+  }
+
+  /** No word tells of it any more: the thread has failed. @internal */
+  endsWithNothing(): void {
+    this.hostMark = NOTHING_QUEUED;
+    this.slot.earlyWords = undefined;
+  }
+
+  private foretell(seq: number): void {
+    const { slot } = this;
+    slot.earlyWords = this.hostWords;
+    slot.earlyAt = this.hostAt;
+    slot.earlyValue = this.hostValue;
+    slot.earlySeq = seq;
   }
 
   /**

@@ -96,6 +96,11 @@ class Post {
     if (alone) this.begin();
   }
 
+  /** All that the stream has queued is over when the thread is done with what it was told last, where it lets the stream go on itself. */
+  foretell(stream: Stream): void {
+    if (this.memory.slots !== undefined && this.line?.stream === stream) stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
+  }
+
   /** Takes note of what the thread has done, and releases what it could not. */
   look(): void {
     const { runtime, line } = this;
@@ -115,6 +120,7 @@ class Post {
       if (this.writer.isLeft()) this.begin();
     }, (error: unknown) => {
       // The thread has left at the one that failed; those behind it were told too soon.
+      this.line?.stream.endsWithNothing();
       this.look();
       const left: Entry[] = [];
       for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0) left.push(this.told[at & (LINE_CAPACITY - 1)]!);
@@ -207,7 +213,10 @@ export class WorkLine {
     for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
     const number = ++this.queued;
     this.waiting.push({ work, number, root, hold, fence, failure: undefined });
-    if (!this.stopped) this.tell();
+    if (!this.stopped) {
+      this.tell();
+      if (this.waiting.length === 0) this.post?.foretell(stream);
+    }
     return number;
   }
 

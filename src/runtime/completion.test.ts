@@ -16,6 +16,9 @@ class Simulation {
   readonly completion: Completion;
   private time = 1;
   private readonly due: { at: number; seq: number }[] = [];
+  /** What a thread of the host has done: its word, and when it stores it. */
+  readonly progress = new Int32Array(new SharedArrayBuffer(8));
+  private readonly doneAt: { at: number; value: number }[] = [];
 
   constructor(crowded = false) {
     vi.spyOn(performance, 'now').mockImplementation(() => {
@@ -30,6 +33,23 @@ class Simulation {
   pass(ms: number): void {
     this.time += ms;
     for (const { at, seq } of this.due) if (at <= this.time) Atomics.store(this.shared.slots, this.slot.index * SLOT_WORDS, seq);
+    for (const { at, value } of this.doneAt) if (at <= this.time) Atomics.store(this.progress, 1, value);
+  }
+
+  /** Work of a thread that ends after `ms`; the device comes to the fence behind it after `written`. Returns that. */
+  issueToThread(ms: number, written: number): number {
+    const { slot } = this;
+    const seq = this.issue(written);
+    slot.earlyWords = this.progress;
+    slot.earlyAt = 1;
+    slot.earlyValue = this.doneAt.length + 1;
+    slot.earlySeq = seq;
+    this.doneAt.push({ at: this.time + ms, value: slot.earlyValue });
+    return seq;
+  }
+
+  get now(): number {
+    return this.time;
   }
 
   /** Work that ends after `ms`. Returns its fence. */
@@ -56,6 +76,63 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.restoreAllMocks();
+});
+
+describe('work of a thread of the host', () => {
+  test.each([0.005, 0.05, 0.5])('that takes %d ms is over when the thread says so, before the device has come to its fence', async (ms) => {
+    const { completion, slot } = simulation;
+    for (let i = 0; i < 5; i++) {
+      const begun = simulation.now;
+      const seq = simulation.issueToThread(ms, 20);
+      await completion.wait(slot, seq, 0);
+      expect(simulation.now - begun).toBeGreaterThanOrEqual(ms);
+      expect(simulation.now - begun).toBeLessThan(20);
+      expect(completion.passed(slot, seq)).toBe(true);
+      expect(completion.isWritten(slot)).toBe(false);
+    }
+    simulation.pass(100);
+    expect(completion.isWritten(slot)).toBe(true);
+  });
+
+  test('says nothing of what was queued behind it', async () => {
+    const { completion, slot } = simulation;
+    const first = simulation.issueToThread(0.01, 1);
+    const second = simulation.issue(0.6);
+    simulation.pass(0.3);
+    expect(completion.passed(slot, first)).toBe(true);
+    expect(completion.passed(slot, second)).toBe(false);
+    await completion.wait(slot, second, 0);
+    expect(completion.isWritten(slot)).toBe(true);
+  });
+
+  test('that was seen to be over stays so, whatever is waited for next', () => {
+    const { completion, slot } = simulation;
+    const first = simulation.issueToThread(0.01, 50);
+    simulation.pass(0.02);
+    expect(completion.passed(slot, first)).toBe(true);
+    const second = simulation.issueToThread(10, 60);
+    expect(completion.passed(slot, second)).toBe(false);
+    expect(completion.passed(slot, first)).toBe(true);
+    simulation.pass(10);
+    expect(completion.passed(slot, second)).toBe(true);
+  });
+
+  test('whose thread never says so is over when the device comes to the fence', async () => {
+    const { completion, slot } = simulation;
+    const seq = simulation.issueToThread(Infinity, 0.3);
+    await completion.wait(slot, seq, 0);
+    expect(completion.isWritten(slot)).toBe(true);
+  });
+
+  test('ends the waits before it, too, in their order', async () => {
+    const { completion, slot } = simulation;
+    const ended: string[] = [];
+    const before = completion.wait(slot, simulation.issue(30), 0, false).then(() => ended.push('before'));
+    const own = completion.wait(slot, simulation.issueToThread(0.2, 40), 0, false).then(() => ended.push('own'));
+    await Promise.all([before, own]);
+    expect(ended).toEqual(['before', 'own']);
+    expect(simulation.now).toBeLessThan(20);
+  });
 });
 
 describe('work of 50 microseconds', () => {

@@ -68,6 +68,13 @@ export class LineWriter {
     return Atomics.load(this.words, LINE.done);
   }
 
+  /** Of the words, the one that comes to {@link written} when all that was written is over. */
+  get progress(): Int32Array {
+    return this.words;
+  }
+
+  static readonly progressAt: number = LINE.done;
+
   /** For whoever knows that there is room. Returns whether a thread has to be told to see to the line. */
   write(slot: number, hold: number, args: Float64Array): boolean {
     const { words, entries } = this;
