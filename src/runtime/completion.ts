@@ -68,8 +68,10 @@ const NEAR_LIMIT_MS = 5;
 const nearBefore = (took: number): number => NEAR_BEFORE_MS + NEAR_PART * took;
 const nearAfter = (took: number): number => NEAR_AFTER_MS + NEAR_PART * took;
 
-/** Of some 50 ns each. */
+/** Of some 50 ns each; and where the end is expected to be further off than so many milliseconds. */
 const PAUSES = 20;
+const FAR_PAUSES = 200;
+const FAR_MS = 0.05;
 
 /**
  * A thread that blocks looks so many times between two looks for messages, for so long without a pause where the device does not
@@ -617,20 +619,22 @@ export class Completion {
       if (this.anyPassed()) this.look();
       else this.schedule();
     } else if (!flushed || this.isHot(now) || this.untilExpected(now) === 0) {
-      this.pause();
+      this.pause(now);
       this.schedule();
     } else this.watch(now);
   }
 
   /**
    * About a microsecond between two turns of the event loop, less where the wait ends: turns without a pause keep busy a
-   * core whose other thread may be the runtime thread's.
+   * core whose other thread may be the runtime thread's, or the one that the wait is for. Ten where the end is further off, and nobody else
+   * has wanted the event loop since the wait began.
    */
-  private pause(): void {
-    if (pauseProcessor === undefined) return;
+  private pause(now: number): void {
     const slot = this.active.length === 1 ? this.active[0] : undefined;
     const first = slot?.waiters[0];
-    for (let i = 0; i < PAUSES; i++) {
+    const isFar = first !== undefined && !this.turnWasLong && first.start + slot!.took - now > FAR_MS;
+    const pauses = isFar ? FAR_PAUSES : PAUSES;
+    for (let i = 0; i < pauses; i++) {
       pauseProcessor();
       if (first !== undefined && ((this.fenceOf(slot!) - first.seq) | 0) >= 0) return;
     }
@@ -670,7 +674,8 @@ export class Completion {
     const { active } = this;
     for (let i = 0; i < active.length; i++) {
       const { took, waiters } = active[i]!;
-      if (took < HOT_MS || waiters.length === 0) continue;
+      // What takes half of that may take all of it the next time.
+      if (took < HOT_MS / 2 || waiters.length === 0) continue;
       const left = waiters[0]!.start + took - now;
       if (left > EXPECTED_MS) least = Math.min(least, left - EXPECTED_MS);
       else if (left > -EXPECTED_MS) return 0;
