@@ -16,6 +16,7 @@ import type { SharedBuffers } from '../layout.js';
 import { OPEN_ATTRIBUTES, runProcedure } from '../procedures.js';
 import type { DeviceAttributes, PinnedInfo } from '../procedures.js';
 import { findMissing, mend, withoutParamInfo } from './fallbacks.js';
+import { keepApart } from './keep-apart.js';
 import { lacksParamInfo, openGpuDriver } from './open-gpu-driver.js';
 
 /** What a CPU device tells and needs. */
@@ -44,7 +45,10 @@ function openEmbedded(config: ProviderConfig, { print, report, start, askForLarg
     ...(config.check === undefined ? {} : { check: config.check }),
     ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
     ...(start === undefined ? {} : {
-      crew: { workers: config.workers ?? availableParallelism(), processors: availableParallelism(), start, eager: config.without?.includes('solo') === true },
+      crew: {
+        workers: config.workers ?? availableParallelism(), processors: availableParallelism(), start, eager: config.without?.includes('solo') === true,
+        keepApart: keepApart(config.koffiPath),
+      },
     }),
   });
 }

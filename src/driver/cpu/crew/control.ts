@@ -145,6 +145,8 @@ export const MEMBER = {
   written: 16,
   read: 17,
   textBytes: 18,
+  /** What the system calls its thread, where whoever started it has found out; else 0. */
+  thread: 19,
 } as const;
 
 export const CALL_STATE = { none: 0, asked: 1, answered: 2 } as const;

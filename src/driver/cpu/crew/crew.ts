@@ -12,7 +12,7 @@ import { hostFunctions } from '../kernels/host-functions.js';
 import type { CodeModule } from '../kernels/kernel-code.js';
 import type { BlockSlot } from '../kernels/block-slots.js';
 import { forget } from '../kernels/stall.js';
-import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, WORD, controlBytes, entryAt, jobAt, ring } from './control.js';
+import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, MEMBER, WORD, controlBytes, entryAt, jobAt, memberAt, ring } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
 import { Letterbox } from './letterbox.js';
 import { Worksite } from './worksite.js';
@@ -31,6 +31,8 @@ export interface CrewOptions {
   readonly start: (start: MemberStart) => Member;
   /** Processors of the machine; as many as there are workers where it is not said. */
   readonly processors?: number;
+  /** Keeps threads, by their numbers, off the processor that the calling one is on; see `../../../runtime/thread/keep-apart.ts`. */
+  readonly keepApart?: (threads: Int32Array) => void;
   /** @internal Open every grid to all threads at once, for tests. */
   readonly eager?: boolean;
 }
@@ -50,6 +52,8 @@ const EAGER_WAIT = 10_000;
  */
 const LOOK_MS = 0.1;
 const LOOKS = 100;
+/** Of more processors another one is idle when a member is woken. */
+const MOST_KEPT_APART = 8;
 
 export class Crew {
   readonly context: CpuContext;
@@ -62,6 +66,8 @@ export class Crew {
   private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
   private readonly sent: MemberMessage[] = [];
   private nextModule = 1;
+  /** Numbers of the members that are there. */
+  private threads = new Int32Array(0);
   private readonly freeJobs: number[] = [];
   /** Closed jobs that some thread may still be leaving, with their entries. */
   private readonly leaving: { job: number; entries: Iterable<number> }[] = [];
@@ -179,6 +185,7 @@ export class Crew {
   }
 
   openJob(job: number): void {
+    this.keepApart();
     Atomics.or(this.words, WORD.open, 1 << job);
     this.wakeMembers();
   }
@@ -187,6 +194,16 @@ export class Crew {
   closeJob(job: number, entries: Iterable<number>): void {
     Atomics.and(this.words, WORD.open, ~(1 << job));
     this.leaving.push({ job, entries });
+  }
+
+  /** Where the members want every processor that there is, and there are few. */
+  private keepApart(): void {
+    const { workers, processors = workers, keepApart } = this.options;
+    const { words } = this;
+    const online = Atomics.load(words, WORD.online);
+    if (keepApart === undefined || workers < processors || processors > MOST_KEPT_APART || online === 0) return;
+    if (this.threads.length !== online) this.threads = Int32Array.from({ length: online }, (_, member) => words[memberAt(member) + MEMBER.thread]!);
+    keepApart(this.threads);
   }
 
   wakeMembers(): void {
