@@ -96,9 +96,9 @@ class Post {
     if (alone) this.begin();
   }
 
-  /** All that the stream has queued is over when the thread is done with what it was told last, where it lets the stream go on itself. */
-  foretell(stream: Stream): void {
-    if (this.memory.slots !== undefined && this.line?.stream === stream) stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
+  /** All that its line's stream has queued is over when the thread is done with what it was told last, where it lets the stream go on itself. */
+  foretell(): void {
+    if (this.memory.slots !== undefined) this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
   }
 
   /** Takes note of what the thread has done, and releases what it could not. */
@@ -215,7 +215,7 @@ export class WorkLine {
     this.waiting.push({ work, number, root, hold, fence, failure: undefined });
     if (!this.stopped) {
       this.tell();
-      if (this.waiting.length === 0) this.post?.foretell(stream);
+      if (this.waiting.length === 0) this.post?.foretell();
     }
     return number;
   }

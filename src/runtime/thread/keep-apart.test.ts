@@ -13,22 +13,21 @@ function machineOf(allowed: readonly number[]) {
   const machine = { processor: allowed[0]!, told: [] as { thread: number; processors: number[] }[] };
   const apart = keepApart(undefined, () => ({
     allowed: set,
-    calls: {
-      processor: () => machine.processor,
-      set(thread, bytes, processors) {
-        expect(bytes).toBe(processors.byteLength);
-        machine.told.push({ thread, processors: Array.from({ length: 8 * bytes }, (_, at) => at).filter((at) => (processors[at >> 3]! & (1 << (at & 7))) !== 0) });
-        return 0;
-      },
+    processor: () => machine.processor,
+    set(thread, bytes, processors) {
+      expect(bytes).toBe(processors.byteLength);
+      machine.told.push({ thread, processors: Array.from({ length: 8 * bytes }, (_, at) => at).filter((at) => (processors[at >> 3]! & (1 << (at & 7))) !== 0) });
+      return 0;
     },
   }));
+  let crew = new Int32Array(0);
   return {
-    machine,
     /** What is told where the owner is on the processor. */
     wake(processor: number, threads: readonly number[]) {
       machine.processor = processor;
       machine.told = [];
-      apart(Int32Array.from(threads));
+      if (crew.join() !== threads.join()) crew = Int32Array.from(threads);
+      apart(crew);
       return machine.told;
     },
   };

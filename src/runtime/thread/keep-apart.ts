@@ -9,10 +9,12 @@ import { loadKoffi, koffiPath } from '../../native/koffi.js';
 /** Of 1024 processors, as the kernel's own set. */
 const SET_BYTES = 128;
 
-/** To be called before the threads are woken, by their Linux numbers; 0 is none. */
+/** To be called before the threads are woken, by their Linux numbers, of which 0 is none: in another array where they are others. */
 export type KeepApart = (threads: Int32Array) => void;
 
-interface Calls {
+/** What of the system's this takes, and the processors that this process may use. */
+interface Machine {
+  readonly allowed: Uint8Array;
   /** sched_getcpu */
   processor(): number;
   /** sched_setaffinity */
@@ -20,31 +22,28 @@ interface Calls {
 }
 
 /** A wish: where there are no such calls, or this process may use one processor only, all stays as it is. */
-export function keepApart(path: string | undefined, open = openCalls): KeepApart {
-  let calls: Calls | undefined | false;
-  let allowed: Uint8Array | undefined;
+export function keepApart(path: string | undefined, open = openMachine): KeepApart {
+  let machine: Machine | undefined;
+  let isOpen = false;
   let kept = -1;
-  let threadsKept = 0;
+  let threadsKept: Int32Array | undefined;
   return (threads) => {
-    if (calls === undefined) {
-      const opened = open(path);
-      calls = opened?.calls ?? false;
-      allowed = opened?.allowed;
-    }
-    if (calls === false) return;
-    const processor = calls.processor();
-    if (processor < 0 || (processor === kept && threads.length === threadsKept)) return;
-    const others = allowed!.slice();
+    if (!isOpen) machine = open(path);
+    isOpen = true;
+    if (machine === undefined) return;
+    const processor = machine.processor();
+    if (processor < 0 || (processor === kept && threads === threadsKept)) return;
+    const others = machine.allowed.slice();
     others[processor >> 3]! &= ~(1 << (processor & 7));
     // All that there are is the one, or it was taken from this process.
     if (others.every((bits) => bits === 0)) return;
     kept = processor;
-    threadsKept = threads.length;
-    for (const thread of threads) if (thread !== 0) calls.set(thread, SET_BYTES, others);
+    threadsKept = threads;
+    for (const thread of threads) if (thread !== 0) machine.set(thread, SET_BYTES, others);
   };
 }
 
-function openCalls(path: string | undefined): { calls: Calls; allowed: Uint8Array } | undefined {
+function openMachine(path: string | undefined): Machine | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
     const libc = loadKoffi(path ?? koffiPath()).load('libc.so.6');
@@ -53,7 +52,7 @@ function openCalls(path: string | undefined): { calls: Calls; allowed: Uint8Arra
     if (get(0, SET_BYTES, allowed) !== 0) return undefined;
     const processor = libc.func('int sched_getcpu()') as () => number;
     const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t* mask)') as (thread: number, bytes: number, mask: Uint8Array) => number;
-    return { calls: { processor, set }, allowed };
+    return { allowed, processor, set };
   } catch {
     return undefined;
   }
