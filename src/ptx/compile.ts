@@ -246,7 +246,8 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const sharedAlign = Math.max(dynamicAlign, ...[...shared.keys()].map(({ align }) => align));
     // All dynamic variables begin at one place, as in ptxas; the bytes up to there count as static.
     const dynamicStart = usesDynamicShared || check ? alignUp(staticBytes, dynamicAlign) : staticBytes;
-    const blocks = buildBlocks(lowered, true);
+    // Without shared memory an access gives way to nobody: it would only let others look for a lock that this thread holds.
+    const blocks = buildBlocks(lowered, shared.size > 0 || usesDynamicShared);
     const shape = analyseShape(blocks);
     const liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;

@@ -91,3 +91,5 @@ export const NULL_PAGE = 65536;
 export const WIDE_LOCK = 64;
 /** Loop back edges that a thread may take before the next thread of its block gets its turn. */
 export const THREAD_SLICE = 4096;
+/** So many in kernels whose threads give way where they need not: they may hold a lock that all others look at for as long as they may. */
+export const SHORT_SLICE = 64;

@@ -1,6 +1,7 @@
 // Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut, because a thread can
 // be resumed only at the start of a block.
 
+import { SHORT_SLICE, THREAD_SLICE } from '../context.js';
 import { cutKind, givesWay, meetsFirst } from './cuts.js';
 import type { CutKind } from './cuts.js';
 import { assignRoles } from './operand-roles.js';
@@ -33,7 +34,10 @@ export function successors(block: Block): number[] {
   }
 }
 
-/** `suspends`: whether threads can be suspended in the function. Then they give way where they need not. */
+/** Back edges that a thread may take in one turn. */
+export const threadSlice = (blocks: readonly Block[]): number => blocks.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'sleep') ? SHORT_SLICE : THREAD_SLICE;
+
+/** `suspends`: whether threads can be suspended in the function where they need not wait, as behind accesses that may be to shared memory. */
 export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   const blocks: Block[] = [];
   const pending: { block: Block; inst: Inst }[] = [];

@@ -519,7 +519,9 @@ class Lowering {
       } else if (context.hostFunctions.has(callee.name)) {
         target = callee.name;
       } else {
-        throw context.module.source.error('unsupported', `function '${callee.name}' has no definition`, callee.at, context.module.source.text.slice(source.start, source.end));
+        // What CUDA's headers call for `kernel<<<…>>>`, streams and events in a kernel.
+        const why = callee.name.startsWith('__cudaCDP2') ? "is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered" : 'has no definition';
+        throw context.module.source.error('unsupported', `function '${callee.name}' ${why}`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
     const defs: Register[] = [];

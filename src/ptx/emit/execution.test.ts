@@ -85,6 +85,11 @@ describe('warp operations', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 9)]).toEqual([1, 0, 3, 2, 5, 4, 7, 6, 0]);
   });
+  it('activemask has those, too, whose loop with operations in it was longer', () => {
+    const { out } = run(`and.b32 %v, %t, 3; mov.u32 %w, 0x11111111; shl.b32 %w, %w, %v; again: setp.eq.u32 %q, %v, 0; @%q bra out;
+      shfl.sync.idx.b32 %x, %t, 3, 31, %w; sub.u32 %v, %v, 1; bra again; out: activemask.b32 %w; st.global.u32 [%p], %w; ret;`, 64);
+    expect(new Set(out.subarray(0, 64))).toEqual(new Set([0xffffffff]));
+  });
 });
 
 describe('threads of a block make progress against each other', () => {
@@ -100,6 +105,32 @@ describe('threads of a block make progress against each other', () => {
       st.global.u32 [%p], %v; ret; set: st.volatile.global.u32 [%o+4096], 5; ret;`, 64);
     expect(outcome.status).toBe(STATUS.done);
     expect(out[0]).toBe(5);
+  });
+  // Warp 0 asks itself whether all have seen what warp 1 sets.
+  const votes = `.shared .align 4 .b8 s[4]; mov.u32 %w, s; setp.eq.u32 %q, %t, 0; @%q st.shared.u32 [%w], 0; bar.sync 0; mov.u32 %y, 0; setp.ge.u32 %q, %t, 32; @%q bra set;
+    wait: add.u32 %y, %y, 1; atom.shared.or.b32 %v, [%w], 0; setp.ne.u32 %q, %v, 0; vote.sync.all.pred %q, %q, -1; @!%q bra wait;
+    st.global.u32 [%p], %y; ret; set: atom.shared.or.b32 %v, [%w], 1; ret;`;
+  it('a warp that waits for a later one in a loop of votes', () => {
+    const { out, outcome } = run(votes, 64, { fuel: 100_000, maxCalls: 10 });
+    expect(outcome.status).toBe(STATUS.done);
+    for (const fuel of [1, 7]) expect(run(votes, 64, { fuel }).out).toEqual(out);
+  });
+  it('a thread at activemask that others of its warp wait for in a loop of votes', () => {
+    const { outcome } = run(`setp.eq.u32 %q, %t, 7; @%q bra set; setp.ge.u32 %q, %t, 2; @%q exit;
+      wait: atom.global.or.b32 %v, [%o+4096], 0; setp.ne.u32 %q, %v, 0; vote.sync.all.pred %q, %q, 3; @!%q bra wait; ret;
+      set: activemask.b32 %v; atom.global.or.b32 %v, [%o+4096], 1; ret;`, 32, { fuel: 100_000, maxCalls: 10 });
+    expect(outcome.status).toBe(STATUS.done);
+  });
+  it('threads do not look for long at a lock whose holder has given way', () => {
+    const { out, outcome } = run(`again: atom.global.cas.b32 %v, [%o+4096], 0, 1; setp.ne.u32 %q, %v, 0; @%q bra again;
+      ld.global.u32 %x, [%o+4100]; nanosleep.u32 10; add.u32 %x, %x, 1; st.global.u32 [%o+4100], %x; atom.global.exch.b32 %v, [%o+4096], 0; ret;`, 64, { fuel: 10_000, maxCalls: 64 });
+    expect(outcome.status).toBe(STATUS.done);
+    expect(out[1025]).toBe(64);
+  });
+  it('a generic volatile access gives way only where there is shared memory', () => {
+    const yields = (variable: string): boolean => new Grid(kernelText('k', OUT, `${INDEX} ${variable} st.volatile.u32 [%p], 1; ret;`)).kernel('k').yields;
+    expect(yields('')).toBe(false);
+    expect(yields('.shared .align 4 .b8 s[4]; st.shared.u32 [s], 0;')).toBe(true);
   });
   it('an endless kernel yields and can be given up', () => {
     const { outcome } = run('again: bra again;', 4, { fuel: 100_000, maxCalls: 5 });
@@ -170,6 +201,10 @@ describe('calls', () => {
     const call = (n: number): string => `{ .param .b32 a; .param .b32 b; st.param.b32 [a], ${n}; call.uni (b), sum, (a); ld.param.b32 %v, [b]; } st.global.u32 [%p], %v; ret;`;
     expect(run(call(300), 2, { before }).out[1]).toBe(300 * 301 / 2);
     expect(run(call(100000), 2, { before }).outcome.fault?.kind).toBe(FAULT.stackOverflow);
+  });
+  it('of what kernels launch kernels with are refused by that name', () => {
+    expect(() => run('{ .param .b32 z; call (z), __cudaCDP2GetLastError; } ret;', 1, { before: '.extern .func (.param .b32 r) __cudaCDP2GetLastError;' }))
+      .toThrow("function '__cudaCDP2GetLastError' is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered");
   });
   it('a function with a barrier is inlined', () => {
     const before = `.func twice(.param .b64 at)\n{ .reg .b64 %a; .reg .b32 %v; ld.param.u64 %a, [at]; bar.sync 0; ld.global.u32 %v, [%a]; shl.b32 %v, %v, 1; st.global.u32 [%a], %v; ret; }`;

@@ -16,6 +16,8 @@ export const SCRATCH = {
   orderSeed: 20,
   /** In lanes whose function runs the whole block: how far its pass over the units has come. */
   pass: 24,
+  /** Turns that the warp has had in this pass. */
+  turns: 28,
   /** In lanes: 8 bytes through which values pass that are to be computed once for a call. */
   kept: 32,
   /** Threads that arrived at each of the 16 barriers without waiting. */

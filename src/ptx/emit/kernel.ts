@@ -1,9 +1,10 @@
 // A kernel becomes a function that runs a range of a block's threads, one after the other, each to its next cut.
 // Registers that are alive at a cut go to the thread's frame; constants of the block are computed once per call.
 
+import { threadSlice } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
-import { CTX, STATUS, THREAD_SLICE } from '../context.js';
+import { CTX, STATUS } from '../context.js';
 import { alignUp } from '../analysis/data-layout.js';
 import { rematerialisable } from '../analysis/rematerialise.js';
 import type { Rules } from '../rules/rule.js';
@@ -385,7 +386,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       // A thread that was passed over has been granted nothing.
       code.get(this.fuel).get(this.granted).get(this.slice).op('i32.sub').op('i32.sub').get(this.granted).i32(0).op('i32.ne').op('i32.sub').set(this.fuel);
       code.i32(0).tee(this.granted).set(this.slice);
-      code.i32(THREAD_SLICE).set(this.allowance);
+      code.i32(threadSlice(this.blocks)).set(this.allowance);
       code.get(this.fuel).i32(0).op('i32.le_s');
       this.when(() => {
         code.get(this.thread).op('global.set').u32(this.around.linker.globalIndex('cursor'));
@@ -401,7 +402,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     if (this.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
       prologue.op('global.get').u32(this.around.linker.globalIndex('carry')).tee(this.allowance).op('i32.eqz').op('if').byte(0x40);
-      prologue.i32(THREAD_SLICE).set(this.allowance).op('end');
+      prologue.i32(threadSlice(this.blocks)).set(this.allowance).op('end');
     } else {
       // The kernel itself: its second parameter is fuel, which it does not need.
       prologue.i32(0).set(this.from);

@@ -5,7 +5,7 @@
 // the layout; threads that part wait in a mask at the block they go to. Fuel is looked at between turns only, so that
 // what happens does not depend on it.
 
-import { successors } from '../analysis/blocks.js';
+import { successors, threadSlice } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -13,7 +13,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Arg, Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { firstBlock } from '../analysis/regions.js';
 import type { Region, Shape } from '../analysis/regions.js';
-import { CTX, STATUS, THREAD_SLICE } from '../context.js';
+import { CTX, STATUS } from '../context.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult } from '../emit/arrivals.js';
 import type { Surroundings } from '../emit/emitter.js';
 import { STATE, bytesBeforeFrames, bytesWithLocals } from '../emit/frame-layout.js';
@@ -1579,14 +1579,14 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
       });
     }
-    code.i32(THREAD_SLICE).set(this.slice);
+    code.i32(threadSlice(this.kernel.blocks)).set(this.slice);
     this.openLabel('block', this.turnLabel);
     this.emitTurn(() => {
       this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     });
     this.closeLabel();
-    code.get(this.fuel).i32(THREAD_SLICE).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
+    code.get(this.fuel).i32(threadSlice(this.kernel.blocks)).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
     if (!together) {
       this.branchTo(turns);
       this.closeLabel();
@@ -1788,7 +1788,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('block', skipped);
     emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
     this.findExisting(this.active);
-    code.i32(THREAD_SLICE).set(this.slice);
+    code.i32(threadSlice(this.kernel.blocks)).set(this.slice);
   }
 
   /** Behind a turn's code: closes what it and the unit have opened, and goes on to the next unit's place. */
@@ -1797,7 +1797,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     emitEndTurn(code, passes);
     this.closeLabel();
-    code.get(this.fuel).i32(THREAD_SLICE + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
+    code.get(this.fuel).i32(threadSlice(this.kernel.blocks) + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
     if (opened) this.closeLabel();
     this.emitNextFrame(passes);
   }

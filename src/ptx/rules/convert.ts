@@ -6,7 +6,7 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { flush, flushRounded } from './flush.js';
-import { widenHalf } from './half-values.js';
+import { roundToHalf, widenHalf } from './half-values.js';
 import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
 import { canonicalNaN } from './nan.js';
 import type { RuleRow } from './rule.js';
@@ -124,8 +124,11 @@ function integerToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
 function toHalf(e: Emitter, to: ScalarType, mode: number): void {
   const { code } = e;
   if (e.has('sat')) e.call('saturate_f64');
-  code.i32(to.name === 'bf16' ? 7 : 10).i32(to.name === 'bf16' ? 127 : 15).i32(mode);
-  e.call('f64_to_small');
+  if (mode === 0) roundToHalf(e, to);
+  else {
+    code.i32(to.name === 'bf16' ? 7 : 10).i32(to.name === 'bf16' ? 127 : 15).i32(mode);
+    e.call('f64_to_small');
+  }
   if (e.has('satfinite')) clampFinite(e, to);
   if (e.has('relu')) reluHalf(e, to);
 }

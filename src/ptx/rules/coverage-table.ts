@@ -51,6 +51,7 @@ const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
   ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
   ['barriers, shuffles and votes in recursive functions and in those called through a pointer; a loop there that waits for another thread ends with a timeout', 'functions that wait are inlined'],
+  ['kernels that launch kernels (calls of `__cudaCDP2…`)', 'CUDA\'s device runtime'],
 ];
 
 const unique = (words: Iterable<string>): string[] => [...new Set(words)];

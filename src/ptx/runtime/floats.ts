@@ -313,8 +313,16 @@ ${['f32', 'f64'].map(t => ['min', 'max'].map(op => `
       (local.set $out (i32.sub $inf 1))
       (local.set $up (i32.or (i32.eqz $mode) (i32.or (i32.and (i32.eq $mode 2) $sign) (i32.and (i32.eq $mode 3) (i32.eqz $sign))))))))
   (i32.or (i32.add $out $up) (i32.shl $sign 15)))
-(func $f64_to_f16 (param $x f64) (result i32) (call $f64_to_small $x 10 15 0))
-(func $f64_to_bf16 (param $x f64) (result i32) (call $f64_to_small $x 7 127 0))
+;; To nearest, where nearly all are normal in the small format: almost half a unit is added, half of one where the last bit is odd.
+${([['f16', 10, 15], ['bf16', 7, 127]] as const).map(([name, m, bias]) => `
+(func $f64_to_${name} (param $x f64) (result i32) (local $bits i64)
+  (local.set $bits (i64.and (i64.reinterpret_f64 $x) 0x7fffffffffffffffL))
+  (if (i64.lt_u (i64.sub $bits ${BigInt(1024 - bias) << 52n}L) ${BigInt(2 * bias) << 52n}L) (then
+    (return (i32.or (i32.and (i32.wrap_i64 (i64.shr_u (i64.reinterpret_f64 $x) 48L)) 0x8000)
+      (i32.sub
+        (i32.wrap_i64 (i64.shr_u (i64.add (i64.add $bits ${(1n << BigInt(51 - m)) - 1n}L) (i64.and (i64.shr_u $bits ${52 - m}L) 1L)) ${52 - m}L))
+        ${(1023 - bias) << m})))))
+  (call $f64_to_small $x ${m} ${bias} 0))`).join('')}
 
 (func $fma_sum_f16 (param $a $b $c i32) (result f64)
   (f64.add (f64.mul (f64.promote_f32 (call $f16_to_f32 $a)) (f64.promote_f32 (call $f16_to_f32 $b)))

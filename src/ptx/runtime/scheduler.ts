@@ -5,6 +5,12 @@ import { CTX, FAULT, STATUS } from '../context.js';
 import { BARRIER_REDUCTION } from '../emit/arrivals.js';
 import { CLUSTER_BARRIER, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 
+/**
+ * Turns that a warp has in a pass for as long as operations of it complete. Then it is the others' turn: they may be what it waits
+ * for in a loop of votes. So, too, a thread at `activemask` is not held up for ever by others of its warp.
+ */
+const WARP_TURNS = 64;
+
 export interface SchedulerNeeds {
   warps: boolean;
   /** Some of the warps' operations are on matrices. */
@@ -51,10 +57,15 @@ export const blockLoopText = (probed: boolean): string => `
 /** The exported function of a kernel that keeps state. */
 export function schedulerText({ warps, matrices, barriers, cluster, check, ordered, probed }: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
-  const resolve = (any: 0 | 1): string => `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any})`;
-  const resolveWarp = resolve(0);
+  const resolve = (any: 0 | 1, last: string): string => `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any} ${last})`;
   const setEnd = '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end $threads)))';
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
+  const endTurn = `
+        (local.set $turns (i32.add $turns 1))
+        (local.set $verdict ${resolve(0, `(i32.eq $turns ${WARP_TURNS})`)})
+        ${released}
+        (br_if $again (i32.and $verdict (i32.lt_u $turns ${WARP_TURNS})))`;
+  const keepTurns = (turns: string): string => (warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '');
   const orderedWarps = `
     (if (i32.eqz $position) (then
       (local.set $order (call $next_order $scratch))
@@ -69,19 +80,19 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
         (if $status (then
           (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
           (i32.store offset=${SCRATCH.position} $scratch $position)
+          ${keepTurns('$turns')}
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        ${warps ? `
-        (local.set $verdict ${resolveWarp})
-        ${released}
-        (br_if $again (local.get $verdict))` : ''})
+        ${warps ? endTurn : ''})
+      ${warps ? '(local.set $turns 0)' : ''}
       (local.set $position (i32.add $position 1))
       (br $warps)))
     (local.set $position 0)`;
   return `
 (func $kernel (param $ctx $fuel i32) (result i32)
   (local $scratch $threads $status $cursor $warp $end $live $verdict i32)
+  ${warps ? '(local $turns i32)' : ''}
   ${ordered ? '(local $position $order $count i32)' : ''}
   ${probed ? probeWhereZero('$ctx') : ''}
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
@@ -91,6 +102,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
   (global.set $fuel (select $fuel 1 (i32.gt_s $fuel 0)))
   (global.set $carry (i32.load offset=${SCRATCH.carry} $scratch))
   (global.set $unwind 0)
+  ${warps ? `(local.set $turns (i32.load offset=${SCRATCH.turns} $scratch))` : ''}
   ${ordered ? `
   (local.set $position (i32.load offset=${SCRATCH.position} $scratch))
   (local.set $order (i32.load offset=${SCRATCH.order} $scratch))` : ''}
@@ -104,14 +116,12 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
         (if $status (then
           (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
           (i32.store offset=${SCRATCH.warp} $scratch $warp)
+          ${keepTurns('$turns')}
           (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
           (return $status)))
         (local.set $cursor 0)
-        ${check ? `
-        (local.set $verdict ${resolveWarp})
-        ${released}
-        (br_if $again (local.get $verdict)))` : `
-        (br_if $again ${resolveWarp}))`.trim()}
+        ${endTurn})
+      (local.set $turns 0)
       (local.set $warp $end)
       (br $warps)))
     (local.set $warp 0)` : `
@@ -130,6 +140,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
       (i32.store offset=${SCRATCH.cursor} $scratch 0)
       (i32.store offset=${SCRATCH.carry} $scratch 0)
       ${warps ? `(i32.store offset=${ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
+      ${keepTurns('0')}
       (return ${STATUS.waiting})))` : ''}
     ${warps ? `
     ;; All that are left wait. Members of one operation that name different masks are undefined; GPUs let many of them pass.
@@ -138,7 +149,7 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
     (block $forgiven_done (loop $forgiven
       (br_if $forgiven_done (i32.ge_u $warp $threads))
       ${setEnd}
-      (local.set $verdict (i32.or $verdict ${resolve(1)}))
+      (local.set $verdict (i32.or $verdict ${resolve(1, '1')}))
       ${released}
       (local.set $warp $end)
       (br $forgiven)))

@@ -1,6 +1,7 @@
 // Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has left its operands in its
 // mailbox; a group is complete when every thread named in its mask that has not exited waits at the same operation, with the
-// same mask.
+// same mask. An `activemask` names nobody: it is answered once nothing else completes, since the others may be on their way to
+// it out of a loop, and a GPU's threads meet again behind one.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
@@ -24,8 +25,9 @@ const forGroup = (label: string, body: string): string => `
 /** Completes what is complete of a warp; `apply` carries an operation out. */
 const resolver = (name: string, apply: string): string => `
 ;; Returns 1 when some thread of the warp can go on. \`first\` and \`end\` are linear thread indices. \`any\`: masks of one operation may differ.
-(func $${name} (param $ctx $first $end $any i32) (result i32)
-  (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same i32)
+;; \`last\`: activemask is answered whatever else completes.
+(func $${name} (param $ctx $first $end $any $last i32) (result i32)
+  (local $states $mail $lane $count $s $live $waiting $todo $op $mask $group $rest $box $progress $same $asking i32)
   (local.set $states (i32.add (i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states}) (i32.shl $first 2)))
   (local.set $mail (i32.add ${MAILBOXES} (i32.shl $first 5)))
   (local.set $count (i32.sub $end $first))
@@ -39,15 +41,22 @@ const resolver = (name: string, apply: string): string => `
     (br $scan)))
   (local.set $todo $waiting)
   (block $finished (loop $groups
-    (br_if $finished (i32.eqz $todo))
+    ;; The second time round, where some thread has asked for it, is for activemask.
+    (if (i32.eqz $todo) (then
+      (br_if $finished (i32.or (i32.ne $asking 1) (i32.and $progress (i32.eqz $last))))
+      (local.set $asking 2)
+      (local.set $todo $waiting)))
     (local.set $lane (i32.ctz $todo))
     (local.set $todo (i32.and $todo (i32.sub $todo 1)))
     (local.set $box ${box('$lane')})
     (local.set $op (i32.load offset=${MAIL.operation} $box))
     (local.set $mask (i32.load offset=${MAIL.mask} $box))
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
-      (then (local.set $group (i32.or (i32.shl 1 $lane) $todo)))
+      (then
+        (if (i32.ne $asking 2) (then (local.set $asking 1) (br $groups)))
+        (local.set $group (i32.or (i32.shl 1 $lane) $todo)))
       (else
+        (br_if $groups (i32.eq $asking 2))
         ;; A thread is in its own group even if its mask forgets it.
         (local.set $group (i32.or (i32.and $mask $live) (i32.shl 1 $lane)))
         (br_if $groups (i32.and $group (i32.xor $waiting -1)))))
