@@ -894,7 +894,8 @@ function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
     const value = options[name];
     if (value !== undefined && typeof value !== 'boolean') throw invalid(`options.check.${name}`, 'a boolean', value);
   }
-  return options;
+  // As it is now, and a plain object whatever it came as: it is sent to the device's thread.
+  return { ...options };
 }
 
 function checkPeer(other: unknown): asserts other is Device {

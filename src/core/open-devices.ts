@@ -201,6 +201,7 @@ interface CpuDeviceOptions {
 function openCpu(
   ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit, check: wanted = checkOfEnvironment(), schedule = scheduleOfEnvironment() }: CpuDeviceOptions,
 ): Promise<SharedDevice> {
+  checkLanesOfEnvironment();
   const check = wanted === false ? undefined : wanted;
   // One thread follows what kernels do, and the order that a seed decides is one thread's.
   const alone = inline || schedule !== undefined || check !== undefined;
@@ -237,6 +238,12 @@ function workersOfEnvironment(): number | undefined {
   const workers = Number(text);
   if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS) throw invalid('ASYNC_CUDA_WORKERS', `1 to ${MAX_WORKERS}`, text);
   return workers;
+}
+
+/** What reads it is the device, on its own thread, where a mistake would look like one of the library's. */
+function checkLanesOfEnvironment(): void {
+  const text = process.env['ASYNC_CUDA_CPU_LANES'];
+  if (text !== undefined && !['', 'many', 'all', 'none'].includes(text)) throw invalid('ASYNC_CUDA_CPU_LANES', 'many, all or none', text);
 }
 
 async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {

@@ -106,7 +106,8 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
 
   /**
    * The elements. Reading while the device writes them gives old or new values, as with any shared memory: await the
-   * copy first. For dtypes without an array of their own (f16, bf16, f8) use {@link bits}.
+   * copy first. For dtypes without an array of their own (f16, bf16, f8) use {@link bits}. The bytes are JavaScript's: they
+   * stay when the buffer is closed or its device is lost.
    */
   view(): HostArray<D> {
     if (isNarrow(this.dtype.name)) {

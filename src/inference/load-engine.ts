@@ -1,7 +1,7 @@
 /** A model as an engine of whichever library is there: TensorRT where it takes the GPU, ONNX Runtime otherwise. */
 import { readFile } from 'node:fs/promises';
 
-import { CudaError } from '../core/index.js';
+import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { Engine } from '../engine/engine.js';
@@ -47,10 +47,13 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   if (!KINDS.includes(engine)) throw invalid('options.engine', KINDS.map((kind) => `'${kind}'`).join(', '), engine);
   if (contexts !== undefined) checkInteger('options.contexts', contexts, 1, 64, 'runs at once');
   checkSignal(signal);
+  for (const [name, own] of Object.entries({ tensorrt, onnxruntime })) {
+    if (own !== undefined && (typeof own !== 'object' || (own as unknown) === null)) throw invalid(`options.${name}`, 'an object of options', own);
+  }
   signal?.throwIfAborted();
   const shared = { ...(contexts === undefined ? {} : { contexts }), ...(signal === undefined ? {} : { signal }) };
-  const byTensorRT = async (): Promise<Engine> => loadWithTensorRT(device, await bytesOf(model, signal), { ...tensorrt, ...shared });
-  const byOnnxRuntime = (): Promise<Engine> => loadWithOnnxRuntime(device, model, { ...onnxruntime, ...shared });
+  const byTensorRT = (): Promise<Engine> => within('tensorrt', async () => loadWithTensorRT(device, await bytesOf(model, signal), { ...tensorrt, ...shared }));
+  const byOnnxRuntime = (): Promise<Engine> => within('onnxruntime', () => loadWithOnnxRuntime(device, model, { ...onnxruntime, ...shared }));
 
   if (engine === 'onnxruntime') return byOnnxRuntime();
   if (engine === 'tensorrt') return byTensorRT();
@@ -68,6 +71,17 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   } catch (error) {
     if (available || !(error instanceof CudaError) || error.code !== 'ERR_CUDA_NO_LIBRARY') throw error;
     throw new CudaError('ERR_CUDA_NO_LIBRARY', `no library that runs models was found. TensorRT: ${reason ?? 'not available.'} ONNX Runtime: ${error.message}`, { cause: error });
+  }
+}
+
+/** A library's own options are a level further down here: what is wrong with one is named as the caller wrote it. */
+async function within(name: 'tensorrt' | 'onnxruntime', load: () => Promise<Engine>): Promise<Engine> {
+  try {
+    return await load();
+  } catch (error) {
+    if (!(error instanceof CudaArgumentError) || !/^options\b/.test(error.argument)) throw error;
+    const here = (text: string): string => text.replace(/^options\b/, `options.${name}`);
+    throw new CudaArgumentError(here(error.argument), here(error.message), { cause: error });
   }
 }
 

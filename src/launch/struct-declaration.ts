@@ -126,7 +126,7 @@ const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = { i64
 export function checkScalar(argument: string, dtype: DTypeName, value: unknown): void {
   if (dtype === 'bool') {
     if (typeof value === 'boolean') return;
-    throw invalid(argument, 'true or false', value, typeof value === 'number' ? `Write ${argument}: ${value !== 0}.` : '');
+    throw invalid(argument, 'true or false', value, typeof value === 'number' ? `Write ${value !== 0}.` : '');
   }
   const wide = WIDE_BOUNDS[dtype];
   if (wide !== undefined) {

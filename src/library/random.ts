@@ -221,7 +221,7 @@ export function randomNormal<D extends RealName, const S extends Shape>(device: 
   checkReal('randomNormal', dtype);
   checkOptions('options', options, ['seed', 'mean', 'deviation']);
   const { seed = 0, mean = 0, deviation = 1 } = options;
-  if (!(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
+  if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
   checkFinite('options.mean', mean);
   checkFinite('options.deviation', deviation);
   return random('randomNormal', device, dtype, shape, seed, dtype.name === 'f64' ? DISTRIBUTIONS.normalDouble : DISTRIBUTIONS.normal, mean, deviation);

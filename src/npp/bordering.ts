@@ -90,8 +90,9 @@ function numbersOf([f0 = 0, f1 = 0, f2 = 0, f3 = 0]: readonly number[]): Readonl
  * not have, and as {@link resize} does
  */
 export function copyBorder<D extends ImageName>(image: OrOp<Tensor<D>>, options: BorderOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
+  if (options === undefined) throw invalid('options', 'an object with left, top, right and bottom, or out', options);
   checkOptions('options', options, ['left', 'top', 'right', 'bottom', 'border', 'color', 'out', 'engine']);
-  const { left = 0, top = 0, right, bottom, border = 'constant', color = 0 } = (options as BorderOptions<D> | undefined) ?? {};
+  const { left = 0, top = 0, right, bottom, border = 'constant', color = 0 } = options;
   for (const [name, value] of Object.entries({ left, top, right: right ?? 0, bottom: bottom ?? 0 })) checkInteger(`options.${name}`, value, 0, MOST_EXTENT, 'pixels');
   checkFilter('options.border', border, BORDERS);
   return imageOperation(bordering, [image, options.out], options, ([given, out]) => {
@@ -179,6 +180,7 @@ function queuePaint(work: Work, out: Image, color: readonly number[]): void {
  * @throws CudaArgumentError as {@link resize} and {@link copyBorder} do
  */
 export function letterbox<D extends ImageName>(image: OrOp<Tensor<D>>, options: LetterboxOptions<NoInfer<D>>): DeviceOp<Letterboxed<D>> {
+  if (options === undefined) throw invalid('options', 'an object with width and height, or out', options);
   checkOptions('options', options, ['width', 'height', 'filter', 'color', 'out', 'engine']);
   const { filter = 'linear', color = 0 } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);

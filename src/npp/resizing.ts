@@ -54,6 +54,7 @@ const resizes: ImageOperation<ResizeParameters> = { name: 'resize', own: ownResi
  * that lacks it; at the call, or when it is run where operations give the operands
  */
 export function resize<D extends ImageName>(image: OrOp<Tensor<D>>, options: ResizeOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
+  if (options === undefined) throw invalid('options', 'an object with width and height, or out', options);
   checkOptions('options', options, ['width', 'height', 'filter', 'out', 'engine']);
   const { filter = 'linear' } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
@@ -177,6 +178,7 @@ const batches: ImageOperation<ResizeParameters> = {
 export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>> & { readonly sizes: readonly { readonly width: number; readonly height: number }[] }): DeviceOp<Tensor<D, number[]>[]>;
 export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>>;
 export function resizeBatch(images: readonly unknown[], options: ResizeBatchOptions): never {
+  if (options === undefined) throw invalid('options', 'an object with width and height, sizes, or out', options);
   checkOptions('options', options, ['width', 'height', 'sizes', 'filter', 'out', 'engine']);
   const { filter = 'linear', sizes } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);

@@ -45,6 +45,15 @@ function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<numb
   return new Later(element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])), true);
 }
 
+/** What was decided, read back. A tensor that was made to decide is nobody else's: it is closed behind that. */
+function decidedBy(run: Run, what: string, node: Node<unknown>, given: unknown): Submitted<number> {
+  try {
+    return valueOf(run, elementOf(what, given));
+  } finally {
+    if (node.isNew?.(given) === true) (given as Disposable)[Symbol.dispose]();
+  }
+}
+
 /** Before the first node is recorded: the kernel that reads elements has to be there. */
 function checkReady(run: Run, what: string): void {
   checkSupported(run.device, `${what}(…)`, false);
@@ -78,13 +87,13 @@ abstract class Chosen<T> extends Link<T, T> {
   next(value: T, run: Run): Submitted<T> {
     const { choices, decide } = this;
     if (run.recording) checkReady(run, this.what);
-    return whenKnown(run, decide(value).submit(run), (given) => {
-      const element = elementOf(this.what, given);
+    const node = decide(value);
+    return whenKnown(run, node.submit(run), (given) => {
       if (run.recording) {
-        this.record(run, element, choices.map((choice) => (): void => { recordBody(run, choice(value)); }));
+        this.record(run, elementOf(this.what, given), choices.map((choice) => (): void => { recordBody(run, choice(value)); }));
         return value;
       }
-      return whenKnown(run, valueOf(run, element), (decided) => {
+      return whenKnown(run, decidedBy(run, this.what, node, given), (decided) => {
         const choice = this.choiceOf(decided);
         return choice === undefined ? value : after(choice(value).submit(run), value);
       });
@@ -135,8 +144,9 @@ export class RepeatWhile<T> extends Link<T, T> {
   /** Whether the condition held, and the body has been queued. */
   private turn(run: Run, value: T): Submitted<boolean> {
     const { decide, body } = this;
-    return whenKnown(run, decide(value).submit(run), (given) =>
-      whenKnown(run, valueOf(run, elementOf('repeatWhile', given)), (decided): Submitted<boolean> =>
+    const node = decide(value);
+    return whenKnown(run, node.submit(run), (given) =>
+      whenKnown(run, decidedBy(run, 'repeatWhile', node, given), (decided): Submitted<boolean> =>
         (decided === 0 ? false : after(body(value).submit(run), true))));
   }
 

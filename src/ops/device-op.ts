@@ -176,7 +176,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * What the callbacks' operations give is nobody's: they work on the memory of the value. Each callback is called where
    * its operation is queued, in a graph while it is recorded.
    *
-   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one
+   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one; what an operation made for this is closed
    * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code ERR_CUDA_UNSUPPORTED, and a
    * message that names the version, where the driver has no conditional nodes (before CUDA 12.4)
    */

@@ -4,6 +4,7 @@
  */
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
+import { isTooDeep } from './run.js';
 import type { Run } from './run.js';
 
 type Outcome<T> = { value: T } | { error: unknown };
@@ -16,6 +17,8 @@ function endOf<T>(run: Run, queue: Queue<T>): Promise<T> {
   try {
     value = queue(run);
   } catch (error) {
+    // A promise that is made at the end of the stack cannot be followed any more.
+    if (isTooDeep(error)) throw error;
     // What was queued before the error is part of what failed: it is over before the rest goes on, by stream order.
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
     value = new Later<T>(Promise.reject(error), true);
@@ -30,6 +33,7 @@ function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
     run.block();
     return { value: value as T };
   } catch (error) {
+    if (isTooDeep(error)) throw error;
     return { error };
   }
 }

@@ -5,7 +5,7 @@
  * are not carried out. While a run queues, no other can begin on this thread: a callback that ran another operation to its
  * end could see, or overtake, work of its own.
  */
-import { CudaError } from '../core/index.js';
+import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
 import { Operation } from '../core/operation.js';
 import { Later } from './node.js';
@@ -161,6 +161,8 @@ export class Run implements OpContext {
     this.enter();
     try {
       return node.submit(this);
+    } catch (error) {
+      throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
     }
@@ -171,6 +173,8 @@ export class Run implements OpContext {
     this.enter();
     try {
       return queue();
+    } catch (error) {
+      throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
     }
@@ -316,6 +320,17 @@ export class Run implements OpContext {
   checkNotRecording(what: string, fix: string): void {
     if (this.recording) throw new CudaError('ERR_CUDA_CAPTURE', `${what} cannot be recorded in a graph: ${fix}.`);
   }
+}
+
+/** Whether the stack has come to its end: no failure of a part of the operation, and nothing can be done about it where it shows. */
+export function isTooDeep(error: unknown): boolean {
+  return error instanceof RangeError && error.message === 'Maximum call stack size exceeded';
+}
+
+function tooDeep(cause: unknown): CudaArgumentError {
+  return new CudaArgumentError('operation', 'operation: expected operations within operations (zip, all, parallel, label, orElse, ensure, and what callbacks return) about a'
+    + ' thousand levels deep at most, and callbacks whose recursion ends, but the stack is full. Write a long series as a chain, op.andThen(…).andThen(…), or as one list, all([…]): they have'
+    + ' no limit.', { cause });
 }
 
 const DONE: Promise<void> = Promise.resolve();

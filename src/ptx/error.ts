@@ -13,6 +13,9 @@ export interface PtxErrorPlace {
   fileName?: string;
 }
 
+/** A text that is no PTX may be one token of a megabyte, which is not to be read in a message. */
+const MOST_CHARACTERS = 1000;
+
 export class PtxError extends Error {
   readonly code: PtxErrorCode;
   readonly line: number;
@@ -22,7 +25,7 @@ export class PtxError extends Error {
   constructor(code: PtxErrorCode, message: string, place: PtxErrorPlace) {
     const where = `${place.fileName ?? 'ptx'}:${place.line}:${place.column}`;
     const excerpt = place.sourceLine === undefined ? '' : `\n  ${place.sourceLine.trim()}`;
-    super(`${where}: error: ${message}${excerpt}`);
+    super(`${where}: error: ${message.length > MOST_CHARACTERS ? `${message.slice(0, MOST_CHARACTERS)}…` : message}${excerpt}`);
     this.name = 'PtxError';
     this.code = code;
     this.line = place.line;

@@ -9,7 +9,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { cacheFolder } from './cache-folder.js';
 import { VERSION } from './version.js';
@@ -122,7 +122,7 @@ export class DiskCache {
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     const written = attempt(() => {
-      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      makeFolderSync(this.folder);
       writeFileSync(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       renameSync(unfinished, path);
     });
@@ -136,7 +136,7 @@ export class DiskCache {
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
-      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+      await makeFolder(this.folder);
       await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       await rename(unfinished, path);
       if (this.takeRoom(bytes.length + HEAD_BYTES)) return;
@@ -254,6 +254,36 @@ function contentsOf(file: Buffer): Buffer | undefined {
 
 function checksum(bytes: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer');
+}
+
+/**
+ * With those above it. Node's own `recursive` never ends where a folder that is there answers ENOENT, as /proc and mounts made on demand do:
+ * it would keep the process from ending.
+ */
+function makeFolderSync(path: string, mayLackParent = true): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (!isMissing(error, path, mayLackParent)) return;
+    makeFolderSync(dirname(path));
+    makeFolderSync(path, false);
+  }
+}
+
+/** {@link makeFolderSync}, without waiting for the disk. */
+async function makeFolder(path: string, mayLackParent = true): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (!isMissing(error, path, mayLackParent)) return;
+    await makeFolder(dirname(path));
+    await makeFolder(path, false);
+  }
+}
+
+/** Whether the folder above is what lacks. All else shows when a file is written. */
+function isMissing(error: unknown, path: string, mayLackParent: boolean): boolean {
+  return mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path;
 }
 
 /** Whether `act` went through. */

@@ -72,7 +72,8 @@ export function ones<D extends DTypeName, const S extends Shape>(device: AnyDevi
 }
 
 const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> => (isWide(dtype) ? BigInt(value) : value) as Scalar<D>;
-const isWide = ({ name }: DType): boolean => name === 'u64' || name === 'i64';
+// Before it is checked: what is wrong with the device is told first.
+const isWide = (dtype: DType | null | undefined): boolean => dtype?.name === 'u64' || dtype?.name === 'i64';
 const isWhole = ({ kind }: DType): boolean => kind === 'signed' || kind === 'unsigned';
 
 /** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
@@ -88,7 +89,9 @@ export function arange<D extends DTypeName, const N extends number>(device: AnyD
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   // As other libraries have it: where it begins, and where it ends.
   if (typeof (options as unknown) === 'number') throw invalid('options', 'an object with start and step', options, 'Write arange(dtype, length, { start, step }).');
-  const { start = 0, step = 1 } = options;
+  checkDType(dtype);
+  // null is refused with all else that is no object, below.
+  const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [['start', start], ['step', step]] as const) {
     if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
     if (!isWhole(dtype)) continue;
@@ -124,7 +127,7 @@ export interface EyeOptions extends TensorOptions {
 
 /** 1 on a diagonal, 0 elsewhere. */
 export function eye<D extends DTypeName, const R extends number, const C extends number = R>(device: AnyDevice, dtype: DType<D>, rows: R, columns?: C, options: EyeOptions = {}): DeviceOp<Tensor<D, [R, C]>> {
-  const { diagonal = 0 } = options;
+  const { diagonal = 0 } = options ?? {};
   const wide = (columns ?? rows) as C;
   checkInteger('options.diagonal', diagonal, -0x7fffffff, 0x7fffffff);
   return made(device, dtype, [rows, wide] as [R, C], 'eye', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
@@ -167,7 +170,7 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
  * device, in whichever shape, in row-major order.
  */
 export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, from = 0, to = 1 } = options;
+  const { seed = 0, from = 0, to = 1 } = options ?? {};
   checkDType(dtype);
   checkRange(dtype, from, to);
   return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
@@ -178,8 +181,8 @@ export function rand<D extends RealName, const S extends Shape>(device: AnyDevic
  * since sines and logarithms are approximate.
  */
 export function randn<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, mean = 0, deviation = 1 } = options;
-  if (!(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
+  const { seed = 0, mean = 0, deviation = 1 } = options ?? {};
+  if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
   return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, ['seed', 'mean', 'deviation']);
 }
 

@@ -71,6 +71,14 @@ describe('Device.open', () => {
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'ASYNC_CUDA_DEVICE' });
   });
 
+  // The device's thread would be the first to see it, and its own mistakes are the library's.
+  test('a bad ASYNC_CUDA_CPU_LANES is an error that names the variable', async () => {
+    vi.stubEnv('ASYNC_CUDA_CPU_LANES', 'some');
+    const error = await failure(() => Device.open('cpu:5'));
+    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'ASYNC_CUDA_CPU_LANES' });
+    expect(error.message).toBe("ASYNC_CUDA_CPU_LANES: expected many, all or none, got 'some'.");
+  });
+
   test.each(['gpu', 'cuda:', 'cuda:-1', 'cpu:x', '', 'CUDA', 'best:0'])('refuses the name %j', async (name) => {
     const error = await failure(() => Device.open(name as 'cpu'));
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'name' });

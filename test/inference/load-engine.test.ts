@@ -29,7 +29,9 @@ describe(`loadEngine (${testDevice})`, () => {
 
   test('options are looked at', async () => {
     const device = await openTestDevice();
-    for (const [options, says] of [[{ engine: 'trt' }, /options\.engine: expected 'auto', 'tensorrt', 'onnxruntime', got 'trt'/], [{ engines: 'auto' }, /Did you mean 'engine'/], [{ contexts: 0 }, /options\.contexts/]] as const) {
+    for (const [options, says] of [[{ engine: 'trt' }, /options\.engine: expected 'auto', 'tensorrt', 'onnxruntime', got 'trt'/], [{ engines: 'auto' }, /Did you mean 'engine'/], [{ contexts: 0 }, /options\.contexts/],
+      [{ onnxruntime: { threads: 0 } }, /^options\.onnxruntime\.threads: expected/], [{ onnxruntime: { thread: 1 } }, /^options\.onnxruntime: .* Did you mean 'threads'/],
+      [{ onnxruntime: 4 }, /^options\.onnxruntime: expected an object of options, got 4/]] as const) {
       expect(await failure(() => loadEngine(device, addModel(), options as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringMatching(says) as string });
     }
     expect((await failure(() => loadEngine(device, addModel(), { signal: AbortSignal.abort() }))).name).toBe('AbortError');

@@ -142,7 +142,7 @@ onDevice('Calls of kernels', (host) => {
     expect(refused({ count: 2 ** 31 })).toContain('got 2147483648.');
     expect(refused({ wide: 2 ** 60 })).toContain('Beyond 2^53 pass a bigint.');
     expect(refused({ wide: 1n << 63n })).toContain('got 9223372036854775808n.');
-    expect(refused({ flag: 1 })).toContain('expected true or false, got 1.');
+    expect(refused({ flag: 1 })).toContain('expected true or false, got 1. Write true.');
     expect(refused({ body: { x: 1, id: 2 } })).toContain('args.body .alive: expected true or false, got undefined.');
     expect(refused({ body: { x: 1, id: 2, alive: true, z: 1 } })).toContain('args.body .z: expected no other fields than x, id, alive, got 1.');
     expect(refused({ out: bodies })).toMatch(/^args\.out : expected a Tensor of f32, got Tensor<u8, \[48\]> on .* Convert it with convert\(f32\), or declare the parameter as u8\.$/);

@@ -122,6 +122,7 @@ onDevice('Random numbers', (host) => {
     expect(await message(() => randomUniform(device, f32, [1], { seed: 0.5 }))).toContain('options.seed');
     expect(await message(() => randomNormal(device, f32, [1], { from: 1 } as never))).toContain("no option 'from'");
     expect(await message(() => randomNormal(device, f32, [1], { deviation: NaN }))).toContain('options.deviation');
+    expect(await message(() => randomNormal(device, f32, [1], { deviation: Symbol('x') as never }))).toContain('options.deviation');
     expect(await message(() => randomNormal(device, f32, [1], { deviation: -1 }))).toContain('options.deviation: expected a number of at least 0, got -1');
     expect(await message(() => randomIntegers(device, f32 as never, [1], { to: 3 }))).toContain('dtype');
     expect(await message(() => randomIntegers(device, bool as never, [1], { to: 3 }))).toContain('dtype');

@@ -1,6 +1,6 @@
 /** What an image is, and what is refused. */
 import { CudaArgumentError, Device, f16, f32, f64, u16, u8 } from 'async-cuda';
-import { crop, engines, getDefaultEngine, setDefaultEngine } from 'async-cuda/npp';
+import { copyBorder, crop, engines, getDefaultEngine, letterbox, letterboxPlacement, resize, resizeBatch, setDefaultEngine } from 'async-cuda/npp';
 import { beforeAll, expect, test } from 'vitest';
 
 import { imageOf } from '../../src/npp/image.js';
@@ -58,6 +58,16 @@ onDevice('Images', (host) => {
     expect(await refused(() => crop(image, { x: 0, y: 0, width: 3, height: 0 }))).toContain('region.height');
     expect(await refused(() => crop(image, { x: 0, y: 0, width: 3, heigth: 2 } as never))).toContain("Did you mean 'height'?");
     expect(await refused(() => crop(image, undefined as never))).toContain('region: expected a region');
+  });
+
+  test('options that are left out, and sizes that are none', async () => {
+    using image = await device.zeros(u8, [5, 7, 3]);
+    for (const call of [resize, letterbox, copyBorder] as ((image: unknown) => unknown)[]) expect(await refused(() => call(image))).toContain('options: expected an object with ');
+    expect(await refused(() => resizeBatch([image], undefined as never))).toContain('options: expected an object with ');
+    const size = { width: 4, height: 4 };
+    expect(await refused(() => letterboxPlacement(undefined as never, size))).toContain('image: expected an object with width and height, got undefined');
+    expect(await refused(() => letterboxPlacement(size, { width: 4n as never, height: 4 }))).toContain('box.width: expected a whole number');
+    expect(await refused(() => letterboxPlacement({ width: 0, height: 4 }, size))).toContain('image.width: expected a whole number of at least 1 (pixels), got 0');
   });
 
   test('engines', async () => {

@@ -360,6 +360,28 @@ onDevice('Errors', (host) => {
     expect(() => value(value(1))).toThrow('already');
   });
 
+  const nested: [string, (op: DeviceOp<number>) => DeviceOp<number>][] = [
+    ['zip', (op) => zip(op, 1).map(([x]) => x)],
+    ['parallel', (op) => parallel(op, value(1)).map(([x]) => x)],
+    ['label', (op) => op.label('x')],
+    ['orElse', (op) => op.orElse(() => value(1))],
+    ['ensure', (op) => op.ensure(() => undefined)],
+    ['andThen', (op) => value(1).andThen(() => op)],
+  ];
+  // A full stack is no failure to be recovered from, and a promise that is made there would be nobody's.
+  test.each(nested)('more %s within one another than the stack holds is an error that says what to write', async (_, around) => {
+    let op: DeviceOp<number> = value(0).on(host.stream);
+    for (let i = 0; i < 500; i++) op = around(op);
+    expect(await op).toBe(0);
+    for (let i = 0; i < 20_000; i++) op = around(op);
+    const error = await failure(() => op);
+    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'operation', cause: { name: 'RangeError' } });
+    expect(error.message).toContain('op.andThen(…).andThen(…)');
+    let chain = value(0).on(host.stream);
+    for (let i = 0; i < 20_000; i++) chain = chain.andThen((x) => value(x + 1));
+    expect(await chain).toBe(20_000);
+  });
+
   test('an operation that needs itself is an error', async () => {
     let op: DeviceOp<unknown> = value(1);
      

@@ -216,6 +216,24 @@ onDevice('operations that the device decides', (host) => {
     expect((await read())[1]).toBe(50);
   });
 
+  test('what was made to decide is closed, and what is somebody\'s stays open', async () => {
+    const before = (await device().stats()).live.buffers;
+    using mine = await tensor(device(), i32, [1]);
+    const made = (n: number): DeviceOp<Tensor<'i32', [number]>> => tensor(device(), i32, [n] as number[]);
+    for (const run of [WAYS[0][1], WAYS[1][1]]) {
+      await set();
+      await run(value(state).when(() => made(1), () => add(0, 1)));
+      await run(value(state).choose(() => made(0), [() => add(1, 1)]));
+      let turns = 3;
+      await run(value(state).repeatWhile(() => made(turns--), () => add(2, 1)));
+      await run(value(state).when(() => value(mine), () => add(3, 1)));
+      expect(await read()).toEqual([1, 1, 3, 1]);
+      expect(await failure(() => run(value(state).when(() => tensor(device(), i32, [1, 2]), () => add(0, 1))))).toMatchObject({ argument: 'when(condition)' });
+      expect((await device().stats()).live.buffers).toBe(before + 1);
+    }
+    expect((await mine.read())[0]).toBe(1);
+  });
+
   test('a failure in a body is the operation’s', async () => {
     await set(1);
     const op = value(state).when((x) => x.slice(0), () => { throw new Error('of mine'); });

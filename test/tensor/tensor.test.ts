@@ -312,6 +312,13 @@ onDevice('Tensors', (host) => {
   test('what is wrong is said at the call', () => {
     expect(() => zeros(device(), 'f32' as never, [1])).toThrow('without quotes');
     expect(() => zeros(device(), f32, [1.5])).toThrow('shape');
+    for (const make of [zeros, ones, arange, eye, rand, randn] as ((...given: unknown[]) => unknown)[]) {
+      for (const none of [undefined, null]) expect(() => make(device(), none, 2)).toThrow(`dtype: expected one of u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64, f8e4m3, f8e5m2, bool, got ${none}.`);
+    }
+    for (const call of [() => zeros(device(), f32, [2], null as never), () => arange(device(), f32, 2, null as never), () => eye(device(), f32, 2, 2, null as never), () => rand(device(), f32, [2], null as never), () => randn(device(), f32, [2], null as never)]) {
+      expect(call).toThrow(/^options: expected an object with label.*, got null/);
+    }
+    expect(() => randn(device(), f32, [2], { deviation: Symbol('x') as never })).toThrow('options.deviation: expected a number of at least 0, got Symbol(x).');
     expect(() => zeros(device(), f32, [2], { lable: 'x' } as never)).toThrow("Did you mean 'label'");
     expect(() => arange(device(), i32, 3, { step: 0.5 })).toThrow('whole number');
     expect(() => zeros(f32 as never, [4] as never, undefined as never)).toThrow('device: expected a Device, got');

@@ -23,6 +23,6 @@ export function checkSize(call: string, name: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 0) invalidValue(call, `${name} is ${value}; it must be a non-negative integer`);
 }
 
-export function hex(address: number): string {
+export function hex(address: number | bigint): string {
   return `0x${address.toString(16)}`;
 }

@@ -77,6 +77,13 @@ test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
   expect(resultOf(() => cu.cuMemGetInfo())).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
 });
 
+test('an address before null is told to the last digit', () => {
+  const { cu, stream, kernel } = open('k14_printf');
+  const params = packParams([[-16]]);
+  cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain('read or write out of bounds at 0xfffffffffffffff0, PTX line');
+});
+
 test('a cooperative grid synchronises, directly and in a graph', () => {
   const { cu, stream, kernel, managed } = open('k15_coop');
   const a = managed(Float32Array, 5000, 4);

@@ -439,6 +439,7 @@ describe('closing', () => {
 
 test.each([
   [{}, 'options.maxBatchSize: expected a whole number of at least 1 (items), got undefined.'],
+  [{ maxBatchSize: 4n }, 'options.maxBatchSize: expected a whole number of at least 1 (items), got 4n.'],
   [{ maxBatchSize: 0 }, 'options.maxBatchSize: expected a whole number of at least 1 (items), got 0.'],
   [{ maxBatchSize: 1, maxQueueDelay: -1 }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got -1.'],
   [{ maxBatchSize: 1, maxQueueDelay: Infinity }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.'],

@@ -146,8 +146,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if (typeof runBatch !== 'function') throw invalid('runBatch', 'a function that takes items and gives a promise of as many results', runBatch);
     if (options === undefined) throw invalid('options', 'an object with maxBatchSize', options);
     checkOptions('options', options, BATCHER_OPTIONS);
-    const { maxBatchSize, maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2, eager = false } = options;
+    const { maxBatchSize } = options;
+    // First: the size of the queue follows from it.
     checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
+    const { maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2, eager = false } = options;
     checkInteger('options.maxConcurrentBatches', maxConcurrentBatches, 1, Number.MAX_SAFE_INTEGER, 'batches');
     if (maxQueueSize !== Infinity) checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
     if (typeof maxQueueDelay !== 'number' || !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)) {

@@ -65,6 +65,10 @@ describe('errors point at the place', () => {
     expect(failure('.version 8.0\n.target sm_80\n.entry k() {').message).toContain('end of the text');
     expect(failure('').message).toContain('.version');
   });
+
+  it('and say no more of a text than can be read', () => {
+    expect(failure('a'.repeat(1_000_000)).message.length).toBeLessThan(2000);
+  });
 });
 
 describe('syntax', () => {

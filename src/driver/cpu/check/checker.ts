@@ -205,15 +205,16 @@ export class Checker implements MemoryWatch {
   }
 
   /** What the kernel's fault was about, where it is something that is checked. */
-  describeFault(launch: LaunchWatch, ctx: number, kind: number, thread: number, line: number, address: number): readonly CheckReport[] {
+  describeFault(launch: LaunchWatch, ctx: number, kind: number, thread: number, line: number, exact: bigint): readonly CheckReport[] {
     const watch = this.blocks.get(ctx)!;
     if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
     else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
+      const address = Number(exact);
       const place = this.place(watch, thread, line, 'access');
       const memory = SHARED_ACCESS.test(place.instruction ?? '') ? this.map.findShared(this.neighbour(watch, address), address) : this.map.find(watch, address);
       const [what, message] = kind === FAULT.misaligned ? ['misaligned', 'misaligned access at'] as const
         : memory?.freed ? ['use-after-free', 'access to freed memory at'] as const : ['out-of-bounds', 'access out of bounds at'] as const;
-      launch.fatal = this.report(what, `${message} ${hex(address)}`, { place, address, memory });
+      launch.fatal = this.report(what, `${message} ${hex(exact)}`, { place, address, memory });
     }
     return this.fail(launch);
   }

@@ -62,7 +62,9 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const ctx = launch.faultyBlock(slot);
   const at = ctx >>> 2;
   const kind = status === STATUS.stuck ? STUCK : KINDS[words[at + (CTX.faultKind >> 2)]!] ?? OVERWRITTEN;
-  const address = (words[at + (CTX.faultAddress >> 2)]! >>> 0) + (words[at + (CTX.faultAddress >> 2) + 1]! >>> 0) * 2 ** 32;
+  // Exactly: what lies before null is near 2^64.
+  const [low, high] = [words[at + (CTX.faultAddress >> 2)]!, words[at + (CTX.faultAddress >> 2) + 1]!];
+  const address = BigInt.asUintN(32, BigInt(low)) | BigInt.asUintN(32, BigInt(high)) << 32n;
   const line = words[at + (CTX.faultLine >> 2)]!;
   const thread = words[at + (CTX.faultThread >> 2)]!;
   const assertion = context.failedAssertion;
@@ -113,7 +115,7 @@ function waitingText(launch: LaunchOperation, ctx: number): string {
 export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unknown): Fault {
   const ctx = launch.faultyBlock(slot);
   if (launch.watch !== undefined) {
-    const reports = launch.func.context.checker!.describeFault(launch.watch, ctx, FAULT.none, 0, 0, 0);
+    const reports = launch.func.context.checker!.describeFault(launch.watch, ctx, FAULT.none, 0, 0, 0n);
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
