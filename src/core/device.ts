@@ -820,10 +820,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /** What {@link RecycledMemory} gives again. @internal */
-  allocAgain(known: Allocation, stream: Stream, describe: string): Allocation {
+  allocAgain(known: Allocation, stream: Stream, describe: () => string): Allocation {
     this.check();
     stream.check();
-    const memory = known.again(stream, () => describe);
+    const memory = known.again(stream, describe);
     this.allocations.add(memory);
     this.ledger.take(memory);
     return memory;

@@ -42,7 +42,8 @@ export class RecycledMemory {
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, stream: Stream): DeviceBuffer<D> {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);
-    const buffer = known === undefined ? this.device.alloc(dtype, length, { stream }) : new DeviceBuffer(this.device.allocAgain(known, stream, `alloc ${dtype.name}[${length}]`), dtype, 0, length, undefined);
+    const buffer = known === undefined ? this.device.alloc(dtype, length, { stream })
+      : new DeviceBuffer(this.device.allocAgain(known, stream, () => `alloc ${dtype.name}[${length}]`), dtype, 0, length, undefined);
     if (bytes > 0 && bytes <= MOST_BYTES) this.remember(buffer.memory);
     return buffer;
   }
@@ -79,7 +80,11 @@ export class RecycledMemory {
   }
 
   private remove(at: number): Piece {
-    const [piece] = this.pieces.splice(at, 1) as [Piece];
+    const { pieces } = this;
+    const piece = pieces[at]!;
+    // Not by splice, which makes an array for what it takes out.
+    pieces.copyWithin(at, at + 1);
+    pieces.pop();
     this.bytes -= piece.memory.bytes;
     return piece;
   }

@@ -3,7 +3,7 @@ import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import type { Run } from '../ops/run.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { NamedTensors } from './engine.js';
 
 /** A tensor of the run's own memory, in the order of its stream. */
@@ -12,25 +12,35 @@ export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[])
 }
 
 /**
- * As {@link madeTensor}; its memory may be that of an earlier one that was closed, whose address is known. Where the run fails it is
- * closed.
+ * As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was closed, whose address is known. Where
+ * the run fails it is closed.
  */
-export function recycledTensor(run: Run, dtype: DTypeName, shape: readonly number[]): AnyTensor {
+export function recycledTensor(run: Run, dtype: DTypeName, layout: Layout): AnyTensor {
   const { recycled } = run.device;
   if (recycled === undefined || run.recording || run.pool !== undefined) {
-    const tensor = madeTensor(run, dtype, shape);
+    const tensor = madeTensor(run, dtype, layout.shape);
     run.closeOnFailure(tensor);
     return tensor;
   }
-  const buffer = recycled.alloc(DTYPES[dtype], numel(shape), run.stream);
-  const tensor = new Tensor(buffer, contiguous([...shape]), true);
-  run.closeOnFailure({
-    [Symbol.dispose]() {
-      tensor.close();
-      recycled.forget(buffer.memory);
-    },
-  });
+  const tensor = new Tensor(recycled.alloc(DTYPES[dtype], numel(layout.shape), run.stream), layout, true);
+  run.closeOnFailure(new Recycled(tensor, recycled));
   return tensor;
+}
+
+/** Closes the tensor, and keeps its memory from being given again. */
+class Recycled implements Disposable {
+  private readonly tensor: AnyTensor;
+  private readonly from: NonNullable<Run['device']['recycled']>;
+
+  constructor(tensor: AnyTensor, from: NonNullable<Run['device']['recycled']>) {
+    this.tensor = tensor;
+    this.from = from;
+  }
+
+  [Symbol.dispose](): void {
+    this.tensor.close();
+    this.from.forget(this.tensor.buffer.memory);
+  }
 }
 
 /** The tensors of a model's outputs by their names, in the same order. */

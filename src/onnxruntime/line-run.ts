@@ -14,8 +14,8 @@ import type { NamedTensors } from '../engine/engine.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { namedTensors, recycledTensor } from '../engine/run-outputs.js';
 import type { Run } from '../ops/run.js';
-import { numel } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import { contiguous, numel } from '../tensor/index.js';
+import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
@@ -50,10 +50,15 @@ function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): Wo
     new WorkLine(stream, kept(posts, stream.runtime, key, () => new LinePosts(stream.runtime, (memory) => ask({ kind: 'line', path, niceness, memory }))))));
 }
 
+/** Bindings that a run has at hand by their addresses alone. */
+const MOST_AT_HAND = 4;
+
 /** What the library takes for tensors at certain addresses. It knows no tensor: whoever forgets them has them collected. */
 class Binding {
   readonly bound: Bound;
   isReleased = false;
+  /** Whether it was used since it was last looked at for one that may go. */
+  isFresh = true;
   /** The last run with it in each line, where that may not be over. */
   private readonly last = new Map<WorkLine, number>();
   private readonly path: string;
@@ -66,6 +71,7 @@ class Binding {
   /** A run with it is told. */
   usedBy(line: WorkLine, number: number): void {
     const { last } = this;
+    this.isFresh = true;
     last.set(line, number);
     if (last.size <= MOST_LINES) return;
     for (const [each, its] of last) if (each.isOver(its)) last.delete(each);
@@ -79,7 +85,7 @@ class Binding {
   }
 }
 
-/** What is bound for an engine's runs, by shapes and addresses: what was used least lately gives way. */
+/** What is bound for an engine's runs, by shapes and addresses: what has been there for long and was not used lately gives way. */
 export class Bindings {
   private readonly kept = new Map<string, Binding>();
   private readonly making = new Map<string, Promise<Binding>>();
@@ -89,11 +95,7 @@ export class Bindings {
   }
 
   find(key: string): Binding | undefined {
-    const found = this.kept.get(key);
-    if (found === undefined) return undefined;
-    this.kept.delete(key);
-    this.kept.set(key, found);
-    return found;
+    return this.kept.get(key);
   }
 
   /** What is there, or is being made, or is made now. */
@@ -112,14 +114,25 @@ export class Bindings {
     try {
       const binding = await make();
       this.kept.set(key, binding);
-      if (this.kept.size > MOST_BOUND) {
-        const [oldest] = this.kept;
-        this.kept.delete(oldest![0]);
-        void oldest![1].release();
-      }
+      if (this.kept.size > MOST_BOUND) this.dropOne();
       return binding;
     } finally {
       this.making.delete(key);
+    }
+  }
+
+  /** The first that was not used since the last time; those before it go to the end. */
+  private dropOne(): void {
+    const { kept } = this;
+    // Those that go to the end come again, no longer fresh.
+    for (const [key, binding] of kept) {
+      kept.delete(key);
+      if (!binding.isFresh) {
+        void binding.release();
+        return;
+      }
+      binding.isFresh = false;
+      kept.set(key, binding);
     }
   }
 
@@ -138,6 +151,7 @@ export interface QueuedRun {
 /** An output of a known shape; `given`: what it is written to, else it is made for each run. */
 interface KnownOutput extends PlannedOutput {
   readonly shape: readonly number[];
+  readonly layout: Layout;
 }
 
 export class LineRun {
@@ -157,12 +171,20 @@ export class LineRun {
   private readonly name: string;
   private readonly shapes: string;
   private readonly inputShapes: string;
+  private readonly inputUses: readonly HostUse[];
+  private readonly args = new Float64Array(LINE_ARGS);
   private line: WorkLine | undefined;
+  /** What it has found last, each with the addresses that it is of: a loop that makes its outputs anew has few of them in turns. */
+  private readonly atHand: { readonly addresses: readonly number[]; readonly binding: Binding }[] = [];
+  private nextAtHand = 0;
 
   /** Of inputs without gaps; undefined where an output's shape is known only behind the run. */
   static of(engine: OnnxEngine, inputs: readonly AnyTensor[], outputs: readonly PlannedOutput[]): LineRun | undefined {
-    const known = outputs.map((output) => ({ ...output, shape: output.given?.shape ?? output.shape }));
-    return known.every((output): output is KnownOutput => output.shape !== undefined) ? new LineRun(engine, inputs, known) : undefined;
+    const known = outputs.flatMap((output): KnownOutput[] => {
+      const shape = output.given?.shape ?? output.shape;
+      return shape === undefined ? [] : [{ ...output, shape, layout: contiguous([...shape]) }];
+    });
+    return known.length === outputs.length ? new LineRun(engine, inputs, known) : undefined;
   }
 
   private constructor(engine: OnnxEngine, inputs: readonly AnyTensor[], outputs: readonly KnownOutput[]) {
@@ -179,6 +201,7 @@ export class LineRun {
     this.offsets = offsets;
     this.bytes = bytes;
     this.inputShapes = shapesOf(inputs);
+    this.inputUses = inputs.map((tensor) => ({ buffer: tensor.dense(), access: 'in' }));
     this.shapes = `${this.inputShapes}>${shapesOf(outputs)}`;
   }
 
@@ -196,9 +219,9 @@ export class LineRun {
     if (value !== undefined) return { value, queued: this.queueOn(run.stream, this.workIn(context, area), area) };
     const made: AnyTensor[] = [];
     try {
-      const outputs = this.outputs.map(({ given, info, shape }) => {
+      const outputs = this.outputs.map(({ given, info, layout }) => {
         if (given !== undefined) return given;
-        const tensor = recycledTensor(run, info.dtype, shape);
+        const tensor = recycledTensor(run, info.dtype, layout);
         made.push(tensor);
         return tensor;
       });
@@ -234,8 +257,10 @@ export class LineRun {
     return this.name;
   }
 
-  /** Numbers of Run's arguments that depend on nothing else. */
-  fill(args: Float64Array, { inputNames, inputs, outputNames, outputs }: Bound, runOptions: number): void {
+  /** Run's arguments, until the next call. The session is that for its shapes. */
+  argsOf({ inputNames, inputs, outputNames, outputs }: Bound, runOptions: number): Float64Array {
+    const { args } = this;
+    args[SESSION] = this.engine.sessions.take(this.inputShapes);
     args[RUN_OPTIONS] = runOptions;
     args[INPUT_NAMES] = inputNames;
     args[INPUTS] = inputs;
@@ -243,21 +268,41 @@ export class LineRun {
     args[OUTPUT_NAMES] = outputNames;
     args[OUTPUT_COUNT] = this.outputs.length;
     args[OUTPUTS] = outputs;
-  }
-
-  /** The session for its shapes. */
-  takeSession(args: Float64Array): void {
-    args[SESSION] = this.engine.sessions.take(this.inputShapes);
+    return args;
   }
 
   uses(outputs: readonly AnyTensor[], area: StagingArea | undefined): HostUse[] {
     if (area !== undefined) return [useOf(area, this.inputs)];
-    const { inputs } = this;
-    return [...inputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'in' })), ...outputs.map((tensor): HostUse => ({ buffer: tensor.dense(), access: 'out' }))];
+    const uses = this.inputUses.slice();
+    for (let i = 0; i < outputs.length; i++) {
+      const tensor = outputs[i]!;
+      // What is made has its memory to itself.
+      uses.push({ buffer: this.outputs[i]!.given === undefined ? tensor.buffer : tensor.dense(), access: 'out' });
+    }
+    return uses;
+  }
+
+  /** What is bound for the memory, if that is there. `values`: where the device's allocations are, by their handles. */
+  findBinding(values: Float64Array, uses: readonly HostUse[], area: StagingArea | undefined): Binding | undefined {
+    if (area !== undefined) return this.engine.bindings.find(this.keyOf([], area));
+    const { atHand } = this;
+    for (let i = 0; i < atHand.length; i++) {
+      const { addresses, binding } = atHand[i]!;
+      let at = 0;
+      while (at < uses.length && addressOf(values, uses[at]!) === addresses[at]) at++;
+      if (at === uses.length && !binding.isReleased) return binding;
+    }
+    const addresses = uses.map((use) => addressOf(values, use));
+    const binding = this.engine.bindings.find(this.keyOf(addresses, area));
+    if (binding !== undefined) {
+      atHand[this.nextAtHand] = { addresses, binding };
+      this.nextAtHand = (this.nextAtHand + 1) % MOST_AT_HAND;
+    }
+    return binding;
   }
 
   /** What tells its binding from others. `addresses`: the device's, where the library reaches that memory. */
-  keyOf(addresses: readonly number[], area: StagingArea | undefined): string {
+  private keyOf(addresses: readonly number[], area: StagingArea | undefined): string {
     return `${this.shapes}|${area?.address ?? addresses.join()}`;
   }
 
@@ -276,15 +321,15 @@ export class LineRun {
   }
 }
 
-/** The run in one context, on these outputs. */
-class ContextRun implements LineWork {
+/** The run in one context, on these outputs; and what its hold is told to be for. */
+class ContextRun implements LineWork, Held {
+  readonly kind = 'call';
+  readonly operation = 0;
   readonly context: OnnxContext;
   readonly area: StagingArea | undefined;
   readonly outputs: readonly AnyTensor[];
   readonly uses: readonly HostUse[];
-  readonly held: Held;
   private readonly run: LineRun;
-  private readonly args = new Float64Array(LINE_ARGS);
   private binding: Binding | undefined;
 
   constructor(run: LineRun, context: OnnxContext, area: StagingArea | undefined, outputs: readonly AnyTensor[]) {
@@ -293,41 +338,38 @@ class ContextRun implements LineWork {
     this.area = area;
     this.outputs = outputs;
     this.uses = run.uses(outputs, area);
-    this.held = { kind: 'call', operation: 0, name: run.toString(), memory: this.uses.map(({ buffer }) => buffer.memory.handle) };
   }
 
   get name(): string {
-    return this.held.name!;
+    return this.run.toString();
+  }
+
+  get held(): Held {
+    return this;
+  }
+
+  /** Its handles. */
+  get memory(): number[] {
+    return this.uses.map(({ buffer }) => buffer.memory.handle);
   }
 
   ready(line: WorkLine, number: number): Float64Array | undefined {
-    const { args, run } = this;
-    if (this.binding?.isReleased !== false && !this.findBinding(line)) return undefined;
-    this.binding!.usedBy(line, number);
-    run.takeSession(args);
-    return args;
+    const { run, context } = this;
+    const runOptions = context.lineOptionsThere;
+    if (runOptions === undefined) return undefined;
+    if (this.binding?.isReleased !== false) this.binding = run.findBinding(line.stream.runtime.shared.values, this.uses, this.area);
+    if (this.binding === undefined) return undefined;
+    this.binding.usedBy(line, number);
+    return run.argsOf(this.binding.bound, runOptions);
   }
 
   async prepare(addresses: readonly number[]): Promise<void> {
-    const [binding, runOptions] = await Promise.all([this.run.bind(addresses, this.area), this.context.lineOptions()]);
-    this.take(binding, runOptions);
+    [this.binding] = await Promise.all([this.run.bind(addresses, this.area), this.context.lineOptions()]);
   }
+}
 
-  private findBinding({ stream }: WorkLine): boolean {
-    const { run, context, area, uses } = this;
-    const runOptions = context.lineOptionsThere;
-    if (runOptions === undefined) return false;
-    const { values } = stream.runtime.shared;
-    const addresses = area === undefined ? uses.map(({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset) : [];
-    const binding = context.engine.bindings.find(run.keyOf(addresses, area));
-    if (binding !== undefined) this.take(binding, runOptions);
-    return binding !== undefined;
-  }
-
-  private take(binding: Binding, runOptions: number): void {
-    this.run.fill(this.args, binding.bound, runOptions);
-    this.binding = binding;
-  }
+function addressOf(values: Float64Array, { buffer }: HostUse): number {
+  return values[buffer.memory.handle]! + buffer.byteOffset;
 }
 
 /** What tells shapes from others. */

@@ -278,13 +278,18 @@ export class Run implements OpContext {
    * whoever asks but once.
    */
   whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
-    const { operation, stream } = this;
-    if (value instanceof Later || this.others !== undefined || this.unwanted !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start) {
+    const { operation, stream, unwanted } = this;
+    if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start
+      || (unwanted !== undefined && typeof onRejected !== 'function')) {
       return this.ended(value).then(onFulfilled, onRejected);
     }
+    const onFailure = unwanted === undefined ? onRejected : (reason: unknown): B | PromiseLike<B> => {
+      this.failed();
+      return onRejected!(reason);
+    };
     const soon = operation.endsSoon(stream);
-    if (soon !== undefined) return soon.then(() => onFulfilled(value), onRejected);
-    return operation.pending(stream).thenUnlooked(() => onFulfilled(value), onRejected);
+    if (soon !== undefined) return soon.then(() => onFulfilled(value), onFailure);
+    return operation.pending(stream).thenUnlooked(() => onFulfilled(value), onFailure);
   }
 
   /** What it has queued so far; undefined where that is nothing. */
