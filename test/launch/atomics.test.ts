@@ -72,9 +72,11 @@ onDevice('Atomics', (host) => {
     const [found, simulated] = await both(name, extremes, [200, 5, signed ? -7 : 0, 240]);
     expect(found!.y).toEqual([0, THREADS - 1, signed ? -7 : 0, 240]);
     expect(simulated!.y).toEqual(found!.y);
-    // Each thread saw 200, or what another had put there.
-    expect(Math.max(...found!.before)).toBe(200);
-    expect(Math.min(...found!.before)).toBe(0);
+    // One thread saw 200, the others what another had put there, who saw more than that. Nobody need be there behind the one that puts 0.
+    const { before } = found!;
+    expect(before.filter((value) => value === 200)).toHaveLength(1);
+    const turned = before.map((_, i) => (i * 59) % 192);
+    for (const value of before) if (value !== 200) expect(before[turned.indexOf(value)]).toBeGreaterThan(value);
   });
 
   test.each(FLOATS)('%s: NaN among least and largest, and expected', async (name) => {
