@@ -2,4 +2,4 @@
 export { onExit } from '../runtime/exit.js';
 export type { Ending } from '../runtime/exit.js';
 export { openDiskCache } from '../runtime/disk-cache.js';
-export { cacheFolder } from '../runtime/cache-folder.js';
+export { cacheFolder, makeFolder } from '../runtime/cache-folder.js';

@@ -149,8 +149,7 @@ export interface QueuedRun {
 }
 
 /** An output of a known shape; `given`: what it is written to, else it is made for each run. */
-interface KnownOutput extends PlannedOutput {
-  readonly shape: readonly number[];
+interface KnownOutput extends Pick<PlannedOutput, 'info' | 'given'> {
   readonly layout: Layout;
 }
 
@@ -180,9 +179,9 @@ export class LineRun {
 
   /** Of inputs without gaps; undefined where an output's shape is known only behind the run. */
   static of(engine: OnnxEngine, inputs: readonly AnyTensor[], outputs: readonly PlannedOutput[]): LineRun | undefined {
-    const known = outputs.flatMap((output): KnownOutput[] => {
-      const shape = output.given?.shape ?? output.shape;
-      return shape === undefined ? [] : [{ ...output, shape, layout: contiguous([...shape]) }];
+    const known = outputs.flatMap(({ info, given, shape: planned }): KnownOutput[] => {
+      const shape = given?.shape ?? planned;
+      return shape === undefined ? [] : [{ info, given, layout: contiguous(shape) }];
     });
     return known.length === outputs.length ? new LineRun(engine, inputs, known) : undefined;
   }
@@ -193,16 +192,16 @@ export class LineRun {
     this.inputs = inputs;
     this.outputs = outputs;
     this.value = outputs.every(({ given }) => given !== undefined) ? namedTensors(engine.outputs, outputs.map(({ given }) => given!)) : undefined;
+    this.inputUses = inputs.map((tensor) => ({ buffer: tensor.dense(), access: 'in' }));
     this.placed = [
-      ...inputs.map((tensor) => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], bytes: tensor.dense().byteLength })),
-      ...outputs.map(({ info, shape }) => ({ type: typeNumber(info.dtype), shape: [...shape], bytes: DTYPES[info.dtype].bytes * numel(shape) })),
+      ...inputs.map((tensor, i) => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], bytes: this.inputUses[i]!.buffer.byteLength })),
+      ...outputs.map(({ info, layout: { shape } }) => ({ type: typeNumber(info.dtype), shape: [...shape], bytes: DTYPES[info.dtype].bytes * numel(shape) })),
     ];
     const { offsets, bytes } = layOut(this.placed.map((tensor) => tensor.bytes));
     this.offsets = offsets;
     this.bytes = bytes;
     this.inputShapes = shapesOf(inputs);
-    this.inputUses = inputs.map((tensor) => ({ buffer: tensor.dense(), access: 'in' }));
-    this.shapes = `${this.inputShapes}>${shapesOf(outputs)}`;
+    this.shapes = `${this.inputShapes}>${shapesOf(outputs.map(({ layout }) => layout))}`;
   }
 
   /** Whether all tensors that it was given are there. */

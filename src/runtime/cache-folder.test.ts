@@ -1,7 +1,9 @@
-import { resolve } from 'node:path';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, makeFolder } from './cache-folder.js';
 
 const home = (): string => '/home/ada';
 const on = (platform: NodeJS.Platform, env: Record<string, string> = {}): string | undefined => cacheFolder({ env, platform, home });
@@ -29,4 +31,17 @@ test('is none for a user without a home', () => {
   };
   expect(cacheFolder({ env: {}, platform: 'linux', home: nobody })).toBeUndefined();
   expect(cacheFolder({ env: {}, platform: 'linux', home: () => '' })).toBeUndefined();
+});
+
+test.runIf(process.platform === 'linux')('folders are made with those above them; where none can be made that ends, too', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'async-cuda-folder-'));
+  try {
+    await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
+    await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
+    expect(statSync(join(folder, 'a', 'b', 'c')).mode & 0o777).toBe(0o700);
+    await makeFolder('/proc/async-cuda/a/b', 0o700);
+    expect(existsSync('/proc/async-cuda')).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

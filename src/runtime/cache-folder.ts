@@ -2,8 +2,10 @@
  * Where the library keeps on disk what it need not compile twice: the platform's folder for caches, or the one that
  * `ASYNC_CUDA_CACHE_DIR` names. `ASYNC_CUDA_CACHE_DISABLE`, unless it is empty or 0, switches the cache off.
  */
+import { mkdirSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 
 export interface CacheSurroundings {
   env: Readonly<Record<string, string | undefined>>;
@@ -41,4 +43,34 @@ function platformFolder(env: CacheSurroundings['env'], platform: NodeJS.Platform
   if (folder === '') return undefined;
   if (platform === 'win32') return join(folder, 'AppData', 'Local');
   return platform === 'darwin' ? join(folder, 'Library', 'Caches') : join(folder, '.cache');
+}
+
+/**
+ * Makes a folder of that mode, with those above it. Node's own `recursive` never ends where a folder that is there answers ENOENT, as /proc and
+ * mounts made on demand do: it would keep the process from ending. That one could not be made shows when a file is written.
+ */
+export function makeFolderSync(path: string, mode: number, mayLackParent = true): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if (!isMissing(error, path, mayLackParent)) return;
+    makeFolderSync(dirname(path), mode);
+    makeFolderSync(path, mode, false);
+  }
+}
+
+/** {@link makeFolderSync}, without waiting for the disk. */
+export async function makeFolder(path: string, mode: number, mayLackParent = true): Promise<void> {
+  try {
+    await mkdir(path, { mode });
+  } catch (error) {
+    if (!isMissing(error, path, mayLackParent)) return;
+    await makeFolder(dirname(path), mode);
+    await makeFolder(path, mode, false);
+  }
+}
+
+/** Whether the folder above is what lacks. */
+function isMissing(error: unknown, path: string, mayLackParent: boolean): boolean {
+  return mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path;
 }

@@ -7,11 +7,11 @@
  * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read` and `write`.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, makeFolder, makeFolderSync } from './cache-folder.js';
 import { VERSION } from './version.js';
 
 /** All files together; the least recently used go first. */
@@ -24,6 +24,9 @@ const KEPT_SHARE = 0.9;
 const UNSEEN_SHARE = 1 / 16;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
+
+/** The mode of its folder: the user's alone. */
+const OWN = 0o700;
 
 const MAGIC = Buffer.from('async-cuda disk cache 1\n');
 const CHECKSUM_BYTES = 32;
@@ -122,7 +125,7 @@ export class DiskCache {
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     const written = attempt(() => {
-      makeFolderSync(this.folder);
+      makeFolderSync(this.folder, OWN);
       writeFileSync(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       renameSync(unfinished, path);
     });
@@ -136,7 +139,7 @@ export class DiskCache {
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
-      await makeFolder(this.folder);
+      await makeFolder(this.folder, OWN);
       await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
       await rename(unfinished, path);
       if (this.takeRoom(bytes.length + HEAD_BYTES)) return;
@@ -254,36 +257,6 @@ function contentsOf(file: Buffer): Buffer | undefined {
 
 function checksum(bytes: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer');
-}
-
-/**
- * With those above it. Node's own `recursive` never ends where a folder that is there answers ENOENT, as /proc and mounts made on demand do:
- * it would keep the process from ending.
- */
-function makeFolderSync(path: string, mayLackParent = true): void {
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    if (!isMissing(error, path, mayLackParent)) return;
-    makeFolderSync(dirname(path));
-    makeFolderSync(path, false);
-  }
-}
-
-/** {@link makeFolderSync}, without waiting for the disk. */
-async function makeFolder(path: string, mayLackParent = true): Promise<void> {
-  try {
-    await mkdir(path, { mode: 0o700 });
-  } catch (error) {
-    if (!isMissing(error, path, mayLackParent)) return;
-    await makeFolder(dirname(path));
-    await makeFolder(path, false);
-  }
-}
-
-/** Whether the folder above is what lacks. All else shows when a file is written. */
-function isMissing(error: unknown, path: string, mayLackParent: boolean): boolean {
-  return mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path;
 }
 
 /** Whether `act` went through. */

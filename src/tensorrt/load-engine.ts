@@ -1,12 +1,12 @@
 /** A model in the ONNX format as an engine that runs, in one call. */
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import { checkOptions, invalid } from '../core/arguments.js';
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { cacheFolder } from '../core/thread-ending.js';
+import { cacheFolder, makeFolder } from '../core/thread-ending.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';
@@ -118,7 +118,7 @@ function entryOf(device: Device, title: string, model: Uint8Array, { cache, shap
 async function keep(path: string, plan: Uint8Array): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`;
   try {
-    await mkdir(join(path, '..'), { recursive: true });
+    await makeFolder(dirname(path), 0o777);
     await writeFile(temporary, plan);
     await rename(temporary, path);
   } catch {

@@ -520,7 +520,7 @@ class Lowering {
         target = callee.name;
       } else {
         // What CUDA's headers call for `kernel<<<…>>>`, streams and events in a kernel.
-        const why = callee.name.startsWith('__cudaCDP2') ? "is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered" : 'has no definition';
+        const why = callee.name.startsWith('__cudaCDP2') ? "is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered. Launch them from the host" : 'has no definition';
         throw context.module.source.error('unsupported', `function '${callee.name}' ${why}`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }

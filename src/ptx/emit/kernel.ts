@@ -44,11 +44,13 @@ export class KernelEmitter extends ControlFlowEmitter {
   private fuel = -1;
   private granted = -1;
   private allowance = -1;
+  private readonly threadSlice: number;
 
   readonly lowered: LoweredFunction;
 
   constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
     super(around, blocks, shape, liveness, rules);
+    this.threadSlice = threadSlice(blocks);
     this.paramBytes = signatureOf(lowered.source).paramBytes;
     this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
@@ -386,7 +388,7 @@ export class KernelEmitter extends ControlFlowEmitter {
       // A thread that was passed over has been granted nothing.
       code.get(this.fuel).get(this.granted).get(this.slice).op('i32.sub').op('i32.sub').get(this.granted).i32(0).op('i32.ne').op('i32.sub').set(this.fuel);
       code.i32(0).tee(this.granted).set(this.slice);
-      code.i32(threadSlice(this.blocks)).set(this.allowance);
+      code.i32(this.threadSlice).set(this.allowance);
       code.get(this.fuel).i32(0).op('i32.le_s');
       this.when(() => {
         code.get(this.thread).op('global.set').u32(this.around.linker.globalIndex('cursor'));
@@ -402,7 +404,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     if (this.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
       prologue.op('global.get').u32(this.around.linker.globalIndex('carry')).tee(this.allowance).op('i32.eqz').op('if').byte(0x40);
-      prologue.i32(threadSlice(this.blocks)).set(this.allowance).op('end');
+      prologue.i32(this.threadSlice).set(this.allowance).op('end');
     } else {
       // The kernel itself: its second parameter is fuel, which it does not need.
       prologue.i32(0).set(this.from);

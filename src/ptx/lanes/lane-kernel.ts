@@ -139,6 +139,7 @@ export class LaneKernelEmitter extends LaneEmitter {
   private readonly to: number;
   readonly thread: number;
   private readonly kernel: LaneKernel;
+  private readonly threadSlice: number;
   /** Bytes of spilled registers per unit. */
   readonly unitBytes: number;
   private readonly spills: Spills;
@@ -223,6 +224,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     super(around, groups, plan, kernel.liveness, rules, laneRules);
     this.kernel = kernel;
     const { shape, blocks, layout, liveness } = kernel;
+    this.threadSlice = threadSlice(blocks);
     const alone = layout.stateful && runsAlone(this, plan, kernel);
     const scheduled = layout.stateful && !alone;
     this.paramCount = scheduled ? 3 : 2;
@@ -1579,14 +1581,14 @@ export class LaneKernelEmitter extends LaneEmitter {
         code.get(this.entryNumber).op('i32x4.splat').get(this.states[group]!).op('i32x4.eq').get(this.todo[group]!).op('v128.and').set(local);
       });
     }
-    code.i32(threadSlice(this.kernel.blocks)).set(this.slice);
+    code.i32(this.threadSlice).set(this.slice);
     this.openLabel('block', this.turnLabel);
     this.emitTurn(() => {
       this.enterAt(this.entryNumber, this.entries, () => undefined, entry => { this.restore(entry); });
       if (!together) this.todo.forEach((local, group) => { code.get(local).get(this.active[group]!).op('v128.andnot').set(local); });
     });
     this.closeLabel();
-    code.get(this.fuel).i32(threadSlice(this.kernel.blocks)).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
+    code.get(this.fuel).i32(this.threadSlice).get(this.slice).op('i32.sub').op('i32.sub').i32(1).op('i32.sub').set(this.fuel);
     if (!together) {
       this.branchTo(turns);
       this.closeLabel();
@@ -1788,7 +1790,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.openLabel('block', skipped);
     emitBeginTurn(code, passes, this.entryNumber, depth => code.op('br_if').u32(this.depthOf(skipped) + depth));
     this.findExisting(this.active);
-    code.i32(threadSlice(this.kernel.blocks)).set(this.slice);
+    code.i32(this.threadSlice).set(this.slice);
   }
 
   /** Behind a turn's code: closes what it and the unit have opened, and goes on to the next unit's place. */
@@ -1797,7 +1799,7 @@ export class LaneKernelEmitter extends LaneEmitter {
     this.closeLabel();
     emitEndTurn(code, passes);
     this.closeLabel();
-    code.get(this.fuel).i32(threadSlice(this.kernel.blocks) + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
+    code.get(this.fuel).i32(this.threadSlice + 1).get(this.slice).op('i32.sub').op('i32.sub').set(this.fuel);
     if (opened) this.closeLabel();
     this.emitNextFrame(passes);
   }
