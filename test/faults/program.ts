@@ -42,7 +42,7 @@ function bundle(name: string): Promise<string> {
       const unfinished = `${outfile}.${process.pid}`;
       await build({
         entryPoints: [`${root}test/faults/programs/${name}.ts`], outfile: unfinished, bundle: true, platform: 'node', format: 'esm', target: 'node20',
-        external: ['koffi'], alias: { 'async-cuda/core': `${root}src/core/index.ts` }, logLevel: 'error',
+        external: ['koffi'], alias: { 'async-cuda/core': `${root}src/core/index.ts`, 'async-cuda/ops': `${root}src/ops/index.ts` }, logLevel: 'error',
       });
       // In one step: another run of the suite may be starting the same program.
       await rename(unfinished, outfile);
