@@ -16,7 +16,8 @@ import type { OnnxEngine } from './engine.js';
 import { engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './line-run.js';
-import type { LineRun, QueuedRun } from './line-run.js';
+import type { LineRun } from './line-run.js';
+import type { QueuedRun } from './run-graphs.js';
 import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
@@ -70,7 +71,7 @@ export class OnnxContext implements EngineContext {
   /** Whether a run on the stream would not be at once with another. @internal */
   isFreeFor(stream: Stream): boolean {
     const { lastInLine: last } = this;
-    return (this.underway === 0 || this.lastStream === stream) && (last === undefined || last.line.stream === stream || last.line.isOver(last.number));
+    return (this.underway === 0 || this.lastStream === stream) && (last === undefined || last.stream === stream || last.isOver);
   }
 
   /** Runs that have been queued and are not over. @internal */
@@ -131,7 +132,7 @@ export class OnnxContext implements EngineContext {
 
   private async lineOver(): Promise<void> {
     const { lastInLine: last } = this;
-    if (last !== undefined) await last.line.ended(last.number);
+    if (last !== undefined) await last.ended();
   }
 
   /** Queues a run, behind the last one of this context. @internal */

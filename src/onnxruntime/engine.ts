@@ -19,6 +19,7 @@ import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
+import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
 import type { LibraryInfo, LoadUnderWay, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
@@ -42,10 +43,10 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
   core.check();
   const checked = checkLoadOptions(core, options);
   checked.signal?.throwIfAborted();
-  const kept = checked.shapes > 1 && checked.providers.includes('cuda') ? await KeptModel.of(model) : undefined;
+  const kept = (checked.shapes > 1 || checked.graphs) && checked.providers.includes('cuda') ? await KeptModel.of(model) : undefined;
   try {
     const engine = await loadFirst(core, model, checked, kept);
-    if (engine.sessions.most === 1) kept?.drop();
+    if (engine.sessions.most === 1 && engine.graphs === undefined) kept?.drop();
     await prepared(engine, checked);
     return engine;
   } catch (error) {
@@ -81,7 +82,7 @@ async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptio
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked));
+    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept);
   } catch (error) {
     await give();
     throw error;
@@ -96,20 +97,19 @@ export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Prom
 
 /** A model whose inputs have one shape has one session. */
 function sessionsOf(device: Device, { session, provider, inputs }: Loaded, kept: KeptModel | undefined, options: CheckedOptions): ShapeSessions {
-  if (kept === undefined || provider !== 'cuda' || !inputs.some(({ shape }) => shape.includes(-1))) return new ShapeSessions(session);
-  return new ShapeSessions(session, { most: options.shapes, load: () => loadAgain(device, kept, options), end: () => { kept.drop(); } });
+  if (kept === undefined || provider !== 'cuda' || options.shapes === 1 || !inputs.some(({ shape }) => shape.includes(-1))) return new ShapeSessions(session);
+  return new ShapeSessions(session, { most: options.shapes, load: async () => (await loadAgain(device, kept, options))?.session, end: () => { kept.drop(); } });
 }
 
 /** Another session, while half of the device's memory is free and the model's file is the one that it was. */
-async function loadAgain(device: Device, kept: KeptModel, options: CheckedOptions): Promise<number | undefined> {
+async function loadAgain(device: Device, kept: KeptModel, options: CheckedOptions, recorded = false): Promise<Loaded | undefined> {
   const { free, total } = await device.memoryInfo();
   const placed = free < total / 2 ? undefined : await kept.place();
   if (placed === undefined) return undefined;
-  const { session } = await load(device, placed, { ...options, providers: ['cuda'], lenient: false, signal: undefined });
-  return session;
+  return load(device, placed, { ...options, providers: ['cuda'], lenient: false, signal: undefined }, recorded);
 }
 
-async function load(device: Device, model: PlacedModel, options: CheckedOptions): Promise<Loaded> {
+async function load(device: Device, model: PlacedModel, options: CheckedOptions, recorded = false): Promise<Loaded> {
   const { signal, providers, lenient, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda } = options;
   let cancelled: Promise<unknown> | undefined;
   let begun: LoadUnderWay | undefined;
@@ -117,7 +117,7 @@ async function load(device: Device, model: PlacedModel, options: CheckedOptions)
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda }, {
+  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda, recorded }, {
     transfer: transferOf(model),
     hear: (told) => {
       begun = told as LoadUnderWay;
@@ -156,6 +156,8 @@ export class OnnxEngine implements Engine {
   readonly sessions: ShapeSessions;
   /** @internal */
   readonly bindings = new Bindings();
+  /** Where runs are recorded. @internal */
+  readonly graphs: RunGraphs | undefined;
   /** Of the threads that run it. @internal */
   readonly niceness: number;
   /** What is added to addresses of the device to make those that the library takes. @internal */
@@ -169,10 +171,14 @@ export class OnnxEngine implements Engine {
   /** Those of {@link run}. */
   private readonly pool: OnnxContext[] = [];
   private readonly limit: number;
+  /** What sessions are loaded of. */
+  private readonly kept: KeptModel | undefined;
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(device: Device, { library, provider, inputs, outputs }: Loaded, { contexts, niceness }: Pick<CheckedOptions, 'contexts' | 'niceness'>, base: Promise<number> | undefined, sessions: ShapeSessions) {
+  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined) {
+    const { library, provider, inputs, outputs } = loaded;
+    const { contexts, niceness, graphs } = options;
     this.device = device;
     this.library = library;
     this.sessions = sessions;
@@ -185,6 +191,8 @@ export class OnnxEngine implements Engine {
     this.base = base ?? 0;
     this.inProcess = base !== undefined;
     this.staged = provider === 'cpu' && base === undefined;
+    this.kept = kept;
+    if (graphs && provider === 'cuda' && kept !== undefined) this.graphs = new RunGraphs(device, loaded, niceness, this, () => loadAgain(device, kept, options, true));
   }
 
   createContext(): Promise<OnnxContext> {
@@ -246,9 +254,12 @@ export class OnnxEngine implements Engine {
     // What was started in this turn has been queued by its end.
     await setImmediate();
     await Promise.all([...this.contexts].map((context) => context.close()));
+    await this.graphs?.stop();
     await this.bindings.close();
+    await this.graphs?.close();
     const { path } = this.library;
     for (const session of await this.sessions.end()) await ask({ kind: 'release', path, session, runOptions: [] });
+    this.kept?.drop();
   }
 }
 

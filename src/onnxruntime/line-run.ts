@@ -19,6 +19,7 @@ import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
+import type { QueuedRun, RecordedRun } from './run-graphs.js';
 import { layOut, stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
@@ -59,6 +60,12 @@ class Binding {
   isReleased = false;
   /** Whether it was used since it was last looked at for one that may go. */
   isFresh = true;
+  /** A run with it as a graph, where that was recorded. */
+  graph: RecordedRun | undefined;
+  /** Runs with it that a thread was told of. */
+  runs = 0;
+  /** What may still use it beside runs. */
+  private recording: Promise<void> | undefined;
   /** The last run with it in each line, where that may not be over. */
   private readonly last = new Map<WorkLine, number>();
   private readonly path: string;
@@ -72,15 +79,23 @@ class Binding {
   usedBy(line: WorkLine, number: number): void {
     const { last } = this;
     this.isFresh = true;
+    this.runs++;
     last.set(line, number);
     if (last.size <= MOST_LINES) return;
     for (const [each, its] of last) if (each.isOver(its)) last.delete(each);
   }
 
+  /** A run with it is being recorded. */
+  recordedAs(recorded: Promise<RecordedRun | undefined>): void {
+    this.recording = recorded.then((graph) => { this.graph = graph; });
+  }
+
   /** Gives it back behind its last runs. What is told from here on is bound anew. */
   async release(): Promise<void> {
     this.isReleased = true;
+    await this.recording;
     await Promise.all([...this.last].map(([line, number]) => line.ended(number)));
+    await this.graph?.close();
     await ask({ kind: 'take', path: this.path, values: this.bound.values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) });
   }
 }
@@ -143,9 +158,26 @@ export class Bindings {
 }
 
 /** A run, as its line numbers it. */
-export interface QueuedRun {
-  readonly line: WorkLine;
-  readonly number: number;
+class InLine implements QueuedRun {
+  private readonly line: WorkLine;
+  private readonly number: number;
+
+  constructor(line: WorkLine, number: number) {
+    this.line = line;
+    this.number = number;
+  }
+
+  get stream(): Stream {
+    return this.line.stream;
+  }
+
+  get isOver(): boolean {
+    return this.line.isOver(this.number);
+  }
+
+  ended(): Promise<void> {
+    return this.line.ended(this.number);
+  }
 }
 
 /** An output of a known shape; `given`: what it is written to, else it is made for each run. */
@@ -233,11 +265,13 @@ export class LineRun {
   }
 
   private queueOn(stream: Stream, work: ContextRun, area: StagingArea | undefined): QueuedRun {
+    const launched = this.engine.graphs === undefined ? undefined : work.launch(stream);
+    if (launched !== undefined) return launched;
     const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine));
     if (area !== undefined) stageIn(stream, area, this.inputs, this.offsets);
     const number = line.queue(work);
     if (area !== undefined) stageOut(stream, area, work.outputs, this.offsets.slice(this.inputs.length));
-    return { line, number };
+    return new InLine(line, number);
   }
 
   private workIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
@@ -305,6 +339,16 @@ export class LineRun {
     return `${this.shapes}|${area?.address ?? addresses.join()}`;
   }
 
+  /** It has been told with this binding once more. */
+  told(binding: Binding): void {
+    const { engine: { graphs, inputs, outputs }, inputShapes, placed } = this;
+    if (graphs?.isWorthwhile(binding.runs) !== true) return;
+    binding.recordedAs(graphs.record({
+      shapes: inputShapes, inputNames: inputs.map(({ name }) => name), inputs: placed.slice(0, inputs.length),
+      outputNames: outputs.map(({ name }) => name), outputs: placed.slice(inputs.length), bound: binding.bound, get isReleased() { return binding.isReleased; },
+    }));
+  }
+
   async bind(addresses: readonly number[], area: StagingArea | undefined): Promise<Binding> {
     const { engine, offsets, placed, inputs } = this;
     const { path } = engine.library;
@@ -352,14 +396,28 @@ class ContextRun implements LineWork, Held {
     return this.uses.map(({ buffer }) => buffer.memory.handle);
   }
 
+  /** As a graph, where there is one of it; else undefined. */
+  launch(stream: Stream): QueuedRun | undefined {
+    const binding = this.bindingThere(stream);
+    if (binding === undefined) return undefined;
+    binding.isFresh = true;
+    return binding.graph?.launch(stream, this.uses);
+  }
+
   ready(line: WorkLine, number: number): Float64Array | undefined {
     const { run, context } = this;
     const runOptions = context.lineOptionsThere;
     if (runOptions === undefined) return undefined;
-    if (this.binding?.isReleased !== false) this.binding = run.findBinding(line.stream.runtime.shared.values, this.uses, this.area);
-    if (this.binding === undefined) return undefined;
-    this.binding.usedBy(line, number);
-    return run.argsOf(this.binding.bound, runOptions);
+    const binding = this.bindingThere(line.stream);
+    if (binding === undefined) return undefined;
+    binding.usedBy(line, number);
+    run.told(binding);
+    return run.argsOf(binding.bound, runOptions);
+  }
+
+  private bindingThere({ runtime }: Stream): Binding | undefined {
+    if (this.binding?.isReleased !== false) this.binding = this.run.findBinding(runtime.shared.values, this.uses, this.area);
+    return this.binding;
   }
 
   async prepare(addresses: readonly number[]): Promise<void> {

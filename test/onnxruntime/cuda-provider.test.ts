@@ -3,20 +3,16 @@
  * for), or ASYNC_CUDA_ONNXRUNTIME naming its folder `onnxruntime/capi`. Left out loudly elsewhere.
  */
 import { f32 } from 'async-cuda/core';
-import { findOnnxRuntime, loadEngine } from 'async-cuda/onnxruntime';
+import { loadEngine } from 'async-cuda/onnxruntime';
 import { tensor } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
 import { describe, expect, test } from 'vitest';
 
-import { onCpu, onDevice } from '../core/test-device.js';
+import { onDevice } from '../core/test-device.js';
+import { whyNoCudaProvider } from './cuda-provider-there.js';
 import { addModel, longModel, onnxModel } from './onnx-model.js';
 
-const reason = onCpu
-  ? 'the device is no GPU: set ASYNC_CUDA_TEST_DEVICE=cuda'
-  : await findOnnxRuntime({ cuda: true }).then(
-    ({ providers, path }) => (providers.includes('CUDAExecutionProvider') ? undefined : `${path} has no CUDA provider: pip install onnxruntime-gpu`),
-    (error: unknown) => String(error),
-  );
+const reason = await whyNoCudaProvider();
 
 async function values(given: AnyTensor | undefined): Promise<number[]> {
   return [...await given!.read() as Iterable<number | bigint>].map(Number);

@@ -15,6 +15,7 @@ import { copyBytes } from './copy-bytes.js';
 import type { Answers, LibraryPlace, LoadUnderWay, Refusal, Request } from './messages.js';
 import { OrtLibrary } from './ort-library.js';
 import { giveWay } from './niceness.js';
+import { loadRecorded, record, releaseRecorded } from './recording.js';
 import { Refused } from './refused.js';
 import { bind, run } from './run.js';
 import { loadSession } from './session.js';
@@ -39,6 +40,9 @@ function find(place: LibraryPlace): OrtLibrary {
   return known;
 }
 
+/** On the library's own stream. */
+const loadOwn: typeof loadRecorded = (ort, request, loading) => loadSession(ort, request, 0, loading);
+
 function libraryAt(path: string): OrtLibrary {
   let known = libraries.get(path);
   if (known === undefined) {
@@ -56,7 +60,7 @@ const ANSWERING: Answering = {
     giveWay(request.niceness);
     const ort = find(request.place);
     // The CUDA provider is a library of its own, which is loaded in here.
-    const load = (): Answers['load'] => loadSession(ort, request, (options) => { tell({ path: ort.path, options }); });
+    const load = (): Answers['load'] => (request.recorded ? loadRecorded : loadOwn)(ort, request, (options) => { tell({ path: ort.path, options }); });
     return request.providers.includes('cuda') ? whileLoading(load) : load();
   },
   cancel: ({ path, options }) => {
@@ -68,6 +72,10 @@ const ANSWERING: Answering = {
   run: (request) => {
     giveWay(request.niceness);
     return run(libraryAt(request.path), request);
+  },
+  record: (request) => {
+    giveWay(request.niceness);
+    return record(libraryAt(request.path), request);
   },
   bind: (request) => bind(libraryAt(request.path), request),
   line: ({ path, niceness, memory }) => {
@@ -92,6 +100,10 @@ const ANSWERING: Answering = {
     const ort = libraryAt(path);
     for (const each of runOptions) ort.ask('ReleaseRunOptions', each);
     if (session !== 0) ort.ask('ReleaseSession', session);
+    return undefined;
+  },
+  releaseRecorded: ({ path, ordinal, session, stream }) => {
+    releaseRecorded(libraryAt(path), ordinal, session, stream);
     return undefined;
   },
   address: ({ buffer }) => Number(crewKoffi().address(new Uint8Array(buffer))),

@@ -27,6 +27,15 @@ export interface CudaSettings {
   readonly fuse: boolean | undefined;
 }
 
+/** A session whose runs are recorded in graphs. */
+export interface RecordedSession {
+  /** Of all of the process's. */
+  readonly id: number;
+  readonly session: number;
+  /** What its runs go to, of the driver. */
+  readonly stream: number;
+}
+
 export interface LoadRequest {
   readonly kind: 'load';
   readonly place: LibraryPlace;
@@ -47,6 +56,8 @@ export interface LoadRequest {
   /** Of the GPU. */
   readonly ordinal: number;
   readonly cuda: CudaSettings;
+  /** Whether its runs are to be recorded in graphs, by the CUDA provider: on a stream of its own. */
+  readonly recorded: boolean;
 }
 
 /** A value of a model as the library describes it. */
@@ -63,6 +74,8 @@ export interface ValueInfo {
 export interface Loaded {
   readonly library: LibraryInfo;
   readonly session: number;
+  /** Where its runs are recorded; else 0. */
+  readonly stream: number;
   readonly provider: ProviderName;
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
@@ -118,6 +131,27 @@ export interface Bound {
   readonly memory: SharedArrayBuffer;
 }
 
+/** What a run is recorded with: a session, and tensors that are {@link Bound}. */
+export interface RecordRequest {
+  readonly kind: 'record';
+  readonly path: string;
+  readonly niceness: number;
+  readonly ordinal: number;
+  readonly session: RecordedSession;
+  readonly inputNames: readonly string[];
+  readonly inputs: readonly Omit<PlacedTensor, 'address'>[];
+  readonly outputNames: readonly string[];
+  readonly outputs: readonly Omit<PlacedTensor, 'address'>[];
+  readonly bound: Bound;
+}
+
+/** Of the driver: an executable graph, the one that it was made of, and whether launching it takes next to no time. */
+export interface RecordedGraph {
+  readonly graph: number;
+  readonly exec: number;
+  readonly short: boolean;
+}
+
 /** An output that the library has made: kept until it is taken. */
 export interface MadeValue {
   readonly value: number;
@@ -134,6 +168,7 @@ export type Request =
   | { readonly kind: 'runOptions'; readonly path: string }
   | RunRequest
   | BindRequest
+  | RecordRequest
   /** Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and of a {@link Bound} what Run takes, in its order. */
   | { readonly kind: 'line'; readonly path: string; readonly niceness: number; readonly memory: LineMemory }
   /** Another thread may end a run that is under way. */
@@ -141,6 +176,7 @@ export type Request =
   /** Copies values to addresses of the process, where they have one, and releases them. */
   | { readonly kind: 'take'; readonly path: string; readonly values: readonly { readonly value: number; readonly data: number; readonly to: number; readonly bytes: number }[] }
   | { readonly kind: 'release'; readonly path: string; readonly session: number; readonly runOptions: readonly number[] }
+  | { readonly kind: 'releaseRecorded'; readonly path: string; readonly ordinal: number; readonly session: number; readonly stream: number }
   /** Where memory that both threads see begins in the process. */
   | { readonly kind: 'address'; readonly buffer: SharedArrayBuffer };
 
@@ -152,10 +188,12 @@ export interface Answers {
   readonly runOptions: number;
   readonly run: readonly (MadeValue | undefined)[];
   readonly bind: Bound;
+  readonly record: RecordedGraph;
   readonly line: undefined;
   readonly terminate: undefined;
   readonly take: undefined;
   readonly release: undefined;
+  readonly releaseRecorded: undefined;
   readonly address: number;
 }
 

@@ -16,8 +16,12 @@ const CUDA_LIBRARIES: readonly LibraryRow[] = [
 /** From this version on all its builds compute convolutions with channels last. */
 const NHWC_SINCE = 20;
 
-/** @throws Refused where the library does not have the provider, or cannot load it */
-export function appendProvider(ort: OrtLibrary, options: number, provider: ProviderName, ordinal: number, cudaSettings: CudaSettings): void {
+/**
+ * `stream`: of the driver, what its runs go to where they are to be recorded; else 0.
+ *
+ * @throws Refused where the library does not have the provider, or cannot load it
+ */
+export function appendProvider(ort: OrtLibrary, options: number, provider: ProviderName, ordinal: number, cudaSettings: CudaSettings, stream: number): void {
   if (provider === 'cpu') return;
   if (!ort.providers.includes('CUDAExecutionProvider')) {
     throw new Refused({
@@ -28,10 +32,15 @@ export function appendProvider(ort: OrtLibrary, options: number, provider: Provi
   const isRecent = ort.api >= NHWC_SINCE;
   const { search, layout = isRecent ? 'nhwc' : 'nchw', fuse = isRecent && layout === 'nhwc' } = cudaSettings;
   // A version that does not know of something is not asked for what it does anyway.
-  const settings: Readonly<Record<string, string>> = { device_id: String(ordinal), cudnn_conv_algo_search: search, ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}), ...(fuse ? { fuse_conv_bias: '1' } : {}) };
+  const settings: Readonly<Record<string, string>> = {
+    device_id: String(ordinal), cudnn_conv_algo_search: search, ...(layout === 'nhwc' ? { prefer_nhwc: '1' } : {}), ...(fuse ? { fuse_conv_bias: '1' } : {}),
+    // Models of which another provider computes something, or that decide what to compute, are refused.
+    ...(stream === 0 ? {} : { enable_cuda_graph: '1' }),
+  };
   const cuda = ort.give('CreateCUDAProviderOptions');
   try {
     ort.do('UpdateCUDAProviderOptions', cuda, Object.keys(settings), Object.values(settings), Object.keys(settings).length);
+    if (stream !== 0) ort.do('UpdateCUDAProviderOptionsWithValue', cuda, 'user_compute_stream', stream);
     withLibraries(ort, () => { ort.do('SessionOptionsAppendExecutionProviderCuda', options, cuda); });
   } finally {
     ort.ask('ReleaseCUDAProviderOptions', cuda);

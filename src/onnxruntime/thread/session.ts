@@ -12,8 +12,11 @@ const TENSOR = 1;
 /** ONNXType */
 const KINDS: readonly string[] = ['unknown', 'tensor', 'sequence', 'map', 'opaque', 'sparse tensor', 'optional'];
 
-/** `loading` is told of the options, by which another thread can cancel the load. */
-export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void): Loaded {
+/**
+ * `loading` is told of the options, by which another thread can cancel the load. `stream`: what its runs go to where they are to be
+ * recorded; else 0.
+ */
+export function loadSession(ort: OrtLibrary, request: LoadRequest, stream: number, loading: (options: number) => void): Loaded {
   // Before all else: a provider that cannot be loaded says so by the logger that the environment makes.
   const { env } = ort;
   const options = ort.give('CreateSessionOptions');
@@ -26,11 +29,11 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
       for (const pool of ['intra_op', 'inter_op']) ort.do('AddSessionConfigEntry', options, `session.${pool}.allow_spinning`, '0');
     }
     if (request.interOpThreads > 0) ort.do('SetInterOpNumThreads', options, request.interOpThreads);
-    const { provider, passedOver } = chosenProvider(ort, options, request);
+    const { provider, passedOver } = chosenProvider(ort, options, request, stream);
     loading(options);
     const session = createSession(ort, env, options, request);
     try {
-      return { library: ort.info, session, provider, passedOver, inputs: values(ort, session, 'Input'), outputs: values(ort, session, 'Output') };
+      return { library: ort.info, session, stream, provider, passedOver, inputs: values(ort, session, 'Input'), outputs: values(ort, session, 'Output') };
     } catch (error) {
       ort.ask('ReleaseSession', session);
       throw error;
@@ -40,11 +43,11 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
   }
 }
 
-function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, ordinal, cuda }: LoadRequest): { provider: ProviderName; passedOver: string | undefined } {
+function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, ordinal, cuda }: LoadRequest, stream: number): { provider: ProviderName; passedOver: string | undefined } {
   let passedOver: string | undefined;
   for (const provider of providers) {
     try {
-      appendProvider(ort, options, provider, ordinal, cuda);
+      appendProvider(ort, options, provider, ordinal, cuda, stream);
       return { provider, passedOver };
     } catch (error) {
       if (!lenient || !(error instanceof Refused)) throw error;

@@ -71,11 +71,13 @@ export const SLOTS = {
   GetAvailableProviders: slot(125, [P, P]),
   ReleaseAvailableProviders: slot(126, [P, 'int']),
   AddSessionConfigEntry: slot(130, [P, TEXT, TEXT]),
+  AddRunConfigEntry: slot(165, [P, TEXT, TEXT]),
   SessionOptionsAppendExecutionProviderCuda: slot(204, [P, P]),
   CreateCUDAProviderOptions: slot(205, [P]),
   UpdateCUDAProviderOptions: slot(206, [P, 'const char**', 'const char**', 'size_t']),
   ReleaseCUDAProviderOptions: release(208),
   GetBuildInfoString: slot(254, [], 'text'),
+  UpdateCUDAProviderOptionsWithValue: slot(263, [P, TEXT, P]),
   /** Since 1.22. */
   SessionOptionsSetLoadCancellationFlag: slot(293, [P, 'bool']),
 } as const satisfies Record<string, Slot>;

@@ -1,0 +1,72 @@
+/** Executable graphs that another library has recorded, launched in stream order as our own are. What they use is told with each launch. */
+import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, FLAG_SHORT, OP } from '../runtime/commands.js';
+import type { Runtime } from '../runtime/runtime.js';
+import type { DeviceBuffer } from './buffer.js';
+import type { Device } from './device.js';
+import type { HostUse } from './host-work.js';
+import { ACCESSES } from './native-library.js';
+import type { Stream } from './stream.js';
+
+/** The driver's, CUgraph and CUgraphExec. */
+export interface GraphHandles {
+  readonly graph: number;
+  readonly exec: number;
+  /** Whether launching it takes so little time that the JS thread may do it. */
+  readonly short: boolean;
+}
+
+/** What it writes, it writes all of. */
+const WRITTEN = ACCESS_WRITE | ACCESS_WHOLE;
+
+export class ForeignGraph {
+  private readonly runtime: Runtime;
+  private readonly handles: GraphHandles;
+  private readonly exec: number;
+  /** As errors call it. */
+  private readonly title: { toString(): string };
+
+  constructor(device: Device, title: { toString(): string }, handles: GraphHandles) {
+    this.runtime = device.runtime;
+    this.handles = handles;
+    this.exec = this.runtime.handles.adopt(handles.exec);
+    this.title = title;
+  }
+
+  /**
+   * Queues it behind what `stream` has queued, and behind work of other streams that uses the same memory. cuGraphLaunch
+   *
+   * @param uses what it reads and writes; it must lie where it lay when the graph was recorded
+   * @param turn what it writes besides: graphs that have it in common run one after the other, on whichever streams
+   * @returns how far the stream is behind it
+   */
+  launch(stream: Stream, uses: readonly HostUse[], turn: DeviceBuffer): number {
+    stream.check();
+    for (let i = 0; i < uses.length; i++) stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
+    stream.order(turn.memory, ACCESS_WRITE);
+    const root = stream.nextRoot();
+    this.runtime.name(root, this.title);
+    const count = uses.length + 1;
+    const flags = this.handles.short && stream.hasPassed(stream.mark) ? FLAG_SHORT : 0;
+    let at = stream.begin(OP.graphLaunch, 6 + count, root, flags);
+    const { memory } = this.runtime.ring;
+    memory[at++] = this.exec;
+    memory[at++] = count;
+    for (let i = 0; i < uses.length; i++) {
+      const { buffer, access } = uses[i]!;
+      memory[at++] = buffer.memory.handle | ((access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT);
+    }
+    memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);
+    const mark = stream.commitGraph();
+    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
+    stream.used(turn.memory, ACCESS_WRITE, mark);
+    return mark;
+  }
+
+  /** Frees it; call it once its launches are over. cuGraphExecDestroy, cuGraphDestroy */
+  async close(): Promise<void> {
+    const { runtime, handles: { graph, exec } } = this;
+    if (runtime.lost !== undefined) return;
+    runtime.handles.drop(this.exec);
+    await runtime.call('destroyGraph', graph, exec);
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Runs of the CUDA provider as graphs of the driver: what a run launches is recorded once, and from then on is one launch, which takes the
+ * processor a few microseconds where the library takes some for each kernel.
+ *
+ * A graph is right as long as every run would launch the same: with tensors at the same addresses, of a model whose operators go by shapes
+ * and not by what the tensors hold, and draw no random numbers. The library refuses what it does not compute on the GPU alone, and the
+ * driver what waits for the GPU; the rest is looked for here and in `cuda-driver.ts`.
+ */
+import { closeSync, openSync, readSync } from 'node:fs';
+
+import { cudaDriver } from './cuda-driver.js';
+import type { LoadRequest, Loaded, ModelSource, PlacedTensor, RecordRequest, RecordedGraph } from './messages.js';
+import type { OrtLibrary } from './ort-library.js';
+import { Refused } from './refused.js';
+import { bind } from './run.js';
+import { loadSession } from './session.js';
+
+/** Where they begin in memory. */
+const ALIGNMENT = 256;
+/** Before a run is recorded: the library plans its memory in the first, and takes it in the second. */
+const WARM_UPS = 3;
+/** Operators that draw numbers, by the beginnings of their names. */
+const DRAWING = ['RandomNormal', 'RandomUniform', 'Multinomial', 'Bernoulli', 'Dropout'].map((name) => Buffer.from(name));
+const PART_BYTES = 1 << 24;
+const LONGEST_NAME = 32;
+
+/** Those that this thread has run before: a thread has handles of cuBLAS and cuDNN of its own, which take memory when they are made. */
+const warm = new Set<number>();
+
+/** A session whose runs can be recorded. @throws Refused where they would not be the same each time */
+export function loadRecorded(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void): Loaded {
+  if (drawsNumbers(request.model)) throw new Refused({ reason: 'unsupported', message: 'the model may draw random numbers' });
+  const driver = cudaDriver(request.ordinal);
+  const stream = driver.makeStream();
+  try {
+    return loadSession(ort, request, stream, loading);
+  } catch (error) {
+    driver.destroyStream(stream);
+    throw error;
+  }
+}
+
+/** Also where such a name is only a node's: it is not worth reading the model. */
+function drawsNumbers(model: ModelSource): boolean {
+  if ('bytes' in model) {
+    const bytes = Buffer.from(model.bytes as ArrayBuffer);
+    return DRAWING.some((name) => bytes.includes(name));
+  }
+  const file = openSync(model.path, 'r');
+  try {
+    const part = Buffer.alloc(PART_BYTES);
+    for (let kept = 0; ;) {
+      const got = readSync(file, part, kept, part.length - kept, null);
+      if (got === 0) return false;
+      const read = part.subarray(0, kept + got);
+      if (DRAWING.some((name) => read.includes(name))) return true;
+      // A name may go on in the next part.
+      kept = Math.min(LONGEST_NAME, read.length);
+      read.copy(part, 0, read.length - kept);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Records a run on tensors that are bound. Nobody else may be at the session, nor at its graphs. @throws Refused where it cannot be */
+export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
+  const { session: { id, session, stream }, inputNames, outputNames, bound, ordinal } = request;
+  const driver = cudaDriver(ordinal);
+  const options = ort.give('CreateRunOptions');
+  try {
+    // The library would record it by itself, and wait for its end.
+    ort.do('AddRunConfigEntry', options, 'gpu_graph_id', '-1');
+    ort.do('AddRunConfigEntry', options, 'disable_synchronize_execution_providers', '1');
+    const run = ({ inputNames: names, inputs, outputNames: otherNames, outputs }: RecordRequest['bound']): void => {
+      ort.do('RunBound', session, options, names, inputs, inputNames.length, otherNames, outputNames.length, outputs);
+    };
+    if (!warm.has(id)) {
+      const { bytes, placed } = layOut([...request.inputs, ...request.outputs]);
+      driver.withZeros(bytes, stream, (address) => {
+        const tensors = placed.map((tensor): PlacedTensor => ({ ...tensor, address: address + tensor.address }));
+        const { values, ...others } = bind(ort, {
+          kind: 'bind', path: request.path, memory: 'cuda', ordinal, inputNames, inputs: tensors.slice(0, inputNames.length), outputNames, outputs: tensors.slice(inputNames.length),
+        });
+        try {
+          for (let i = 0; i < WARM_UPS; i++) run({ values, ...others });
+        } finally {
+          driver.synchronize(stream);
+          for (const value of values) ort.ask('ReleaseValue', value);
+        }
+      });
+      warm.add(id);
+    }
+    return driver.record(stream, () => { run(bound); });
+  } finally {
+    ort.ask('ReleaseRunOptions', options);
+  }
+}
+
+/** Tensors one behind the other, from address 0 on. */
+function layOut(tensors: readonly Omit<PlacedTensor, 'address'>[]): { readonly bytes: number; readonly placed: readonly PlacedTensor[] } {
+  let bytes = 0;
+  const placed = tensors.map((tensor): PlacedTensor => {
+    const address = bytes;
+    bytes += Math.ceil(tensor.bytes / ALIGNMENT) * ALIGNMENT;
+    return { ...tensor, address };
+  });
+  return { bytes, placed };
+}
+
+/** Gives a session back, and its stream; its graphs are gone. */
+export function releaseRecorded(ort: OrtLibrary, ordinal: number, session: number, stream: number): void {
+  ort.ask('ReleaseSession', session);
+  cudaDriver(ordinal).destroyStream(stream);
+}
