@@ -117,3 +117,8 @@ export function checkSignal(signal: unknown): asserts signal is AbortSignal | un
   if (signal === undefined || signal instanceof AbortSignal) return;
   throw invalid('signal', 'an AbortSignal', signal, 'Write { signal: controller.signal }.');
 }
+
+/** Whether it is something to be awaited. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

@@ -13,7 +13,7 @@ import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, ISSUED_CAPTURING, ISSUED_STRIDE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkBoolean, checkOptions, invalid } from './arguments.js';
+import { checkBoolean, checkOptions, invalid, isThenable } from './arguments.js';
 import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
 import { tellGraph } from './channels.js';
@@ -123,7 +123,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
       stream.begin(OP.captureBegin, 4, root);
       stream.commit();
       output = body(stream);
-      if (isThenable(output)) {
+      if (isThenable(output) && !(output instanceof Pending)) {
         (output as unknown as Promise<unknown>).then(undefined, () => undefined);
         throw invalid('body', 'a function that returns without waiting', output, 'Remove async and await: captured work is only recorded.');
       }
@@ -375,10 +375,6 @@ export class Graph<T = unknown> implements AsyncDisposable {
 /** A number for all that a capture records: negative, so that whoever has only that knows that it does not run by itself. */
 function captureRoot(runtime: Runtime): number {
   return -runtime.ownRoot();
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function' && !(value instanceof Pending);
 }
 
 function disposed(part?: string): CudaDisposedError {

@@ -10,7 +10,7 @@ import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid } from './arguments.js';
+import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid, isThenable } from './arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
 import { copied, enqueued, fenced, graphed, launched, launchesHeard, operationsHeard, tellWait } from './channels.js';
 import { CopyCounts } from './counts.js';
@@ -244,7 +244,7 @@ export class Stream implements Disposable {
   /**
    * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
    * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
-   * the stream goes on either way. The function must not wait for this stream, which waits for it.
+   * the stream goes on either way. Rejects without waiting for it where the device is lost or closed meanwhile. The function must not wait for this stream, which waits for it.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
@@ -267,7 +267,7 @@ export class Stream implements Disposable {
           // Unclaimed: it goes on once this function has failed.
           throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'stream.call: the function returned work of the stream that it holds, which waits for the function. Queue it behind the call, or on another stream.');
         }
-        return await result;
+        return isThenable(result) ? await runtime.completion.orEnd(result) : result;
       } finally {
         runtime.release(transferSlot, held);
       }
@@ -368,7 +368,8 @@ export class Stream implements Disposable {
 
   /** @internal */
   check(): void {
-    if (this.closed) throw new CudaDisposedError('stream: used after it was closed. Make another with device.createStream().');
+    // Without a label no number: another stream may have it by now.
+    if (this.closed) throw new CudaDisposedError(`${this.label === undefined ? 'stream' : this.title}: used after it was closed. Make another with device.createStream().`);
     this.device.check();
   }
 

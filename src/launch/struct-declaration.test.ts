@@ -42,8 +42,10 @@ test('the bytes are the device\'s', () => {
 });
 
 test.each<[string, () => unknown, string]>([
+  ['nothing', () => struct(undefined as never), 'fields: expected an object of dtypes, or a number of bytes, got undefined.'],
   ['no fields', () => struct({}), 'fields: expected at least one field'],
   ['a field of no dtype', () => struct({ x: 'f32' } as never), 'fields.x'],
+  ['a structure in a structure', () => struct({ at: struct({ x: f32 }) } as never), "fields.at: expected a dtype, got struct({ x: f32 }). Structures have no structures in them: list the fields of 'at' among the others."],
   ['a field whose name is none', () => struct({ 'a b': f32 }), 'fields: expected the name of a field'],
   ['more than a parameter holds', () => struct(Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`f${i}`, f64]))), 'bytes'],
   ['bytes that are no structures', () => struct({ x: f32 }).unpack(new Uint8Array(5)), 'bytes: expected an array of a multiple of 4 bytes, got \'5 bytes\'. It is struct({ x: f32 }).'],

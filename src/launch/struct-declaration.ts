@@ -36,7 +36,8 @@ export function struct<const F extends StructFields>(fields: F): StructDeclarati
 /** A structure of so many bytes, for the signature of a kernel of a loaded module. */
 export function struct(bytes: number, align?: number): BytesParam;
 export function struct(given: number | StructFields, align?: number): BytesParam {
-  if (typeof given !== 'object' || (given as unknown) === null) return bytesStruct(given as number, align);
+  if (typeof given === 'number') return bytesStruct(given, align);
+  if (typeof given !== 'object' || (given as unknown) === null) throw invalid('fields', 'an object of dtypes, or a number of bytes', given, 'Write struct({ x: f32, y: f32 }).');
   return new Declared(given);
 }
 
@@ -55,6 +56,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
     const laidOut = names.map((name): StructField => {
       checkName('fields', name, 'a field');
       const dtype: unknown = fields[name];
+      if (dtype instanceof Declared) throw invalid(`fields.${name}`, 'a dtype', dtype, `Structures have no structures in them: list the fields of '${name}' among the others.`);
       checkDType(dtype, `fields.${name}`);
       const offset = Math.ceil(end / dtype.bytes) * dtype.bytes;
       end = offset + dtype.bytes;

@@ -9,7 +9,7 @@
  */
 import { inspect } from 'node:util';
 
-import { CudaError, Stream } from '../core/index.js';
+import { CudaArgumentError, CudaError, Stream } from '../core/index.js';
 import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
 import { AndThen, Mapped, Using } from './chain.js';
@@ -117,12 +117,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   /** The first of the values of an operation that gives several. */
   first<A>(this: DeviceOp<readonly [A, ...unknown[]]>): DeviceOp<A> {
-    return new DeviceOp(new Mapped<readonly [A, ...unknown[]], A>(this.part, (values) => values[0], 'first'));
+    return new DeviceOp(new Mapped<readonly [A, ...unknown[]], A>(this.part, (values) => valueAt(values, 0, 'first') as A, 'first'));
   }
 
   /** The last of the values of an operation that gives several. */
   last<A>(this: DeviceOp<readonly [...unknown[], A]>): DeviceOp<A> {
-    return new DeviceOp(new Mapped<readonly [...unknown[], A], A>(this.part, (values) => values[values.length - 1] as A, 'last'));
+    return new DeviceOp(new Mapped<readonly [...unknown[], A], A>(this.part, (values) => valueAt(values, -1, 'last') as A, 'last'));
   }
 
   /**
@@ -431,6 +431,12 @@ function synchronous<U>(argument: string, what: string, result: U): U {
   if (!isThenable(result)) return result;
   (result as PromiseLike<unknown>).then(undefined, ignore);
   throw invalid(argument, `a callback that returns ${what}`, result, 'Callbacks are synchronous: the work is being queued, and nothing is waited for.');
+}
+
+/** What a method takes out of a list; types know that it is one where they know what the operation gives. */
+function valueAt(values: unknown, at: number, method: string): unknown {
+  if (Array.isArray(values) && values.length > 0) return values.at(at);
+  throw new CudaArgumentError('values', `${method}: there is no value; the operation gives ${Array.isArray(values) ? 'an empty list' : 'none, being no list'}.`);
 }
 
 function isThenable(value: unknown): boolean {

@@ -147,6 +147,8 @@ export class Completion {
   /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  /** Of {@link orEnd}. */
+  private readonly hostWork = new Set<(reason: unknown) => void>();
   private readonly tickBound = (): void => this.tick();
   private readonly lookBound = (): void => this.lookNear();
   private scheduled = false;
@@ -477,7 +479,17 @@ export class Completion {
     }
     this.active.length = 0;
     for (const condition of this.conditions.splice(0)) condition.reject(error);
+    for (const reject of this.hostWork) reject(error);
+    this.hostWork.clear();
     this.watchNoMore();
+  }
+
+  /** As `work` of the host ends, which the device waits for; or as {@link rejectAll} has it, where that comes first. */
+  orEnd<T>(work: PromiseLike<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.hostWork.add(reject);
+      Promise.resolve(work).finally(() => this.hostWork.delete(reject)).then(resolve, reject);
+    });
   }
 
   private start(): void {

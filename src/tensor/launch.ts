@@ -27,12 +27,15 @@ const MOST_AXES = 3;
  * address is passed. A partition gives the tensor's address, and one block for each tile: axis 0 is the grid's x.
  * cuLaunchKernel
  *
- * @throws when run: CudaArgumentError for arguments that the kernel does not take, tensors that are not contiguous, a grid
+ * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does not take, tensors that are not contiguous, a grid
  * that differs from a partition's
  */
 export function launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
   kernel: Kernel, options: OpLaunchOptions, ...args: A
 ): DeviceOp<GivenAll<A>> {
+  if (typeof options !== 'object' || (options as unknown) === null || options instanceof Tensor || options instanceof DeviceOp || options instanceof Partitioned) {
+    throw invalid('options', 'an object with grid and block', options, 'Write launch({ grid: 4, block: 256 }, …arguments).');
+  }
   const inputs = new Collected(args.map((arg) => nodeOf<unknown>(arg)), kernel.name);
   const device: Device = kernel.module.device;
   return new DeviceOp(new Applied<GivenAll<A>>(inputs, device, `${kernel.name}(…)`, (run, values) => {

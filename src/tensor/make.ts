@@ -230,6 +230,7 @@ export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, 
 
 /** Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the first ones need not wait. */
 export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): Promise<void> {
+  for (const [at, dtype] of dtypes.entries()) checkDType(dtype, `dtypes[${at}]`);
   await preload(coreOf(device), dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
 }
 

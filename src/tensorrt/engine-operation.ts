@@ -33,7 +33,7 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
   if (knownOp !== undefined) return new DeviceOp(knownOp);
   checkNames(engine, inputs, outputs);
   const range = (input: number): ExtentRange | undefined => {
-    const of = engine.inputs[input]!.tensor.profiles[profile];
+    const of = engine.ranges[input]![profile];
     return of === undefined ? undefined : { min: of.min, max: of.max, of: `profile ${profile}` };
   };
   const values = engine.inputs.map(({ name }) => inputs[name]!);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CudaDisposedError, CudaError, NativeSteps } from '../core/index.js';
 import type { DeviceBuffer, LibraryStep, Pending, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
-import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
 import type { AnyTensor } from '../tensor/index.js';
@@ -13,7 +13,7 @@ import { engineOperation } from './engine-operation.js';
 import { forget, onLayers } from './heard.js';
 import { generationOf } from './thread/generations.js';
 import type { ContextDescription } from './thread/procedures.js';
-import type { Port, TensorRTEngine } from './tensorrt-engine.js';
+import type { TensorRTEngine } from './tensorrt-engine.js';
 import { OUTPUT_WORDS } from './thread/output-words.js';
 import type { Attention } from './threads.js';
 import { ignore, listener } from './threads.js';
@@ -69,7 +69,7 @@ export class ExecutionContext implements EngineContext {
       const bytes = 4 + 8 * engine.described.extentBytes + (engine.described.extentBytes === 8 ? 4 : 0);
       steps.push({ name: `setInputShape('${port.name}')`, address: functions.setInputShape, args: [object, { constant: names[port.name]! }, { host: bytes }], returns: 'true', kept: true });
     });
-    const address = (access: 'in' | 'out') => (port: Port): LibraryStep => ({
+    const address = (access: 'in' | 'out') => (port: TensorInfo): LibraryStep => ({
       name: `setTensorAddress('${port.name}')`, address: functions.setTensorAddress, args: [object, { constant: names[port.name]! }, access], returns: 'true', kept: true,
     });
     steps.push(...engine.inputs.map(address('in')), ...engine.outputs.map(address('out')));

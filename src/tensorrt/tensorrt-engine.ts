@@ -29,11 +29,6 @@ export interface WeightStreaming {
   readonly automatic: number;
 }
 
-/** An input or output, and all that is asked of it at each run. @internal */
-export interface Port extends TensorInfo {
-  readonly tensor: EngineTensor;
-}
-
 /** The shape of an output; where an extent of it is -1, which only the run says, the most bytes that it takes. @internal */
 export interface OutputShape {
   readonly shape: readonly number[];
@@ -46,8 +41,10 @@ export class TensorRTEngine implements Engine {
   readonly kind = 'tensorrt';
   readonly description: string;
   readonly device: Device;
-  readonly inputs: readonly Port[];
-  readonly outputs: readonly Port[];
+  readonly inputs: readonly TensorInfo[];
+  readonly outputs: readonly TensorInfo[];
+  /** Of each input the ranges of its extents, by profile. @internal */
+  readonly ranges: readonly (readonly ShapeRange[])[];
   /** The name that the network had. */
   readonly name: string;
   readonly layers: number;
@@ -73,7 +70,7 @@ export class TensorRTEngine implements Engine {
   /** @internal */
   constructor(runtime: Runtime, described: EngineDescription, contexts: number, left: () => Promise<void>) {
     checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS);
-    const port = (tensor: EngineTensor): Port => ({ name: tensor.name, dtype: dtypeNameOf(tensor.type, tensor.name), shape: tensor.shape, tensor });
+    const info = ({ name, type, shape }: EngineTensor): TensorInfo => ({ name, dtype: dtypeNameOf(type, name), shape });
     this.runtime = runtime;
     this.device = runtime.device;
     this.description = runtime.description;
@@ -83,22 +80,25 @@ export class TensorRTEngine implements Engine {
     this.profiles = described.profiles;
     this.isRefittable = described.refittable;
     this.contextMemory = described.deviceMemory;
-    this.inputs = described.tensors.filter((tensor) => tensor.input).map(port);
-    this.outputs = described.tensors.filter((tensor) => !tensor.input).map(port);
+    const inputs = described.tensors.filter((tensor) => tensor.input);
+    const outputs = described.tensors.filter((tensor) => !tensor.input);
+    this.inputs = inputs.map(info);
+    this.outputs = outputs.map(info);
+    this.ranges = inputs.map(({ profiles }) => profiles);
     this.limit = contexts;
     this.left = left;
-    for (const { name, tensor } of [...this.inputs, ...this.outputs]) {
-      if (tensor.host) throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is a shape tensor, whose values are the host's: build the model with its shape as a constant.`);
-      if (tensor.format !== '') throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is laid out as ${tensor.format}: build without directIO.`);
+    for (const { name, host, format } of [...inputs, ...outputs]) {
+      if (host) throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is a shape tensor, whose values are the host's: build the model with its shape as a constant.`);
+      if (format !== '') throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is laid out as ${format}: build without directIO.`);
     }
   }
 
   /** The range of an input's extents in a profile. @throws CudaArgumentError */
   profileShape(name: string, profile = 0): ShapeRange {
     checkInteger('profile', profile, 0, this.profiles - 1);
-    const port = this.inputs.find((each) => each.name === name);
-    if (port === undefined) throw invalid('name', `one of ${this.inputs.map((each) => `'${each.name}'`).join(', ')}`, name);
-    return port.tensor.profiles[profile]!;
+    const input = this.inputs.findIndex((each) => each.name === name);
+    if (input === -1) throw invalid('name', `one of ${this.inputs.map((each) => `'${each.name}'`).join(', ')}`, name);
+    return this.ranges[input]![profile]!;
   }
 
   /** createExecutionContext. @param options `profile`: by whose ranges it checks its inputs; default 0 */

@@ -341,6 +341,12 @@ onDevice('Stream', (host) => {
     }
   });
 
+  test('a closed stream is called by its label', async () => {
+    const stream = host.device.createStream({ label: 'upload' });
+    stream.close();
+    expect((await failure(() => stream.sync())).message).toMatch(/^stream 'upload': used after it was closed\./);
+  });
+
   test('close may be called twice', () => {
     const stream = host.device.createStream();
     stream.close();

@@ -1,4 +1,4 @@
-/** A kernel that never ends. */
+/** A kernel that never ends, and a function of the host. */
 import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
@@ -34,5 +34,13 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
     const { code, signal, stderr, afterFirstLine } = await run();
     expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
     expect(afterFirstLine).toBeLessThan(5000);
+  });
+});
+
+describe.each(allModes)('A function of the host that never ends (%s)', (mode) => {
+  test.each([['closed', 'ERR_CUDA_DEVICE_CLOSED'], ['lost', 'ERR_CUDA_DEVICE_LOST']])('rejects where the device is %s, as what is behind it', async (end, code) => {
+    const { result, code: exitCode, stderr } = await runProgram('host-function', { args: [mode, end] });
+    expect(result).toEqual([code, code]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   });
 });

@@ -93,7 +93,9 @@ const compilers = [
   { version: '6', bin: 'typescript-6/bin/tsc' },
   { version: '7', bin: 'typescript-7/bin/tsc' },
 ];
-const entries = programs.map(({ entry }) => entry.replace(/^src\/(?:(.*)\/)?index\.ts$/, (_, folder?: string) => (folder === undefined ? 'async-cuda' : `async-cuda/${folder}`)));
+/** All that can be imported. */
+const { exports } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { exports: Record<string, string | { types: string }> };
+const entries = Object.entries(exports).flatMap(([path, to]) => (typeof to === 'string' ? [] : [path.replace('.', 'async-cuda')]));
 const resolutions = [
   { module: 'nodenext', moduleResolution: 'nodenext' },
   { module: 'esnext', moduleResolution: 'bundler' },

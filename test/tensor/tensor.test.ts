@@ -2,7 +2,7 @@
 import { DTYPES, bool, f16, f32, f64, i32, i64, inout, u32, u64, u8 } from 'async-cuda/core';
 import type { DTypeName, Device, HostArray } from 'async-cuda/core';
 import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
-import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, loadNpy, loadSafetensors, ones, rand, randn, saveNpy, saveSafetensors, tensor, zeros } from 'async-cuda/tensor';
+import { Partitioned, Tensor, arange, contiguous, elementAt, elements, eye, full, launch, linspace, loadNpy, loadSafetensors, ones, prepare, rand, randn, saveNpy, saveSafetensors, tensor, zeros } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
 import fc from 'fast-check';
 import { inspect } from 'node:util';
@@ -223,6 +223,19 @@ onDevice('Tensors', (host) => {
     using lower = x.slice([2, 5]).partition([1, 4]);
     expect([upper.isOpen, lower.isOpen]).toEqual([true, true]);
     expect(x.tryPartition([1, 1])).toBe(undefined);
+  });
+
+  test('launches, kernels that are loaded ahead and parts of lists that are given something else say so', async () => {
+    const module = await host.load(ELEMENTWISE);
+    const add1 = module.kernel('add1');
+    using x = await ones(device(), i32, [4]);
+    for (const options of [undefined, null, 5, x, arange(device(), i32, 4)]) {
+      const error = await failure(() => launch(add1, options as never, x, 4));
+      expect(error).toMatchObject({ argument: 'options', message: expect.stringMatching(/^options: expected an object with grid and block, got .* Write launch\(/) as string });
+    }
+    expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({ argument: 'dtypes[1]', message: expect.stringContaining("got 'f32'") as string });
+    expect(await failure(() => value(5 as never).first().run())).toMatchObject({ message: 'first: there is no value; the operation gives none, being no list.' });
+    expect(await failure(() => value([] as never).last().run())).toMatchObject({ message: 'last: there is no value; the operation gives an empty list.' });
   });
 
   test('37 and 39: the grid follows from the partition, edges are clipped, and another grid is refused', async () => {

@@ -30,6 +30,16 @@ describe('variables', () => {
       'if s_bool', '  v: f32 = x[0]', '  y[0] = v', 'if ne.i32(s_i32, 0)', '  y[s_i32] = 1:f32'));
   });
 
+  it('are declared side by side from a list', () => {
+    const apart = bodyOf('const r = x[0], n = y_i32[1]; let a1 = 0, b1 = r; for (let k = 0, m = n; k < m; k++) a1 += x[k]; y[0] = a1 + b1;');
+    expect(bodyOf('const [r, n] = [x[0], y_i32[1]]; let [a1, b1] = [0, r]; for (let [k, m] = [0, n]; k < m; k++) a1 += x[k]; y[0] = a1 + b1;')).toBe(apart);
+    expect(bodyOf('const [[r], { y: n }] = [[x[0]], { x: 1, y: s_f32 }]; y[0] = r * n;')).toBe(lines('r: f32 = x[0]', 'y[0] = mul.f32(r, s_f32)'));
+  });
+
+  it.each(['const [a1, b1] = [x[0]];', 'const [a1] = [x[0], x[1]];', 'const [, a1] = [x[0], x[1]];', 'var [a1, b1] = [x[0], x[1]];', 'let a1 = 1, b1 = 2; [a1, b1] = [b1, a1];'])('are not in any other way: %s', (code) => {
+    expect(errorOf(`({ x }, gpu) => { ${code} }`).what).toBe('Arrays cannot be written as literals in a kernel');
+  });
+
   it('need a value on every path', () => {
     expect(errorOf('({ y, s_i32 }) => { let z; if (s_i32) z = 1; y[0] = z; }')).toEqual({ what: '`z` is read where it may have no value yet', fix: 'Give it one where it is declared, or on every path.', code: 'z' });
     expect(errorOf('({ y, s_i32 }) => { let z; for (let k = 0; k < s_i32; k++) z = 1; y[0] = z; }').what).toBe('`z` is read where it may have no value yet');

@@ -78,6 +78,19 @@ function goesNowhere(node: AnyNode): boolean {
   }
 }
 
+/**
+ * Gives names their first values. `const [h, w] = [x.shape[0], x.shape[1]]` is a declaration of each: the names are new, so that no value
+ * can be another of them. Names of `var` may be older.
+ */
+function declare(pass: Pass, id: AnyNode, init: AnyNode, kind: 'const' | 'let' | 'var'): void {
+  if (id.type !== 'ArrayPattern' || init.type !== 'ArrayExpression' || kind === 'var' || id.elements.length !== init.elements.length) return bindPattern(pass, id, read(pass, init));
+  for (const [at, part] of id.elements.entries()) {
+    const value = init.elements[at];
+    if (!isPresent(part) || !isPresent(value) || value.type === 'SpreadElement') return bindPattern(pass, id, read(pass, init));
+    declare(pass, part, value, kind);
+  }
+}
+
 const rows: Rows = {
   EmptyStatement: () => {},
   DebuggerStatement: () => {},
@@ -87,7 +100,7 @@ const rows: Rows = {
   BlockStatement: (pass, node) => readStatements(pass, node.body),
   VariableDeclaration: (pass, node) => {
     if (node.kind !== 'var' && node.kind !== 'let' && node.kind !== 'const') return pass.fail(node, `${node.kind} is not known in a kernel: there is nothing to dispose of`, 'Write const.');
-    for (const { id, init } of node.declarations) if (isPresent(init)) bindPattern(pass, id, read(pass, init));
+    for (const { id, init } of node.declarations) if (isPresent(init)) declare(pass, id, init, node.kind);
   },
   ReturnStatement: readReturn,
   IfStatement: (pass, node) => {
