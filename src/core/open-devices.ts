@@ -4,8 +4,9 @@
  */
 import { setImmediate } from 'node:timers';
 
-import { CudaError } from '../runtime/errors.js';
+import { CudaDeviceLostError, CudaError } from '../runtime/errors.js';
 import { onExit } from '../runtime/exit.js';
+import { isSticky } from '../runtime/failure.js';
 import type { CheckOptions } from '../runtime/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
@@ -185,8 +186,14 @@ export async function openShared(name: string | undefined, inline: boolean, opti
   }
 }
 
-function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
-  return openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
+async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
+  try {
+    return await openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
+  } catch (error) {
+    if (!(error instanceof CudaError) || error.driverCode === undefined || !isSticky(error.driverCode)) throw error;
+    const { driverName, driverCode } = error;
+    throw new CudaDeviceLostError(`cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has taken the GPU from this process, which cannot use it again. Start another process.`, { driverName, driverCode, cause: error });
+  }
 }
 
 /** What a CPU device is given beside its number: devices that differ in it are different devices. */

@@ -104,6 +104,6 @@ const STICKY: ReadonlySet<number> = new Set([
   CUresult.CUDA_ERROR_EXTERNAL_DEVICE,
 ]);
 
-export function isSticky(result: CUresult): boolean {
+export function isSticky(result: number): boolean {
   return STICKY.has(result);
 }

@@ -94,7 +94,7 @@ const disposal = await outcome(async () => {
   other.close();
   await module.close();
 });
-const reopened = await outcome(async () => {
+const reopen = () => outcome(async () => {
   const again = await Device.open(name, { thread: thread as 'worker' });
   const fresh = again.alloc(i32, 2);
   fresh.fill(again.stream, 6);
@@ -102,6 +102,8 @@ const reopened = await outcome(async () => {
   await again.close();
   if (values[1] !== 6) throw new Error('the new device gives wrong results');
 });
+const reopened = await reopen();
 const closed = await outcome(() => device.close());
+const reopenedBehind = await reopen();
 await new Promise((resolve) => setTimeout(resolve, 20));
-console.log(JSON.stringify({ inFlight, later, lost, errors, unhandled, waited, atOnce, disposal, reopened, closed }));
+console.log(JSON.stringify({ inFlight, later, lost, errors, unhandled, waited, atOnce, disposal, reopened, closed, reopenedBehind }));
