@@ -7,6 +7,7 @@ import { definitions, functionTraits } from './analysis/call-graph.js';
 import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable, Relocation } from './analysis/data-layout.js';
+import { completeOldForms } from './analysis/old-forms.js';
 import { checkTarget, targetNumber } from './analysis/targets.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
@@ -137,6 +138,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const module = parsePtx(source, options.fileName);
   checkTarget(module);
   checkDeclarations(module);
+  completeOldForms(module);
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
@@ -145,7 +147,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const data = layOutData(module, functions, taken, gap);
   const hostFunctions = calledHostFunctions([...functions.values()], functions);
   const context: LoweringContext = {
-    module, functions, traits: functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
+    module, functions, ...functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
     gap, reservedShared: { name: '%reserved_smem', size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
     lowered: new Set(),
   };
@@ -171,12 +173,15 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     const queue = [first];
     for (let target = queue.pop(); target; target = queue.pop()) {
       if (real.has(target)) continue;
+      if (module.perThread.length) {
+        throw module.source.error('unsupported', `'${target.name}' is recursive or called through a pointer, and the module has registers or .local variables outside functions: not covered`, target.at);
+      }
       const lowered = lowerFunction(target, context);
       real.set(target, lowered);
       pending.push(target);
       const pointed = addressesIn(lowered);
       for (const each of pointed) functionAddress(each, taken);
-      queue.push(...lowered.calls, ...pointed);
+      queue.push(...lowered.calls, ...pointed.filter(each => !context.waiting.includes(each)));
     }
   };
   for (const { lowered } of kernels) {
@@ -184,7 +189,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     for (const pointed of addressesIn(lowered)) functionAddress(pointed, taken);
   }
   const indirect = kernels.some(({ lowered }) => lowered.indirectCalls) || [...real.values()].some(lowered => lowered.indirectCalls);
-  if (indirect) for (const target of taken) if (target.body) want(target);
+  if (indirect) for (const target of taken) if (target.body && !context.waiting.includes(target)) want(target);
 
   // Shared variables that real functions use are at the same place in every kernel.
   const pinned = new Map<SharedVariable, number>();

@@ -1,9 +1,10 @@
 // Decides which device functions become real WebAssembly functions and which are inlined. A real function cannot
-// be suspended, so whatever waits (barriers, warp operations), gives way or loops is inlined into its kernel; recursion
-// and calls through pointers must stay real.
+// be suspended, so whatever waits (barriers, warp operations), gives way or loops is inlined into its kernel; recursion must stay real,
+// and so must what is called through pointers, unless it waits: then it is inlined at each call that may lead to it.
 
 import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
 import { givesWay, isCut } from './cuts.js';
+import { pointedFunctions, prototypesCalled, sameShape } from './pointed-functions.js';
 
 const SMALL = 40;
 /**
@@ -29,6 +30,7 @@ interface Facts {
   polls: boolean;
   /** And from how many places. */
   callees: Map<PtxFunction, number>;
+  callsThroughPointers: boolean;
 }
 
 export function definitions(module: PtxModule): Map<string, PtxFunction> {
@@ -53,7 +55,7 @@ const polls = (mnemonic: string, modifiers: readonly string[]): boolean =>
   (mnemonic === 'ld' && modifiers.some(word => word === 'volatile' || word === 'relaxed' || word === 'acquire')) || (mnemonic === 'atom' && modifiers.some(word => word === 'cas' || word === 'exch'));
 
 function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
-  const facts: Facts = { size: 0, waits: false, loops: false, polls: false, callees: new Map() };
+  const facts: Facts = { size: 0, waits: false, loops: false, polls: false, callees: new Map(), callsThroughPointers: false };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
     // By number, as wherever a large kernel's statements are gone through: until an engine has compiled a loop, each step of an iterator is an object.
@@ -74,6 +76,8 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
           const callee = mnemonic === 'call' ? functions.get(operand.name) : undefined;
           if (callee?.body) facts.callees.set(callee, (facts.callees.get(callee) ?? 0) + 1);
         }
+        const through = mnemonic === 'call' ? statement.operands.find(operand => operand.kind === 'name') : undefined;
+        if (through && !functions.has(through.name)) facts.callsThroughPointers = true;
       }
     }
   };
@@ -81,9 +85,29 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
   return facts;
 }
 
-export function functionTraits(module: PtxModule, functions: Map<string, PtxFunction>): Map<PtxFunction, FunctionTraits> {
+/** `waiting`: functions that wait and whose addresses are taken, where there are calls through pointers. */
+export function functionTraits(module: PtxModule, functions: Map<string, PtxFunction>): { traits: Map<PtxFunction, FunctionTraits>; waiting: PtxFunction[] } {
   const facts = new Map<PtxFunction, Facts>();
   for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions));
+  const callers = [...facts].flatMap(([fn, own]) => own.callsThroughPointers ? [{ own, prototypes: prototypesCalled(fn, module, functions) }] : []);
+  const pointed = callers.length ? pointedFunctions(module, functions) : [];
+  for (;;) {
+    const traits = traitsOf(module, facts);
+    const waiting = pointed.filter(fn => traits.get(fn)!.waits);
+    // Who may call a function that waits does so, too, which may be news to others.
+    let more = false;
+    for (const { own, prototypes } of callers) {
+      for (const fn of waiting) {
+        if (own.callees.has(fn) || !prototypes.some(prototype => sameShape(prototype, fn))) continue;
+        own.callees.set(fn, 1);
+        more = true;
+      }
+    }
+    if (!more) return { traits, waiting };
+  }
+}
+
+function traitsOf(module: PtxModule, facts: Map<PtxFunction, Facts>): Map<PtxFunction, FunctionTraits> {
   const traits = new Map<PtxFunction, FunctionTraits>();
   const loops = new Map<PtxFunction, boolean>();
   const sizes = new Map<PtxFunction, number>();
@@ -100,7 +124,10 @@ export function functionTraits(module: PtxModule, functions: Map<string, PtxFunc
     for (const fn of group) {
       loops.set(fn, loop);
       if (looksAtOthers) polling.add(fn);
-      traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || facts.get(fn)!.size <= SMALL) });
+      // A real function has no way to what is each thread's own and stands outside functions.
+      const shares = module.perThread.length > 0;
+      traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || shares || facts.get(fn)!.size <= SMALL) });
+      if (shares) continue;
       sizes.set(fn, keepSmall(facts.get(fn)!, traits, sizes, polling));
     }
   }

@@ -30,6 +30,46 @@ describe('declarations', () => {
   });
 });
 
+describe('texts of before PTX 3.0', () => {
+  const old = (version: string, target: string, body: string): string => `.version ${version}
+    .target ${target}
+    .reg .u32 %ra<3>; .reg .f32 sum; .local .align 4 .b8 kept[8];
+    .func more { add.f32 sum, sum, 0f3F800000; st.local.u32 [kept+4], %ra1; ret; }
+    .entry k(.param .u64 out) { .reg .u64 %o, %l; .reg .u32 %v; .reg .f64 %d; ld.param.u64 %o, [out]; ${body} exit; }`;
+  it('registers and .local variables outside functions are those of the thread in all of them', () => {
+    const grid = new Grid(old('1.4', 'sm_10, map_f64_to_f32', `cvt.u32.u16 %ra1, %tid.x; mov.f32 sum, 0f40000000; call more; call more; mul.wide.u32 %l, %ra1, 8; add.u64 %o, %o, %l;
+      ld.local.u32 %v, [kept+4]; st.global.f32 [%o], sum; st.global.u32 [%o+4], %v;`));
+    const out = grid.put(new Float32Array(8));
+    grid.run('k', [{ i64: out.address }], { grid: [1], block: [4] });
+    expect([...out.view].filter((_, index) => index % 2 === 0)).toEqual([4, 4, 4, 4]);
+    expect([1, 3, 5, 7].map(index => new Uint32Array(out.view.buffer, out.view.byteOffset, 8)[index])).toEqual([0, 1, 2, 3]);
+  });
+  it('not in later ones, as in ptxas', () => {
+    expect(compiles(old('3.0', 'sm_20', ''))).toThrow('registers outside functions are of PTX before 3.0');
+    expect(compiles(HEAD + '.local .b8 x[4];' + kernel(''))).toThrow('.local variables outside functions are of PTX before 3.0');
+  });
+  it('nor for functions that recursion keeps functions', () => {
+    expect(compiles(old('2.3', 'sm_20', 'call more;').replace('ret;', 'call more; ret;'))).toThrow('outside functions: not covered');
+  });
+  it('mad.f32 without a rounding is fma.rn.ftz before sm_20, fma.rn in PTX before 4.1, and refused later', () => {
+    const product = (version: string, target: string): number => {
+      // 1.5 × 2^-127 + 0
+      const grid = new Grid(`.version ${version} .target ${target} .entry k(.param .u64 out) { .reg .u64 %o; .reg .f32 %f; ld.param.u64 %o, [out];
+        mov.f32 %f, 0f00C00000; mad.f32 %f, %f, 0f3F000000, 0f00000000; st.global.f32 [%o], %f; exit; }`);
+      const out = grid.put(new Uint32Array(1));
+      grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] });
+      return out.view[0]!;
+    };
+    expect(product('1.4', 'sm_13')).toBe(0);
+    expect(product('3.1', 'sm_20')).toBe(0x00600000);
+    expect(() => product('4.1', 'sm_20')).toThrow("'mad.f32'");
+  });
+  it('map_f64_to_f32 is an option of targets without f64, and f64 with it is refused', () => {
+    expect(compiles(old('1.4', 'sm_10, map_f64_to_f32', 'mov.f64 %d, 0d3FF0000000000000;'))).toThrow('f64 under map_f64_to_f32');
+    expect(compiles(old('2.3', 'sm_20, map_f64_to_f32', ''))).toThrow('map_f64_to_f32 is for .target sm_10 to sm_12, not sm_20');
+  });
+});
+
 describe('arguments of calls', () => {
   const functions = '.func f(.param .align 8 .b8 a[16]) { ret; } .func g(.param .f32 a) { ret; }';
   it.each(['.param .align 8 .b8 q[12]; call f, (q);', '.param .b32 q[4]; .param .align 8 .b8 s[20]; call f, (s);', '.param .u64 q; call g, (q);', '.param .u32 q; call g, (q);'])('%s', body => {

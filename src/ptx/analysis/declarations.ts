@@ -155,6 +155,7 @@ export function checkDeclarations(module: PtxModule): void {
     checkVariable(variable);
     variables.add(variable.name);
   }
+  checkBody(module.perThread);
   for (const fn of module.functions) {
     const { name, at, linkage } = fn;
     if (variables.has(name)) throw fail(`'${name}' is a variable and a function`, at);

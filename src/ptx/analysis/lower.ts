@@ -10,6 +10,7 @@ import { INLINING } from './call-graph.js';
 import type { FunctionTraits } from './call-graph.js';
 import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
 import { assignRoles, NO_REGISTERS, usesCarry, writesFirstOperand } from './operand-roles.js';
+import { functionsIn, sameShape } from './pointed-functions.js';
 import { isLabel } from './program.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
@@ -38,6 +39,8 @@ export interface LoweringContext {
   module: PtxModule;
   functions: Map<string, PtxFunction>;
   traits: Map<PtxFunction, FunctionTraits>;
+  /** Functions that wait and that calls through pointers may lead to. */
+  waiting: readonly PtxFunction[];
   symbols: Map<string, Symbol>;
   /** Functions of the outside world that may be called, such as vprintf. */
   hostFunctions: ReadonlySet<string>;
@@ -80,6 +83,14 @@ function backEdges({ code }: LoweredFunction): number {
   return found;
 }
 
+interface LoweredCall {
+  source: Instruction;
+  target: PtxFunction | string | { address: Register; prototype: Prototype };
+  argValues: CallValue[];
+  resultValues: CallValue[];
+  predicate: Inst['predicate'];
+}
+
 class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
@@ -94,6 +105,8 @@ class Lowering {
   private alloca: { top: Register; symbol: Symbol } | undefined;
   private carry: Register | undefined;
   private inlining = 0;
+  /** What stands outside functions and is each thread's own. */
+  private readonly outermost: Scope;
 
   constructor(fn: PtxFunction, context: LoweringContext, inlines: boolean) {
     this.context = context;
@@ -102,13 +115,15 @@ class Lowering {
       source: fn, code: [], registers: [], frameBytes: 0, frameAlign: 16, frameVariables: [], shared: new Set(), calls: new Set(), indirectCalls: false,
       params: [], results: [], maxCallResults: 0,
     };
+    this.outermost = this.newScope();
   }
 
   run(): LoweredFunction {
     const { out } = this;
     const fn = out.source;
     this.context.lowered.add(fn);
-    const scope = this.newScope();
+    this.body(this.context.module.perThread, this.outermost, undefined);
+    const scope = this.newScope(this.outermost);
     if (fn.entry) {
       for (const { variable, offset, size } of entryParameters(fn)) scope.symbols.set(variable.name, { kind: 'entryParam', offset, size });
     } else {
@@ -259,10 +274,14 @@ class Lowering {
       this.moveVector(source, scope, predicate);
       return;
     }
+    const { source: text, targetOptions } = this.context.module;
     const complaint = formComplaint(mnemonic, modifiers, source.operands.length);
     if (complaint) {
-      const { source: text } = this.context.module;
       throw text.error(complaint.code, complaint.message, source.start, text.text.slice(source.start, source.end));
+    }
+    if (targetOptions.has('map_f64_to_f32') && modifiers.includes('f64')) {
+      throw text.error('unsupported', 'f64 under map_f64_to_f32 is f32 in half of its memory: not covered. Write .f32, or .target sm_13', source.start,
+        text.text.slice(source.start, source.end));
     }
     if (mnemonic === 'bra') {
       const [target, more] = source.operands;
@@ -492,11 +511,16 @@ class Lowering {
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
     if (pointer) {
       const list = operands.shift();
-      const prototype = list?.kind === 'name' ? scope.prototype(list.name) : undefined;
-      if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype', source.start);
+      const prototype = list?.kind === 'name' ? this.prototypeOf(list.name, scope, source) : undefined;
+      if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype, .calltargets or a table of functions', source.start);
       this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
+      const waiting = this.inlines ? context.waiting.filter(fn => sameShape(prototype, fn)) : [];
+      if (waiting.length) {
+        this.callOneOf(waiting, { source, target, argValues, resultValues, predicate });
+        return;
+      }
     } else {
       const fn = context.functions.get(callee.name);
       if (!fn) throw this.fail(source, `undefined function '${callee.name}'`, callee.at);
@@ -524,6 +548,10 @@ class Lowering {
         throw context.module.source.error('unsupported', `function '${callee.name}' ${why}`, callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
+    this.pushCall({ source, target, argValues, resultValues, predicate });
+  }
+
+  private pushCall({ source, target, argValues, resultValues, predicate }: LoweredCall): void {
     const defs: Register[] = [];
     const uses: Register[] = [];
     for (const value of argValues) {
@@ -533,12 +561,59 @@ class Lowering {
       if (value.kind === 'register') defs.push(value.register);
       else if (value.kind === 'pointer') uses.push(value.register);
     }
-    if (pointer) uses.push(pointer);
+    if (typeof target === 'object' && 'address' in target) uses.push(target.address);
     if (predicate) uses.push(predicate.register, ...defs);
     this.push({
       mnemonic: 'call', modifiers: source.modifiers, args: [], predicate, source, defs, uses, targets: NOWHERE,
       call: { callee: target, args: argValues, results: resultValues },
     });
+  }
+
+  /** Functions that wait are put in here, each behind a comparison of its address; what is none of them is called. */
+  private callOneOf(waiting: readonly PtxFunction[], call: LoweredCall & { target: { address: Register } }): void {
+    const { source, target, argValues, resultValues, predicate } = call;
+    const { context } = this;
+    const at = source.start;
+    const done: Label = { name: '(called)', block: -1 };
+    if (predicate) this.branch(source, done, { register: predicate.register, negated: !predicate.negated });
+    for (const fn of waiting) {
+      if (!context.traits.get(fn)!.inlined) {
+        throw context.module.source.error('unsupported', `'${fn.name}' is recursive and waits for other threads: not covered yet`, at, context.module.source.text.slice(at, source.end));
+      }
+      this.matchArguments(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
+      const other: Label = { name: `(not ${fn.name})`, block: -1 };
+      const address: Arg = { kind: 'register', register: this.newRegister('(function)', scalarType('u64')), at };
+      const equal = this.newRegister('(is it)', scalarType('pred'));
+      this.made(source, 'mov', ['u64'], [address, { kind: 'symbol', symbol: { kind: 'function', target: fn }, offset: 0, at }]);
+      this.made(source, 'setp', ['eq', 'u64'], [{ kind: 'register', register: equal, at }, { kind: 'register', register: target.address, at }, address]);
+      this.branch(source, other, { register: equal, negated: true });
+      this.inline(fn, source, argValues, resultValues, undefined);
+      this.branch(source, done, undefined);
+      this.out.code.push(other);
+    }
+    this.pushCall({ ...call, predicate: undefined });
+    this.out.code.push(done);
+  }
+
+  /** An instruction that nobody has written. */
+  private made(source: Instruction, mnemonic: string, modifiers: readonly string[], args: Arg[]): void {
+    const inst: Inst = { mnemonic, modifiers, args, predicate: undefined, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+    assignRoles(inst);
+    this.push(inst);
+  }
+
+  /** What a call through a pointer names behind its arguments: a prototype, a list of functions, or a variable that holds their addresses. */
+  private prototypeOf(name: string, scope: Scope, source: Instruction): Prototype | undefined {
+    const { functions, module } = this.context;
+    const known = scope.prototype(name);
+    if (known) return known;
+    const targets = scope.targetList(name) ?? functionsIn(name, module);
+    for (const target of targets) {
+      const fn = functions.get(target);
+      if (!fn || fn.entry) throw this.fail(source, `'${target}' in '${name}' is no function`, source.start);
+    }
+    // All of them have the same parameters.
+    return targets[0] === undefined ? undefined : functions.get(targets[0]);
   }
 
   /** Aggregates are passed as the memory that they are in and have the parameter's size, scalars are not and have its type. */
@@ -585,7 +660,7 @@ class Lowering {
       throw this.tooLarge();
     }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
-    const scope = this.newScope();
+    const scope = this.newScope(this.outermost);
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
       const { aggregate } = variableLayout(variable);
       if (value.kind === 'frame') {

@@ -12,7 +12,8 @@ const TARGETS: Readonly<Record<number, { plain: string; a?: string; f?: string }
   110: { plain: '9.0', a: '9.0', f: '9.0' }, 120: { plain: '8.7', a: '8.7', f: '8.8' }, 121: { plain: '8.8', a: '8.8', f: '8.8' },
 };
 
-const number = (version: string): number => {
+/** 401 of 4.1. */
+export const versionNumber = (version: string): number => {
   const [major = '0', minor = '0'] = version.split('.');
   return Number(major) * 100 + Number(minor);
 };
@@ -21,10 +22,12 @@ const number = (version: string): number => {
 export const targetNumber = (target: string): number => Number(/\d+/.exec(target)?.[0] ?? 0);
 
 /** Refuses a target that there is not, or not yet in the module's version. */
-export function checkTarget({ source, version, target }: PtxModule): void {
+export function checkTarget({ source, version, target, targetOptions }: PtxModule): void {
   const [, digits, kind = 'plain'] = /^(?:sm|compute)_(\d+)([af]?)$/.exec(target) ?? [];
   const since = digits === undefined ? undefined : TARGETS[Number(digits)]?.[(kind || 'plain') as 'plain' | 'a' | 'f'];
   const at = Math.max(source.text.indexOf('.target'), 0);
   if (since === undefined) throw source.error('semantic', `there is no .target '${target}'`, at);
-  if (number(version) < number(since)) throw source.error('semantic', `.target ${target} needs .version ${since} or later`, at);
+  if (versionNumber(version) < versionNumber(since)) throw source.error('semantic', `.target ${target} needs .version ${since} or later`, at);
+  // As ptxas has it: later targets have f64.
+  if (targetOptions.has('map_f64_to_f32') && targetNumber(target) > 12) throw source.error('semantic', `map_f64_to_f32 is for .target sm_10 to sm_12, not ${target}`, at);
 }

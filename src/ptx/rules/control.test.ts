@@ -9,9 +9,9 @@ interface Run {
   outcome: ReturnType<Grid['run']>;
   grid: Grid;
 }
-function run(body: string, options: { before?: string; threads?: number; blocks?: number; dynamicShared?: number } = {}): Run {
+function run(body: string, options: { before?: string; threads?: number; blocks?: number; dynamicShared?: number; simd?: boolean } = {}): Run {
   const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b64 %o, %l<6>; .reg .b32 %r<9>, %t; .reg .pred %p, %q; .reg .f32 %f<4>;
-    ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; ${body} ret;`, options.before));
+    ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; ${body} ret;`, options.before), { simd: options.simd === true });
   const out = grid.put(new Uint32Array(512));
   const outcome = grid.run('k', [{ i64: out.address }], { grid: [options.blocks ?? 1], block: [options.threads ?? 1], dynamicShared: options.dynamicShared ?? 0, maxCalls: 100 });
   return { out: out.view, outcome, grid };
@@ -40,6 +40,35 @@ describe('calls', () => {
       { .param .b32 x; .param .b32 v; st.param.b32 [x], %t; proto: .callprototype (.param .b32 _) _ (.param .b32 _); call (v), %l2, (x), proto; ld.param.b32 %r0, [v]; } ${STORE}`, { before, threads: 10 });
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 10)]).toEqual(Array.from({ length: 10 }, (_, t) => t & 1 ? t * t : 2 * t));
+  });
+  it('through a pointer, with .calltargets or the table itself for a prototype', () => {
+    const { out } = run(`and.b32 %r1, %t, 1; mul.wide.u32 %l0, %r1, 8; mov.u64 %l1, table; add.u64 %l1, %l1, %l0; ld.global.u64 %l2, [%l1];
+      { .param .b32 x; .param .b32 v; st.param.b32 [x], %t; list: .calltargets twice, square; call (v), %l2, (x), list; ld.param.b32 %r0, [v];
+        st.param.b32 [x], %r0; call.uni (v), %l2, (x), table; ld.param.b32 %r0, [v]; } ${STORE}`, { before, threads: 10 });
+    expect([...out.subarray(0, 10)]).toEqual(Array.from({ length: 10 }, (_, t) => t & 1 ? t ** 4 : 4 * t));
+    expect(() => run('mov.u64 %l1, table; ld.global.u64 %l2, [%l1]; call %l2, (%t), list; list: .calltargets nothing;', { before })).toThrow("'nothing' in 'list' is no function");
+  });
+  it.each([false, true])('through a pointer to functions that wait, to others beside them, and from one to another (in lanes: %s)', simd => {
+    const waiting = `${before}
+      .func (.param .b32 res) swapped(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; shfl.sync.bfly.b32 %a, %a, 1, 31, -1; st.param.b32 [res], %a; ret; }
+      .shared .b32 kept[64];
+      .func (.reg .b32 v) turned(.reg .b64 unused, .reg .b32 x) { .reg .b32 %a, %b; mov.u32 %a, %tid.x; shl.b32 %a, %a, 2; mov.u32 %b, kept; add.u32 %b, %b, %a; st.shared.b32 [%b], x;
+        bar.sync 0; mov.u32 %b, kept; add.u32 %b, %b, 252; sub.u32 %b, %b, %a; ld.shared.b32 v, [%b]; bar.sync 0; ret; }
+      .func (.param .b32 res) both(.param .b32 x) { .reg .b32 %a; .reg .b64 %l; ld.param.b32 %a, [x]; mov.u64 %l, turned; proto: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b32 _);
+        call (%a), %l, (%l, %a), proto; add.u32 %a, %a, 1000; st.param.b32 [res], %a; ret; }
+      .global .u64 pointers[3] = {swapped, square, both};`;
+    const { out, outcome } = run(`mov.u32 %r0, %t; mov.u64 %l1, pointers; mov.u32 %r1, 0;
+      L: ld.global.u64 %l2, [%l1];
+      { .param .b32 x; .param .b32 v; st.param.b32 [x], %r0; proto: .callprototype (.param .b32 _) _ (.param .b32 _); call (v), %l2, (x), proto; ld.param.b32 %r0, [v]; }
+      add.u64 %l1, %l1, 8; add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 3; @%p bra L; ${STORE}`, { before: waiting, threads: 64, simd });
+    expect(outcome.status).toBe(STATUS.done);
+    expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, (_, t) => 1000 + ((63 - t) ^ 1) ** 2));
+  });
+  it('through a pointer, of some threads: the others do not wait', () => {
+    const { out } = run(`mov.u32 %r0, 7; setp.lt.u32 %p, %t, 32; mov.u64 %l2, swapped; proto: .callprototype (.reg .b32 _) _ (.reg .b32 _); @%p call (%r0), %l2, (%t), proto; ${STORE}`, {
+      before: '.func (.reg .b32 v) swapped(.reg .b32 x) { shfl.sync.bfly.b32 v, x, 3, 31, -1; ret; }', threads: 64,
+    });
+    expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, (_, t) => t < 32 ? t ^ 3 : 7));
   });
   it('with an aggregate by value', () => {
     const { out } = run(`{ .param .align 8 .b8 x[16]; .param .b32 v; st.param.v2.b32 [x], {1, 20}; st.param.b32 [x+8], 300; st.param.b32 [x+12], 4000; call (v), sum, (x); ld.param.b32 %r0, [v]; } st.global.u32 [%o], %r0;`, { before });

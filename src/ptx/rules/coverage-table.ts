@@ -14,7 +14,7 @@ const NOTES: Readonly<Record<string, string>> = {
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: threads that have exited are not waited for',
   brkpt: 'ends the launch with an error: nobody debugs',
-  call: 'direct, through a pointer with `.callprototype`, recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are provided',
+  call: 'direct, through a pointer with `.callprototype`, `.calltargets` or a table of functions, recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are provided',
   cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
   createpolicy: 'policies change nothing: all are zero',
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',
@@ -50,7 +50,7 @@ const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; `tld4` of `.cube` and `.acube`', 'what CUDA\'s texture objects on this device have not: depth comparison, several samples'],
   ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
   ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
-  ['barriers, shuffles and votes in recursive functions and in those called through a pointer; a loop there that waits for another thread ends with a timeout', 'functions that wait are inlined'],
+  ['barriers, shuffles and votes in recursive functions; a loop there, or in a function called through a pointer, that waits for another thread ends with a timeout', 'functions that wait are inlined'],
   ['kernels that launch kernels (calls of `__cudaCDP2…`)', 'CUDA\'s device runtime'],
 ];
 

@@ -84,9 +84,13 @@ export interface PtxFunction extends Prototype {
 export interface PtxModule {
   version: string;
   target: string;
+  /** What stands behind the target: `debug`, `texmode_independent`, `map_f64_to_f32`. */
+  targetOptions: Set<string>;
   addressSize: number;
   functions: PtxFunction[];
   variables: Variable[];
+  /** Registers and `.local` variables that stand outside functions, as before PTX 3.0: one for each thread, whichever function names it. */
+  perThread: Statement[];
   aliases: Map<string, string>;
   /** Source files by their number in .loc directives. */
   files: Map<number, string>;

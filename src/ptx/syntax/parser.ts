@@ -12,7 +12,7 @@ import { TokenReader } from './token-reader.js';
 /** More than any kernel asks for, and little enough that blocks with such shared memory still fit. */
 const LARGEST_ALIGNMENT = 65536;
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
-const TARGET_OPTIONS = new Set(['debug', 'texmode_unified', 'texmode_independent']);
+const TARGET_OPTIONS = new Set(['debug', 'texmode_unified', 'texmode_independent', 'map_f64_to_f32']);
 const VARIABLE_SPACES = new Set<string>(['global', 'const', 'shared', 'local', 'param', 'tex']);
 const FUNCTION_DIRECTIVES = new Set(['maxntid', 'reqntid', 'minnctapersm', 'maxnctapersm', 'maxnreg', 'noreturn',
   'explicitcluster', 'reqnctapercluster', 'maxclusterrank', 'blocksareclusters', 'abi_preserve', 'abi_preserve_control', 'unified']);
@@ -32,7 +32,7 @@ class ModuleParser {
 
   constructor(source: SourceText) {
     this.reader = new TokenReader(source);
-    this.module = { version: '', target: '', addressSize: 64, functions: [], variables: [], aliases: new Map(), files: new Map(), source };
+    this.module = { version: '', target: '', targetOptions: new Set(), addressSize: 64, functions: [], variables: [], perThread: [], aliases: new Map(), files: new Map(), source };
   }
 
   parse(): PtxModule {
@@ -67,6 +67,7 @@ class ModuleParser {
         while (reader.accept(',')) {
           const option = reader.word('a target option');
           if (!TARGET_OPTIONS.has(option)) throw reader.error(`'${option}' is no option of a target`, at);
+          module.targetOptions.add(option);
         }
         return;
       case 'address_size':
@@ -87,11 +88,27 @@ class ModuleParser {
       }
     }
     if (this.ignored(directive)) return;
+    if (directive === 'reg') {
+      this.beforeAbi('registers', at);
+      module.perThread.push(this.registers(at));
+      return;
+    }
+    if (directive === 'local') {
+      this.beforeAbi('.local variables', at);
+      module.perThread.push(...this.variables('local', linkage, at));
+      return;
+    }
     if (VARIABLE_SPACES.has(directive)) {
       module.variables.push(...this.variables(directive as Space, linkage, at));
       return;
     }
     throw reader.error(`unknown directive '.${directive}'`, at);
+  }
+
+  /** ptxas gives the ABI up for these, and refuses them in what cannot go without. */
+  private beforeAbi(what: string, at: number): void {
+    const { version } = this.module;
+    if (Number(version.split('.')[0]) >= 3) throw this.reader.error(`${what} outside functions are of PTX before 3.0, this is ${version}: declare them in each function`, at, 'semantic');
   }
 
   /** Directives without effect here. */
