@@ -23,9 +23,9 @@ export class ForeignGraph {
   private readonly handles: GraphHandles;
   private readonly exec: number;
   /** As errors call it. */
-  private readonly title: { toString(): string };
+  private readonly title: string;
 
-  constructor(device: Device, title: { toString(): string }, handles: GraphHandles) {
+  constructor(device: Device, title: string, handles: GraphHandles) {
     this.runtime = device.runtime;
     this.handles = handles;
     this.exec = this.runtime.handles.adopt(handles.exec);

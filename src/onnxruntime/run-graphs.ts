@@ -110,6 +110,8 @@ export class RunGraphs {
   /** The end of what is being recorded. */
   private last: Promise<unknown> = Promise.resolve();
   private recorded = 0;
+  /** No runs of the model can be recorded, whatever their shapes. */
+  private isRefused = false;
   private closed = false;
 
   constructor(device: Device, { library: { path } }: Loaded, niceness: number, title: { toString(): string }, load: () => Promise<Loaded | undefined>) {
@@ -127,7 +129,7 @@ export class RunGraphs {
 
   /** Whether a run that has been on the same memory so often is to be recorded. */
   isWorthwhile(runs: number): boolean {
-    return runs === RUNS_BEFORE && this.recorded < MOST_GRAPHS && !this.closed;
+    return runs === RUNS_BEFORE && this.recorded < MOST_GRAPHS && !this.isRefused && !this.closed;
   }
 
   /** Records a run, once none of its session's graphs runs; undefined where it cannot be recorded. */
@@ -137,8 +139,9 @@ export class RunGraphs {
     return recorded;
   }
 
-  private async recordNow({ shapes, inputNames, inputs, outputNames, outputs, bound, ...run }: Recordable): Promise<RecordedRun | undefined> {
-    if (this.closed) return undefined;
+  private async recordNow(run: Recordable): Promise<RecordedRun | undefined> {
+    const { shapes, inputNames, inputs, outputNames, outputs, bound } = run;
+    if (this.closed || this.isRefused) return undefined;
     const recorder = await this.recorderFor(shapes);
     if (recorder === undefined || recorder.isUnfit) return undefined;
     recorder.isRecording = true;
@@ -148,7 +151,7 @@ export class RunGraphs {
       const { device, path, niceness } = this;
       const handles = await ask({ kind: 'record', path, niceness, ordinal: device.ordinal, session: recorder.session, inputNames, inputs, outputNames, outputs, bound });
       this.recorded++;
-      return new RecordedRun(recorder, new ForeignGraph(device, this.title, handles), () => { this.recorded--; });
+      return new RecordedRun(recorder, new ForeignGraph(device, String(this.title), handles), () => { this.recorded--; });
     } catch {
       recorder.isUnfit = true;
       return undefined;
@@ -167,8 +170,13 @@ export class RunGraphs {
   }
 
   private async newRecorder(): Promise<Recorder | undefined> {
-    // What it refuses is no failure: runs go on as they are.
-    const loaded = await this.load().catch(() => undefined);
+    let loaded: Loaded | undefined;
+    try {
+      loaded = await this.load();
+    } catch {
+      // No failure: runs go on as they are.
+      this.isRefused = true;
+    }
     return loaded === undefined ? undefined : new Recorder(this.device, { id: nextId++, session: loaded.session, stream: loaded.stream });
   }
 

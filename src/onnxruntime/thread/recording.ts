@@ -9,7 +9,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
 import { cudaDriver } from './cuda-driver.js';
-import type { LoadRequest, Loaded, ModelSource, PlacedTensor, RecordRequest, RecordedGraph } from './messages.js';
+import type { Bound, LoadRequest, Loaded, ModelSource, PlacedTensor, RecordRequest, RecordedGraph } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
 import { bind } from './run.js';
@@ -72,21 +72,21 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
     // The library would record it by itself, and wait for its end.
     ort.do('AddRunConfigEntry', options, 'gpu_graph_id', '-1');
     ort.do('AddRunConfigEntry', options, 'disable_synchronize_execution_providers', '1');
-    const run = ({ inputNames: names, inputs, outputNames: otherNames, outputs }: RecordRequest['bound']): void => {
-      ort.do('RunBound', session, options, names, inputs, inputNames.length, otherNames, outputNames.length, outputs);
+    const run = (on: Bound): void => {
+      ort.do('RunBound', session, options, on.inputNames, on.inputs, inputNames.length, on.outputNames, outputNames.length, on.outputs);
     };
     if (!warm.has(id)) {
       const { bytes, placed } = layOut([...request.inputs, ...request.outputs]);
       driver.withZeros(bytes, stream, (address) => {
         const tensors = placed.map((tensor): PlacedTensor => ({ ...tensor, address: address + tensor.address }));
-        const { values, ...others } = bind(ort, {
+        const zeros = bind(ort, {
           kind: 'bind', path: request.path, memory: 'cuda', ordinal, inputNames, inputs: tensors.slice(0, inputNames.length), outputNames, outputs: tensors.slice(inputNames.length),
         });
         try {
-          for (let i = 0; i < WARM_UPS; i++) run({ values, ...others });
+          for (let i = 0; i < WARM_UPS; i++) run(zeros);
         } finally {
           driver.synchronize(stream);
-          for (const value of values) ort.ask('ReleaseValue', value);
+          for (const value of zeros.values) ort.ask('ReleaseValue', value);
         }
       });
       warm.add(id);
