@@ -1,8 +1,9 @@
 /** Executable graphs that another library has recorded, launched in stream order as our own are. What they use is told with each launch. */
-import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, FLAG_SHORT, OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
+import { beginGraphLaunch } from './graph-launch.js';
 import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
 import type { Stream } from './stream.js';
@@ -45,12 +46,8 @@ export class ForeignGraph {
     stream.order(turn.memory, ACCESS_WRITE);
     const root = stream.nextRoot();
     this.runtime.name(root, this.title);
-    const count = uses.length + 1;
-    const flags = this.handles.short && stream.hasPassed(stream.mark) ? FLAG_SHORT : 0;
-    let at = stream.begin(OP.graphLaunch, 6 + count, root, flags);
+    let at = beginGraphLaunch(stream, root, this.exec, this.handles.short, uses.length + 1);
     const { memory } = this.runtime.ring;
-    memory[at++] = this.exec;
-    memory[at++] = count;
     for (let i = 0; i < uses.length; i++) {
       const { buffer, access } = uses[i]!;
       memory[at++] = buffer.memory.handle | ((access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT);

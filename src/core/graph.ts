@@ -8,7 +8,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { ACCESS_SHIFT, FLAG_SHORT, OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../runtime/errors.js';
 import { HANDLE, ISSUED_CAPTURING, ISSUED_STRIDE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
@@ -18,6 +18,7 @@ import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
 import { tellGraph } from './channels.js';
 import type { Device } from './device.js';
+import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
@@ -212,12 +213,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
     if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
     const root = stream.nextRoot();
-    const flags = this.short && stream.hasPassed(stream.mark) ? FLAG_SHORT : 0;
-    const body = stream.begin(OP.graphLaunch, 6 + uses.length, root, flags);
+    let at = beginGraphLaunch(stream, root, this.exec, this.short, uses.length);
     const { memory } = this.runtime.ring;
-    memory[body] = this.exec;
-    memory[body + 1] = uses.length;
-    let at = body + 2;
     for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (const { resource, access } of uses) stream.used(resource, access, mark);

@@ -244,7 +244,8 @@ export class Stream implements Disposable {
   /**
    * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
    * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
-   * the stream goes on either way. Rejects without waiting for it where the device is lost or closed meanwhile. The function must not wait for this stream, which waits for it.
+   * the stream goes on either way. Rejects without waiting for it where the device is lost or closed meanwhile. The function must not
+   * wait for this stream, which waits for it.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */

@@ -192,7 +192,7 @@ export class OnnxEngine implements Engine {
     this.inProcess = base !== undefined;
     this.staged = provider === 'cpu' && base === undefined;
     this.kept = kept;
-    if (graphs && provider === 'cuda' && kept !== undefined) this.graphs = new RunGraphs(device, loaded, niceness, this, () => loadAgain(device, kept, options, true));
+    if (graphs && provider === 'cuda' && kept !== undefined) this.graphs = new RunGraphs(device, loaded, niceness, this.toString(), () => loadAgain(device, kept, options, true));
   }
 
   createContext(): Promise<OnnxContext> {

@@ -102,7 +102,8 @@ export class RunGraphs {
   private readonly device: Device;
   private readonly path: string;
   private readonly niceness: number;
-  private readonly title: { toString(): string };
+  /** As errors call its runs. */
+  private readonly title: string;
   /** Loads the model for it; undefined where there is no room. */
   private readonly load: () => Promise<Loaded | undefined>;
   /** By the inputs' shapes; undefined where there can be none. */
@@ -114,7 +115,7 @@ export class RunGraphs {
   private isRefused = false;
   private closed = false;
 
-  constructor(device: Device, { library: { path } }: Loaded, niceness: number, title: { toString(): string }, load: () => Promise<Loaded | undefined>) {
+  constructor(device: Device, { library: { path } }: Loaded, niceness: number, title: string, load: () => Promise<Loaded | undefined>) {
     this.device = device;
     this.path = path;
     this.niceness = niceness;
@@ -151,7 +152,7 @@ export class RunGraphs {
       const { device, path, niceness } = this;
       const handles = await ask({ kind: 'record', path, niceness, ordinal: device.ordinal, session: recorder.session, inputNames, inputs, outputNames, outputs, bound });
       this.recorded++;
-      return new RecordedRun(recorder, new ForeignGraph(device, String(this.title), handles), () => { this.recorded--; });
+      return new RecordedRun(recorder, new ForeignGraph(device, this.title, handles), () => { this.recorded--; });
     } catch {
       recorder.isUnfit = true;
       return undefined;

@@ -436,7 +436,7 @@ function synchronous<U>(argument: string, what: string, result: U): U {
 /** What a method takes out of a list; types know that it is one where they know what the operation gives. */
 function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);
-  throw new CudaArgumentError('values', `${method}: there is no value; the operation gives ${Array.isArray(values) ? 'an empty list' : 'none, being no list'}.`);
+  throw new CudaArgumentError('values', `${method}: there is no value; the operation gives ${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that gives a list: zip(a, b).${method}().`);
 }
 
 function isThenable(value: unknown): boolean {

@@ -174,7 +174,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     for (let target = queue.pop(); target; target = queue.pop()) {
       if (real.has(target)) continue;
       if (module.perThread.length) {
-        throw module.source.error('unsupported', `'${target.name}' is recursive or called through a pointer, and the module has registers or .local variables outside functions: not covered`, target.at);
+        throw module.source.error('unsupported', `'${target.name}' is recursive or called through a pointer, and the module has registers or .local variables outside functions: not covered. Declare them in each function`, target.at);
       }
       const lowered = lowerFunction(target, context);
       real.set(target, lowered);

@@ -234,8 +234,8 @@ onDevice('Tensors', (host) => {
       expect(error).toMatchObject({ argument: 'options', message: expect.stringMatching(/^options: expected an object with grid and block, got .* Write launch\(/) as string });
     }
     expect(await failure(() => prepare(device(), i32, 'f32' as never))).toMatchObject({ argument: 'dtypes[1]', message: expect.stringContaining("got 'f32'") as string });
-    expect(await failure(() => value(5 as never).first().run())).toMatchObject({ message: 'first: there is no value; the operation gives none, being no list.' });
-    expect(await failure(() => value([] as never).last().run())).toMatchObject({ message: 'last: there is no value; the operation gives an empty list.' });
+    expect(await failure(() => value(5 as never).first().run())).toMatchObject({ message: 'first: there is no value; the operation gives none, being no list. Call it on one that gives a list: zip(a, b).first().' });
+    expect(await failure(() => value([] as never).last().run())).toMatchObject({ message: 'last: there is no value; the operation gives an empty list. Call it on one that gives a list: zip(a, b).last().' });
   });
 
   test('37 and 39: the grid follows from the partition, edges are clipped, and another grid is refused', async () => {

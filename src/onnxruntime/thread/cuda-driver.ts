@@ -27,7 +27,6 @@ const FUNCTIONS = {
   cuGraphInstantiateWithFlags: [P, P, 'uint64_t'],
   cuGraphUpload: [P, P],
   cuGraphDestroy: [P],
-  cuGraphExecDestroy: [P],
 } as const satisfies Record<string, readonly string[]>;
 
 type DriverFunction = keyof typeof FUNCTIONS;

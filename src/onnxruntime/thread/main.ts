@@ -40,9 +40,6 @@ function find(place: LibraryPlace): OrtLibrary {
   return known;
 }
 
-/** On the library's own stream. */
-const loadOwn: typeof loadRecorded = (ort, request, loading) => loadSession(ort, request, 0, loading);
-
 function libraryAt(path: string): OrtLibrary {
   let known = libraries.get(path);
   if (known === undefined) {
@@ -60,7 +57,7 @@ const ANSWERING: Answering = {
     giveWay(request.niceness);
     const ort = find(request.place);
     // The CUDA provider is a library of its own, which is loaded in here.
-    const load = (): Answers['load'] => (request.recorded ? loadRecorded : loadOwn)(ort, request, (options) => { tell({ path: ort.path, options }); });
+    const load = (): Answers['load'] => (request.recorded ? loadRecorded : loadSession)(ort, request, (options) => { tell({ path: ort.path, options }); });
     return request.providers.includes('cuda') ? whileLoading(load) : load();
   },
   cancel: ({ path, options }) => {

@@ -33,7 +33,7 @@ export function loadRecorded(ort: OrtLibrary, request: LoadRequest, loading: (op
   const driver = cudaDriver(request.ordinal);
   const stream = driver.makeStream();
   try {
-    return loadSession(ort, request, stream, loading);
+    return loadSession(ort, request, loading, stream);
   } catch (error) {
     driver.destroyStream(stream);
     throw error;

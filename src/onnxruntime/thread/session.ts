@@ -14,9 +14,9 @@ const KINDS: readonly string[] = ['unknown', 'tensor', 'sequence', 'map', 'opaqu
 
 /**
  * `loading` is told of the options, by which another thread can cancel the load. `stream`: what its runs go to where they are to be
- * recorded; else 0.
+ * recorded; else 0, for the library's own.
  */
-export function loadSession(ort: OrtLibrary, request: LoadRequest, stream: number, loading: (options: number) => void): Loaded {
+export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void, stream = 0): Loaded {
   // Before all else: a provider that cannot be loaded says so by the logger that the environment makes.
   const { env } = ort;
   const options = ort.give('CreateSessionOptions');
