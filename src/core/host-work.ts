@@ -11,6 +11,7 @@ import type { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
 import { ACCESSES } from './native-library.js';
 import type { PinnedBuffer } from './pinned.js';
+import type { Held } from './queued-operation.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
@@ -58,7 +59,8 @@ export function queueHostWork(stream: Stream, name: string, uses: readonly HostU
   const before = stream.mark === 0 ? runtime.wait(stream.slot, stream.fenceAt(0, true), stream.slot.index) : stream.passed(stream.mark);
   const held = runtime.nextHold(transferSlot);
   const memory = uses.map(({ buffer }) => buffer.memory.handle);
-  const mark = stream.hold(transferSlot, held, { kind: 'call', operation: 0, name, memory });
+  const work: Held = { kind: 'call', operation: 0, name, memory };
+  const mark = stream.hold(transferSlot, held, work);
   for (const { buffer, access } of uses) stream.used(buffer.memory, ACCESSES[access], mark);
   const copies = new CopiesPast(stream, name);
   // The operation that it is part of fails with it: whoever awaits that is told of this, not of what follows from it, and else the device is.
@@ -83,6 +85,7 @@ export function queueHostWork(stream: Stream, name: string, uses: readonly HostU
       // Not behind the work: its copies would be refused.
       mend(stream, uses);
       const { values } = runtime.shared;
+      stream.begins(work);
       await begin({
         addresses: uses.map(({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset),
         copyOut: (staging, offset, target) => {

@@ -20,6 +20,7 @@ import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
 import type { Module } from './module.js';
 import { Staging } from './staging.js';
+import type { Held } from './queued-operation.js';
 import type { Stream } from './stream.js';
 
 /** Threads that a CPU device can be given. */
@@ -32,8 +33,8 @@ const open = new Map<string, Promise<SharedDevice>>();
 export interface Recorder {
   /** Called before a command of a stream is begun, by its number among the commands. May write commands of its own. */
   before(stream: Stream, op: number): void;
-  /** A command was queued. */
-  operation(stream: Stream, message: OperationMessage): void;
+  /** A command was queued. What it holds its stream for, where it does, learns later when that began. */
+  operation(stream: Stream, message: OperationMessage, held: Held | undefined): void;
   memory(message: MemoryMessage): void;
   wait(message: FenceMessage): void;
   graph(message: GraphMessage): void;

@@ -27,6 +27,8 @@ export interface Held {
   readonly memory: readonly number[];
   readonly bytes?: number;
   readonly direction?: CopyDirection;
+  /** Of work of the host while somebody records: when it began, in milliseconds of `performance.now()`. */
+  begun?: number;
 }
 
 const DIRECTIONS: Readonly<Record<number, CopyDirection>> = {

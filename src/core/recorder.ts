@@ -15,6 +15,7 @@ import { DeviceClock } from './device-clock.js';
 import type { Recorder, SharedDevice } from './open-devices.js';
 import type { PoolStatistics } from './pool.js';
 import { TAKES_TIME } from './queued-operation.js';
+import type { Held } from './queued-operation.js';
 import { createEvent, destroyEvent, recordEvent } from './stream.js';
 import type { Stream } from './stream.js';
 import { Trace } from './trace.js';
@@ -147,7 +148,7 @@ class Recording implements Recorder {
     recordEvent(stream, event);
   }
 
-  operation(stream: Stream, message: OperationMessage): void {
+  operation(stream: Stream, message: OperationMessage, held: Held | undefined): void {
     const { started } = this;
     this.started = undefined;
     if (this.isFull()) {
@@ -160,7 +161,7 @@ class Recording implements Recorder {
       this.streams.set(stream, recorded);
     }
     const measured = started !== undefined && started.stream === stream && !message.captured;
-    const entry: RecordedOperation = { message, stream: recorded, begun: measured ? started.begun : message.time, start: NaN, end: NaN };
+    const entry: RecordedOperation = { message, stream: recorded, begun: measured ? started.begun : message.time, start: NaN, end: NaN, held };
     this.operations.push(entry);
     if (!measured) {
       if (started !== undefined) this.spare.push(started.event);
@@ -208,9 +209,15 @@ class Recording implements Recorder {
     const { clock, device } = this;
     const calls = this.operations.filter(({ start }) => !Number.isNaN(start)).map(({ start, begun }) => ({ device: start, js: begun }));
     const { toJs, slack } = clock.alignment(calls);
+    const ends = new Map<RecordedStream, number>();
     for (const operation of this.operations) {
       operation.start = toJs(operation.start);
       operation.end = toJs(operation.end);
+      if (Number.isNaN(operation.end)) continue;
+      // Work of the host may have begun before the device came to what marks its beginning, and not before the work ahead was over.
+      const begun = Math.max(operation.held?.begun ?? Infinity, ends.get(operation.stream) ?? -Infinity);
+      if (begun < operation.start) operation.start = begun;
+      ends.set(operation.stream, operation.end);
     }
     clock.close();
     return new Trace({

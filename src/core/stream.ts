@@ -257,12 +257,14 @@ export class Stream implements Disposable {
     // A fence in any case: behind it is known whether the stream could be made.
     const before = this.mark === 0 ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index) : this.passed(this.mark);
     const held = runtime.nextHold(transferSlot);
-    this.hold(transferSlot, held, { kind: 'call', operation: 0, name: 'stream.call', memory: [] });
+    const work: Held = { kind: 'call', operation: 0, name: 'stream.call', memory: [] };
+    this.hold(transferSlot, held, work);
     const run = async (): Promise<T> => {
       try {
         await before;
         const unmade = runtime.whyUnmade(this.slot, 'stream.call');
         if (unmade !== undefined) throw unmade;
+        this.begins(work);
         const result = callback();
         if (result instanceof Pending && result.isOf(this)) {
           // Unclaimed: it goes on once this function has failed.
@@ -429,7 +431,7 @@ export class Stream implements Disposable {
     const message = queuedOperation(this, held);
     const mark = this.endQuietly();
     // First, since others may make fences, which would not cover what it writes.
-    this.shared.recorder?.operation(this, message);
+    this.shared.recorder?.operation(this, message, held);
     enqueued.publish(message);
     if (message.kind === 'launch') launched.publish(message);
     else if (message.kind === 'copy') copied.publish(message);
@@ -705,6 +707,11 @@ export class Stream implements Disposable {
     const mark = held !== undefined && operationsHeard() ? this.endAloud(held) : this.endQuietly();
     // The record waits behind the hold, so whoever waits for its event waits for the transfer.
     return this.shared.multi ? this.recordAll() : mark;
+  }
+
+  /** Work of the host that holds the stream begins: at once, where the runtime thread may not have come to its command. @internal */
+  begins(work: Held): void {
+    if (this.shared.recorder !== undefined) work.begun = performance.now();
   }
 
   /** The operation that a command belongs to: its own, or the capture's. @internal */

@@ -11,6 +11,7 @@ import { VERSION } from '../runtime/version.js';
 import { checkString } from './arguments.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { PoolStatistics } from './pool.js';
+import type { Held } from './queued-operation.js';
 
 /** A stream that was used while the trace was recorded. */
 export interface RecordedStream {
@@ -26,6 +27,8 @@ export interface RecordedOperation {
   /** The call. */
   readonly begun: number;
   ended?: number;
+  /** Of what holds its stream. */
+  readonly held: Held | undefined;
   /** On the device. */
   start: number;
   end: number;
