@@ -32,7 +32,7 @@ export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
   return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
 }
 
-function fitsOne(arg: Arg, type: ScalarType): boolean {
+export function fitsOne(arg: Arg, type: ScalarType): boolean {
   switch (arg.kind) {
     case 'register':
       if (type.kind === 'predicate' || arg.register.type.kind === 'predicate') return type.kind === arg.register.type.kind;
@@ -448,11 +448,11 @@ const funnelShift: LaneRule = e => {
   return true;
 };
 
-const INTEGER_COMPARISONS: Record<string, { op: string; unsigned?: true }> = {
+export const INTEGER_COMPARISONS: Record<string, { op: string; unsigned?: true }> = {
   eq: { op: 'eq' }, ne: { op: 'ne' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
 };
-const FLOAT_COMPARISONS: Record<string, { op: string; negated?: true }> = {
+export const FLOAT_COMPARISONS: Record<string, { op: string; negated?: true }> = {
   eq: { op: 'eq' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   neu: { op: 'ne' }, ltu: { op: 'ge', negated: true }, leu: { op: 'gt', negated: true }, gtu: { op: 'le', negated: true }, geu: { op: 'lt', negated: true },
 };
@@ -473,23 +473,32 @@ const setPredicate: LaneRule = e => {
   // There are no unsigned comparisons of i64x2: both sides are moved by 2^63.
   const biased = type.wasm === 'i64' && !equality && unsigned;
   const suffix = isFloat(type) || equality ? '' : unsigned && !biased ? '_u' : '_s';
-  for (const half of halves(type)) {
-    for (const index of [1, 2]) {
-      if (isFloat(type)) floatOperand(e, args[index]!, type, half);
-      else operand(e, args[index]!, type, half);
-      if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
+  popTruth(e, row.negated === true, () => {
+    for (const half of halves(type)) {
+      for (const index of [1, 2]) {
+        if (isFloat(type)) floatOperand(e, args[index]!, type, half);
+        else operand(e, args[index]!, type, half);
+        if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
+      }
+      code.op(`${shapeOf(type)}.${row.op}${suffix}`);
     }
-    code.op(`${shapeOf(type)}.${row.op}${suffix}`);
-  }
-  if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
-  if (row.negated) code.op('v128.not');
+    if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
+  });
+  return true;
+};
+
+/** Pops the mask that `compare` pushes, or its opposite, combined with the last operand where setp says so. */
+export function popTruth(e: LaneEmitter, negated: boolean, compare: () => void): void {
+  const { code, inst: { args } } = e;
+  const combination = e.oneOf('and', 'or', 'xor');
+  compare();
+  if (negated) code.op('v128.not');
   if (combination) {
     e.pushLanes(args[3]!, PRED);
     code.op(`v128.${combination}`);
   }
-  e.popLanes(target);
-  return true;
-};
+  e.popLanes(args[0]!);
+}
 
 const selectByPredicate: LaneRule = e => {
   const type = laneType(e);

@@ -33,9 +33,9 @@ export interface LaneRules {
 
 export const isWide = (register: Register): boolean => register.type.bits === 64;
 
-/** Types that vector rules know; of halves and packed values they know nothing. */
+/** Types that vector rules know; of smaller floats and packed integers they know nothing. */
 const VECTOR_TYPES: ReadonlySet<string> = new Set([
-  'pred', 'b8', 'b16', 'b32', 'b64', 'u8', 'u16', 'u32', 'u64', 's8', 's16', 's32', 's64', 'f32', 'f64',
+  'pred', 'b8', 'b16', 'b32', 'b64', 'u8', 'u16', 'u32', 'u64', 's8', 's16', 's32', 's64', 'f32', 'f64', 'f16', 'bf16', 'f16x2', 'bf16x2',
 ]);
 
 export abstract class LaneEmitter extends Emitter {

@@ -10,8 +10,11 @@ import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 
 const F32 = scalarType('f32');
 
-/** Calls a function for all groups of some operands; it finds them one after the other, and leaves its results where the first was. */
-function callForAll(e: LaneEmitter, operands: readonly Arg[], call: (room: number) => void): void {
+/**
+ * Calls a function for all groups of some operands, which `push` pushes; it finds them one after the other, and leaves its results
+ * where the first was. `pop` takes those of the group at hand.
+ */
+export function callForAll(e: LaneEmitter, operands: readonly Arg[], push: (arg: Arg, index: number) => void, pop: () => void, call: (room: number) => void): void {
   const { code, groups } = e;
   const room = e.temp('i32');
   e.pushRoom(16 * groups * operands.length);
@@ -20,7 +23,7 @@ function callForAll(e: LaneEmitter, operands: readonly Arg[], call: (room: numbe
     e.eachGroup(group => {
       e.scoped(() => {
         code.get(room);
-        floatOperand(e, arg, F32, 0);
+        push(arg, index);
         code.memory('v128.store', 16 * (index * groups + group));
       });
     });
@@ -29,16 +32,21 @@ function callForAll(e: LaneEmitter, operands: readonly Arg[], call: (room: numbe
   e.eachGroup(group => {
     e.scoped(() => {
       code.get(room).memory('v128.load', 16 * group);
-      floatResult(e, F32, 0);
+      pop();
     });
   });
+}
+
+/** The same of singles. */
+function callForSingles(e: LaneEmitter, operands: readonly Arg[], call: (room: number) => void): void {
+  callForAll(e, operands, arg => { floatOperand(e, arg, F32, 0); }, () => { floatResult(e, F32, 0); }, call);
 }
 
 const isSingle = (e: LaneEmitter): boolean => e.types().length === 1 && e.types()[0] === F32;
 
 const exponential: LaneRule = e => {
   if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
-  callForAll(e, [e.inst.args[1]!], room => {
+  callForSingles(e, [e.inst.args[1]!], room => {
     e.code.get(room).i32(e.groups);
     e.call('exp2_lanes');
   });
@@ -49,7 +57,7 @@ const exponential: LaneRule = e => {
 const directed: LaneRule = e => {
   const mode = e.oneOf('rz', 'rm', 'rp');
   if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
-  callForAll(e, e.inst.args.slice(1), room => {
+  callForSingles(e, e.inst.args.slice(1), room => {
     e.code.get(room).i32(e.groups).i32(ROUNDING[mode]);
     e.call('fma_directed_lanes');
   });

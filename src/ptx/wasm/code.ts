@@ -101,6 +101,13 @@ export class Code {
     return this;
   }
 
+  /** i8x16.shuffle, given the 16 bytes to take: 0 to 15 of the first operand, 16 to 31 of the second. */
+  shuffleBytes(taken: readonly number[]): this {
+    this.op('i8x16.shuffle');
+    for (const byte of taken) this.byte(byte);
+    return this;
+  }
+
   /** A memory instruction at natural alignment. */
   memory(name: string, offset = 0): this {
     return this.op(name).u32(accessWidth(name)).u32(offset);

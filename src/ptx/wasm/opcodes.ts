@@ -38,6 +38,7 @@ const SIMD = `00 v128.load|07 v128.load8_splat|08 v128.load16_splat|09 v128.load
 4d v128.not|4e v128.and|4f v128.andnot|50 v128.or|51 v128.xor|52 v128.bitselect|53 v128.any_true|54 v128.load8_lane|55 v128.load16_lane|56 v128.load32_lane|57 v128.load64_lane|5a v128.store32_lane|5b v128.store64_lane|5c v128.load32_zero|5d v128.load64_zero
 5e f32x4.demote_f64x2_zero|5f f64x2.promote_low_f32x4|67 f32x4.ceil|68 f32x4.floor|69 f32x4.trunc|6a f32x4.nearest
 74 f64x2.ceil|75 f64x2.floor|7a f64x2.trunc|94 f64x2.nearest
+31 i16x8.gt_s|62 i8x16.popcnt|6d i8x16.shr_u|7d i16x8.extadd_pairwise_i8x16_u|7f i32x4.extadd_pairwise_i16x8_u|8b i16x8.shl|8c i16x8.shr_s|8d i16x8.shr_u|96 i16x8.min_s|98 i16x8.max_s|ba i32x4.dot_i16x8_s
 64 i8x16.bitmask|65 i8x16.narrow_i16x8_s|84 i16x8.bitmask|85 i16x8.narrow_i32x4_s
 87 i16x8.extend_low_i8x16_s|89 i16x8.extend_low_i8x16_u|a7 i32x4.extend_low_i16x8_s|a9 i32x4.extend_low_i16x8_u
 a0 i32x4.abs|a1 i32x4.neg|a3 i32x4.all_true|a4 i32x4.bitmask|ab i32x4.shl|ac i32x4.shr_s|ad i32x4.shr_u

@@ -1,0 +1,382 @@
+// Vector forms of integers of 8 and 16 bits, and of what takes values apart and puts them together. Such an integer takes a
+// lane of 32 bits; registers of 16 have zeros above.
+
+import type { Arg } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import { FLOAT_COMPARISONS, INTEGER_COMPARISONS, fitsOne, floatOperand, only, popTruth } from './arithmetic.js';
+import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { pushRounded, pushWidened } from './halves.js';
+
+const PRED = scalarType('pred');
+const U32 = scalarType('u32');
+const F32 = scalarType('f32');
+
+/** Whether a register of one of these widths is a value of the type. */
+export function holds(arg: Arg | undefined, type: ScalarType, ...widths: number[]): arg is Arg & { kind: 'register' } {
+  if (arg?.kind !== 'register') return false;
+  const own = arg.register.type;
+  if (!widths.includes(own.bits) || own.kind === 'predicate') return false;
+  return own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float' ? own === type : type.kind !== 'float');
+}
+
+/** The instruction's only type, where that is an integer of 16 bits. */
+function shortType(e: LaneEmitter): ScalarType | undefined {
+  const [type] = e.types();
+  return e.types().length === 1 && type?.bits === 16 && type.kind !== 'float' ? type : undefined;
+}
+
+/** So many operands behind a target of 16 bits. */
+const areShort = (e: LaneEmitter, type: ScalarType, count: number): boolean =>
+  e.inst.args.length === count + 1 && e.inst.args.every((arg, index) => holds(arg, type, 16) || (index > 0 && arg.kind === 'integer'));
+
+/** The operand's lanes: what is above a register's zeros or signs is not the type's own yet. */
+function pushRaw(e: LaneEmitter, arg: Arg, type: ScalarType): void {
+  e.pushLanes(arg, arg.kind === 'register' ? arg.register.type : type);
+}
+
+/** The operand as integers of 32 bits. */
+function pushExtended(e: LaneEmitter, arg: Arg, type: ScalarType): void {
+  pushRaw(e, arg, type);
+  if (arg.kind === 'register') extend(e, type, arg.register.type.bits);
+}
+
+/** Of what is on the stack in so many bits, those of the type, extended. */
+function extend(e: LaneEmitter, type: ScalarType, from: number): void {
+  if (type.kind === 'signed') e.code.i32(32 - type.bits).op('i32x4.shl').i32(32 - type.bits).op('i32x4.shr_s');
+  else if (type.bits < from) cut(e, type.bits);
+}
+
+function cut(e: LaneEmitter, bits: number): void {
+  const mask = 2 ** bits - 1;
+  e.code.v128([mask, mask, mask, mask]).op('v128.and');
+}
+
+/** Pops integers into a register of 16 or 32 bits. */
+function popCut(e: LaneEmitter, target: Arg & { kind: 'register' }): void {
+  if (target.register.type.bits === 16) cut(e, 16);
+  e.popLanes(target);
+}
+
+/** What is computed of lanes as if they had 32 bits. `extended`: the bits above matter. */
+const short = (count: number, extended: boolean, body: (e: LaneEmitter, type: ScalarType, push: (index: number) => void) => boolean): LaneRule => e => {
+  const type = shortType(e);
+  if (!type || !areShort(e, type, count)) return false;
+  const push = extended ? pushExtended : pushRaw;
+  if (!body(e, type, index => { push(e, e.inst.args[index]!, type); })) return false;
+  popCut(e, e.inst.args[0] as Arg & { kind: 'register' });
+  return true;
+};
+
+const each = (count: number, operation: string): LaneRule => short(count, false, (e, _, push) => {
+  if (!only(e, 'lo')) return false;
+  for (let index = 1; index <= count; index++) push(index);
+  e.code.op(operation);
+  return true;
+});
+
+const highProduct = short(2, true, (e, type, push) => {
+  if (!e.has('hi') || !only(e, 'hi')) return false;
+  push(1);
+  push(2);
+  e.code.op('i32x4.mul').i32(16).op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
+  return true;
+});
+
+const multiplyAdd = short(3, false, (e, _, push) => {
+  if (!e.has('lo') || !only(e, 'lo')) return false;
+  push(1);
+  push(2);
+  e.code.op('i32x4.mul');
+  push(3);
+  e.code.op('i32x4.add');
+  return true;
+});
+
+const extreme = (name: 'min' | 'max'): LaneRule => short(2, true, (e, type, push) => {
+  if (!only(e)) return false;
+  push(1);
+  push(2);
+  e.code.op(`i32x4.${name}_${type.kind === 'signed' ? 's' : 'u'}`);
+  return true;
+});
+
+const magnitude = short(1, true, (e, _, push) => {
+  if (!only(e)) return false;
+  push(1);
+  e.code.op('i32x4.abs');
+  return true;
+});
+
+/** By the same amount in all threads. */
+const shift: LaneRule = e => {
+  const type = shortType(e);
+  const { code, inst: { args, mnemonic } } = e;
+  const [target, value, amount] = args;
+  if (!type || !only(e) || args.length !== 3 || !holds(target, type, 16) || !holds(value, type, 16)) return false;
+  if (!amount || (amount.kind !== 'integer' && !holds(amount, U32, 32)) || e.stride(amount) !== 0) return false;
+  pushExtended(e, value, type);
+  // Of 16 bits nothing is left by 31, and WebAssembly takes 32 for 0.
+  if (amount.kind === 'integer') {
+    code.i32(Math.min(31, Number(BigInt.asUintN(32, amount.value))));
+  } else {
+    const count = e.temp('i32');
+    e.push(amount, U32);
+    code.tee(count).i32(31).get(count).i32(31).op('i32.lt_u').op('select');
+  }
+  code.op(mnemonic === 'shl' ? 'i32x4.shl' : type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
+  popCut(e, target);
+  return true;
+};
+
+const setPredicate: LaneRule = e => {
+  const [type] = e.types();
+  const { args, modifiers } = e.inst;
+  const comparison = modifiers[0]!;
+  const combination = e.oneOf('and', 'or', 'xor');
+  const [target, a, b, other] = args;
+  if (e.types().length !== 1 || type?.bits !== 16 || target?.kind !== 'register' || args.length !== (combination ? 4 : 3)) return false;
+  if (!only(e, comparison, 'and', 'or', 'xor') || !fitsOne(target, PRED) || (other && !fitsOne(other, PRED))) return false;
+  const isFloat = type.kind === 'float';
+  const row: { op: string; unsigned?: true; negated?: true } | undefined = isFloat ? FLOAT_COMPARISONS[comparison] : INTEGER_COMPARISONS[comparison];
+  const operands = [a!, b!];
+  if (!row || !operands.every(arg => holds(arg, type, 16) || (!isFloat && arg.kind === 'integer'))) return false;
+  const equality = row.op === 'eq' || row.op === 'ne';
+  if (!isFloat && ((type.kind === 'bits' && !equality) || (row.unsigned && type.kind !== 'unsigned'))) return false;
+  popTruth(e, row.negated === true, () => {
+    for (const arg of operands) {
+      if (isFloat) {
+        pushRaw(e, arg, type);
+        pushWidened(e, type);
+      } else {
+        pushExtended(e, arg, type);
+      }
+    }
+    // Of 16 bits all numbers are signed ones of 32.
+    e.code.op(isFloat ? `f32x4.${row.op}` : `i32x4.${row.op}${equality ? '' : '_s'}`);
+  });
+  return true;
+};
+
+const selectByPredicate: LaneRule = e => {
+  const [type] = e.types();
+  const { code, inst: { args } } = e;
+  const [target, a, b, condition] = args;
+  if (e.types().length !== 1 || type?.bits !== 16 || args.length !== 4 || !only(e) || !holds(target, type, 16) || !fitsOne(condition!, PRED)) return false;
+  if (![a!, b!].every(arg => holds(arg, type, 16) || (type.kind !== 'float' && arg.kind === 'integer'))) return false;
+  pushRaw(e, a!, type);
+  pushRaw(e, b!, type);
+  e.pushLanes(condition!, PRED);
+  code.op('v128.bitselect');
+  popCut(e, target);
+  return true;
+};
+
+// ---- moves
+
+/** Bits of a register of 16 with nothing above, or of a wider one. */
+function pushBits(e: LaneEmitter, arg: Arg, type: ScalarType): void {
+  pushRaw(e, arg, type);
+  if (type.bits === 16 && arg.kind === 'register' && arg.register.type.kind === 'signed') cut(e, 16);
+}
+
+const move: LaneRule = e => {
+  const [type] = e.types();
+  const [target, source] = e.inst.args;
+  if (e.types().length !== 1 || !type || e.inst.args.length !== 2 || !only(e) || !target || !source) return false;
+  if (source.kind === 'vector') return target.kind === 'register' && pack(e, target, source.elements, type);
+  if (target.kind === 'vector') return source.kind === 'register' && unpack(e, target.elements, source, type);
+  if (type.bits !== 16 || !holds(target, type, 16) || !holds(source, type, 16)) return false;
+  pushRaw(e, source, type);
+  popCut(e, target);
+  return true;
+};
+
+/** What each of the elements has of a value of the type; undefined where there is no form for that. */
+function partOf(elements: readonly Arg[], type: ScalarType): ScalarType | undefined {
+  const bits = type.bits / elements.length;
+  return type.bits <= 64 && (bits === 16 || bits === 32) ? scalarType(`b${bits}`) : undefined;
+}
+
+function pack(e: LaneEmitter, target: Arg & { kind: 'register' }, elements: readonly Arg[], type: ScalarType): boolean {
+  const { code } = e;
+  const part = partOf(elements, type);
+  if (!part || !holds(target, type, type.bits) || !elements.every(arg => holds(arg, part, part.bits) || arg.kind === 'integer')) return false;
+  const words = Array.from({ length: type.bits / 32 }, (_, word) => {
+    const local = e.temp('v128');
+    if (part.bits === 32) {
+      pushBits(e, elements[word]!, part);
+    } else {
+      pushBits(e, elements[2 * word]!, part);
+      pushBits(e, elements[2 * word + 1]!, part);
+      code.i32(16).op('i32x4.shl').op('v128.or');
+    }
+    code.set(local);
+    return local;
+  });
+  const [low, high] = words;
+  if (high === undefined) {
+    code.get(low!);
+    e.popLanes(target);
+    return true;
+  }
+  for (const half of [0, 1]) {
+    code.get(low!).get(high).shuffle(half ? [2, 6, 3, 7] : [0, 4, 1, 5]);
+    e.popLanes(target, half);
+  }
+  return true;
+}
+
+function unpack(e: LaneEmitter, elements: readonly Arg[], source: Arg & { kind: 'register' }, type: ScalarType): boolean {
+  const { code } = e;
+  const part = partOf(elements, type);
+  if (!part || !holds(source, type, type.bits) || !elements.every(arg => holds(arg, part, part.bits) || arg.kind === 'sink')) return false;
+  const own = source.register.type;
+  const pushWord = (word: number): void => {
+    if (type.bits === 32) {
+      e.pushLanes(source, own);
+      return;
+    }
+    e.pushHalf(source, own, 0);
+    e.pushHalf(source, own, 1);
+    code.shuffle(word ? [1, 3, 5, 7] : [0, 2, 4, 6]);
+  };
+  elements.forEach((element, index) => {
+    if (element.kind === 'sink') return;
+    pushWord(part.bits === 32 ? index : index >> 1);
+    if (part.bits === 16 && index % 2) code.i32(16).op('i32x4.shr_u');
+    else if (part.bits === 16) cut(e, 16);
+    e.popLanes(element);
+  });
+  return true;
+}
+
+// ---- conversions
+
+const isHalf = ({ name }: ScalarType): boolean => name === 'f16' || name === 'bf16';
+const isInteger = ({ kind, bits }: ScalarType): boolean => (kind === 'signed' || kind === 'unsigned') && bits <= 64;
+const ROUNDING = { rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' } as const;
+
+/** Widths of the registers that a value of the type may be in. */
+const widths = (type: ScalarType): number[] => isInteger(type) && type.bits < 32 ? [16, 32] : [type.bits];
+
+/** From or to what is narrower than 32 bits. */
+const convert: LaneRule = e => {
+  const [to, from] = e.types();
+  if (!to || !from || e.types().length !== 2) return false;
+  if (to.name === 'f16x2' || to.name === 'bf16x2') return convertPair(e, to, from);
+  const { code, inst: { args } } = e;
+  const [target, source] = args;
+  const known = (type: ScalarType): boolean => isInteger(type) || isHalf(type) || type === F32;
+  if ((to.bits >= 32 && from.bits >= 32) || !known(to) || !known(from) || args.length !== 2) return false;
+  if (!holds(target, to, ...widths(to)) || !holds(source, from, ...widths(from))) return false;
+  const pushFloat = (): void => {
+    if (from === F32) {
+      floatOperand(e, source, F32, 0);
+    } else {
+      pushRaw(e, source, from);
+      pushWidened(e, from);
+    }
+  };
+  const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
+  if (isInteger(from)) {
+    if (isInteger(to)) return only(e) && fromInteger(e, target, to, source, from);
+    if (to === F32) {
+      if (from.bits > 16 || !only(e, 'rn', 'rz', 'rm', 'rp')) return false;
+      pushExtended(e, source, from);
+      code.op('f32x4.convert_i32x4_s');
+      e.popLanes(target);
+      return true;
+    }
+    // What an f32 does not hold is infinite as f16.
+    if (from.bits > (to.name === 'f16' ? 32 : 16) || !e.has('rn') || !only(e, 'rn')) return false;
+    pushExtended(e, source, from);
+    code.op(`f32x4.convert_i32x4_${from.kind === 'signed' ? 's' : 'u'}`);
+    pushRounded(e, to);
+    e.popLanes(target);
+    return true;
+  }
+  if (isInteger(to)) {
+    if (to.bits > 32 || !rounding || !only(e, rounding, ...from === F32 ? ['ftz'] : [])) return false;
+    pushFloat();
+    if (rounding !== 'rzi') code.op(`f32x4.${ROUNDING[rounding]}`);
+    if (to.bits === 32) {
+      code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
+    } else {
+      const [least, most] = to.kind === 'signed' ? [-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1] : [0, 2 ** to.bits - 1];
+      code.op('i32x4.trunc_sat_f32x4_s').i32(least).op('i32x4.splat').op('i32x4.max_s').i32(most).op('i32x4.splat').op('i32x4.min_s');
+      if (target.register.type.bits === 16 && to.kind === 'signed') cut(e, 16);
+    }
+    e.popLanes(target);
+    return true;
+  }
+  if (to === F32) {
+    if (!only(e)) return false;
+    pushFloat();
+    e.popLanes(target);
+    return true;
+  }
+  // The ISA flushes every f32 that is read; on the way to f16 a GPU does not.
+  if (from === F32 ? !e.has('rn') || !only(e, 'rn', ...to.name === 'f16' ? ['ftz'] : []) : to !== from || !rounding || !only(e, rounding)) return false;
+  if (from === F32) {
+    e.pushLanes(source, source.register.type);
+  } else {
+    pushFloat();
+    code.op(`f32x4.${ROUNDING[rounding!]}`);
+  }
+  pushRounded(e, to);
+  e.popLanes(target);
+  return true;
+};
+
+function fromInteger(e: LaneEmitter, target: Arg & { kind: 'register' }, to: ScalarType, source: Arg & { kind: 'register' }, from: ScalarType): boolean {
+  const { code } = e;
+  if (to.bits === 64) {
+    const value = e.temp('v128');
+    pushExtended(e, source, from);
+    code.set(value);
+    for (const half of [0, 1]) {
+      code.get(value).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_${from.kind === 'signed' ? 's' : 'u'}`);
+      e.popLanes(target, half);
+    }
+    return true;
+  }
+  if (from.bits === 64) {
+    e.pushHalf(source, source.register.type, 0);
+    e.pushHalf(source, source.register.type, 1);
+    code.shuffle([0, 2, 4, 6]);
+  } else if (from.bits < to.bits) {
+    pushExtended(e, source, from);
+  } else {
+    pushRaw(e, source, from);
+  }
+  // In a wider register the result is extended by its own sign.
+  if (to.bits < from.bits || (to.bits === from.bits && to.bits < 32)) extend(e, to, 32);
+  if (to.bits < 32 && target.register.type.bits === 16 && (to.kind === 'signed' || from.kind === 'signed')) cut(e, 16);
+  e.popLanes(target);
+  return true;
+}
+
+/** cvt.rn.f16x2.f32 d, a, b: a goes to the high half. */
+function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
+  const { code, inst: { args } } = e;
+  const [target, ...sources] = args;
+  if (from !== F32 || !e.has('rn') || !only(e, 'rn') || sources.length !== 2 || !holds(target, to, 32)) return false;
+  if (!sources.every(arg => holds(arg, F32, 32) || arg.kind === 'float')) return false;
+  const half = scalarType(to.name.replace('x2', ''));
+  for (const [index, arg] of sources.entries()) {
+    pushRaw(e, arg, F32);
+    pushRounded(e, half);
+    if (index === 0) code.i32(16).op('i32x4.shl');
+  }
+  code.op('v128.or');
+  e.popLanes(target);
+  return true;
+}
+
+export const NARROW: readonly (readonly [string, LaneRule])[] = [
+  ['add', each(2, 'i32x4.add')], ['sub', each(2, 'i32x4.sub')], ['mul', highProduct], ['mul', each(2, 'i32x4.mul')], ['mad', multiplyAdd],
+  ['min', extreme('min')], ['max', extreme('max')], ['abs', magnitude], ['neg', each(1, 'i32x4.neg')],
+  ['and', each(2, 'v128.and')], ['or', each(2, 'v128.or')], ['xor', each(2, 'v128.xor')], ['not', each(1, 'v128.not')],
+  ['shl', shift], ['shr', shift], ['setp', setPredicate], ['selp', selectByPredicate], ['mov', move], ['cvt', convert],
+];
