@@ -425,24 +425,37 @@ const shift: LaneRule = e => {
   return true;
 };
 
-/** shf with a constant amount: two shifts and an or. */
+/** shf by the same amount in all threads: two shifts and an or. */
 const funnelShift: LaneRule = e => {
   const { code, inst: { args } } = e;
   const amount = args[3];
   const type = scalarType('b32');
-  if (!only(e, 'l', 'r', 'wrap', 'clamp') || amount?.kind !== 'integer' || !fits(e, [type, type, type, type])) return false;
-  const given = Number(BigInt.asUintN(32, amount.value));
-  const count = e.has('wrap') ? given & 31 : Math.min(given, 32);
+  if (!only(e, 'l', 'r', 'wrap', 'clamp') || !amount || e.stride(amount) !== 0 || !fits(e, [type, type, type, type])) return false;
+  const given = e.literal(amount);
   const [low, high] = [args[1]!, args[2]!];
-  const kept = e.has('l') ? high : low;
-  const other = e.has('l') ? low : high;
+  const isLeft = e.has('l');
+  const [kept, other] = isLeft ? [high, low] : [low, high];
+  if (given === undefined) {
+    if (!e.has('wrap')) return false;
+    const count = e.temp('i32');
+    e.push(amount, type);
+    code.i32(31).op('i32.and').set(count);
+    e.pushLanes(kept, type);
+    code.get(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
+    e.pushLanes(other, type);
+    // By 32 less the amount, which may be 32: in two steps.
+    code.i32(1).op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').i32(31).get(count).op('i32.sub').op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
+    e.popLanes(args[0]!);
+    return true;
+  }
+  const count = e.has('wrap') ? given & 31 : Math.min(given, 32);
   if (count === 0 || count === 32) {
     e.pushLanes(count ? other : kept, type);
   } else {
     e.pushLanes(kept, type);
-    code.i32(count).op(e.has('l') ? 'i32x4.shl' : 'i32x4.shr_u');
+    code.i32(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
     e.pushLanes(other, type);
-    code.i32(32 - count).op(e.has('l') ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
+    code.i32(32 - count).op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
   }
   e.popLanes(args[0]!);
   return true;

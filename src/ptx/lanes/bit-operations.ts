@@ -63,9 +63,10 @@ const reverse = ofOne(e => {
 /** prmt that takes bytes as they are, by literals. */
 const permute: LaneRule = e => {
   const { code, inst: { args } } = e;
-  const selector = args[3];
-  if (e.types().length !== 1 || e.type() !== B32 || !only(e) || selector?.kind !== 'integer' || !fits(e, [B32, B32, B32, B32])) return false;
-  const parts = [0, 1, 2, 3].map(index => Number((selector.value >> BigInt(4 * index)) & 15n));
+  if (e.types().length !== 1 || e.type() !== B32 || !only(e) || !fits(e, [B32, B32, B32, B32])) return false;
+  const selector = e.literal(args[3]!);
+  if (selector === undefined) return false;
+  const parts = [0, 1, 2, 3].map(index => (selector >> (4 * index)) & 15);
   if (parts.some(part => part & 8)) return false;
   e.pushLanes(args[1]!, B32);
   e.pushLanes(args[2]!, B32);

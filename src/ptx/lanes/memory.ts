@@ -455,6 +455,13 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
     const value = e.temp('v128');
     push(0);
     code.set(value);
+    if (near) {
+      // The low bytes of all lanes, side by side.
+      const bytes = [0, 4, 8, 12].flatMap(first => Array.from({ length: size }, (_, byte) => first + byte));
+      code.get(near.local).get(value).get(value).shuffleBytes(Array.from({ length: 16 }, (_, byte) => bytes[byte % bytes.length]!));
+      code.memory(`v128.store${32 * size}_lane`, near.offset + reach(e, size, 0)).byte(0);
+      return;
+    }
     for (let lane = 0; lane < 4; lane++) {
       const offset = pushThread(e, place, lane);
       code.get(value).lane('i32x4.extract_lane', lane).memory(size === 1 ? 'i32.store8' : 'i32.store16', offset);

@@ -1,5 +1,5 @@
-// Halves, integers of 8 and 16 bits, and bits: in lanes the same as thread by thread, over all values of 16 bits, and over those of
-// their edges with each other.
+// Halves, integers of 8 and 16 bits, bits, and functions of singles: in lanes the same as thread by thread, over all values of 16 bits,
+// and over those of their edges with each other.
 
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
@@ -142,4 +142,14 @@ it.each([
   'cvt.u16.u32 %x, %a; shr.s16 %w, %x, 3; cvt.u32.u16 %d, %w;', 'cvt.u16.u32 %x, %a; shl.b16 %w, %x, 17; cvt.u32.u16 %d, %w;',
 ])('%s', { timeout: 60_000 }, instructions => {
   expect(differences(instructions, plain)).toEqual([]);
+});
+
+/** Of every exponent and both signs some hundred. */
+const singles = ((): Uint32Array => {
+  const next = sequence(11);
+  return Uint32Array.from({ length: 3 * 65536 }, (_, i) => (((i & 511) << 23) | (i & 512 ? next() & 0x7fffff : [0, 1, 0x7fffff, 0x400000][(i >> 10) & 3]!)) >>> 0);
+})();
+
+it.each(['ex2.approx', 'ex2.approx.ftz', 'lg2.approx', 'lg2.approx.ftz', 'sin.approx', 'sin.approx.ftz', 'cos.approx', 'cos.approx.ftz', 'tanh.approx'])('%s.f32', name => {
+  expect(differences(`mov.b32 %f, %a; ${name}.f32 %g, %f; mov.b32 %d, %g;`, singles, true)).toEqual([]);
 });

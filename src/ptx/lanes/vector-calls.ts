@@ -2,7 +2,9 @@
 // makes all results, bit for bit those of the scalar functions in runtime/.
 
 import type { Arg } from '../analysis/program.js';
-import { EXP2_LIMIT, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, horner } from '../runtime/approximations.js';
+import {
+  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LOG2_SERIES, SINE_SERIES, horner,
+} from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import { fits, floatOperand, floatResult, only } from './arithmetic.js';
@@ -44,11 +46,11 @@ function callForSingles(e: LaneEmitter, operands: readonly Arg[], call: (room: n
 
 const isSingle = (e: LaneEmitter): boolean => e.types().length === 1 && e.types()[0] === F32;
 
-const exponential: LaneRule = e => {
+const approximate = (name: string): LaneRule => e => {
   if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
   callForSingles(e, [e.inst.args[1]!], room => {
     e.code.get(room).i32(e.groups);
-    e.call('exp2_lanes');
+    e.call(`${name}_lanes`);
   });
   return true;
 };
@@ -64,7 +66,23 @@ const directed: LaneRule = e => {
   return true;
 };
 
-export const CALLED: readonly (readonly [string, LaneRule])[] = [['ex2', exponential], ['fma', directed], ['mad', directed]];
+export const CALLED: readonly (readonly [string, LaneRule])[] = [
+  ['ex2', approximate('exp2')], ['lg2', approximate('log2')], ['sin', approximate('sine')], ['cos', approximate('cosine')], ['tanh', approximate('tanh')],
+  ['fma', directed], ['mad', directed],
+];
+
+/** Four singles at a time, by a function of two doubles. */
+const inDoubles = (name: string, ofTwo: (pair: string) => string): string => `
+(func $${name}_lanes (param $at $count i32) (local $x v128)
+  (loop $each
+    (local.set $x (v128.load $at))
+    (v128.store $at (i8x16.shuffle 0 1 4 5
+      (f32x4.demote_f64x2_zero ${ofTwo('(f64x2.promote_low_f32x4 $x)')})
+      (f32x4.demote_f64x2_zero ${ofTwo('(f64x2.promote_low_f32x4 (i8x16.shuffle 2 3 2 3 $x $x))')})))
+    (local.set $at (i32.add $at 16))
+    (local.set $count (i32.sub $count 1))
+    (br_if $each $count)))
+`;
 
 export const VECTOR_CALL_FUNCTIONS = `
 ;; As exp2_single.
@@ -126,4 +144,49 @@ export const VECTOR_CALL_FUNCTIONS = `
       (call $fma_directed_two (i8x16.shuffle 2 3 2 3 $a $a) (i8x16.shuffle 2 3 2 3 $b $b) (i8x16.shuffle 2 3 2 3 $c $c) $mode)))
     (local.set $at (i32.add $at 16))
     (br_if $each (i32.lt_u $at $end))))
-`;
+
+;; As log2, of two.
+(func $log2_two (param $x v128) (result v128) (local $e $m $s $s2 v128)
+  (local.set $e (i64x2.shr_s (i64x2.sub $x (i64x2.splat 0x3fe6a09e667f3bcdL)) 52))
+  (local.set $m (i64x2.sub $x (i64x2.shl $e 52)))
+  (local.set $s (f64x2.div (f64x2.sub $m (f64x2.splat 1d)) (f64x2.add $m (f64x2.splat 1d))))
+  (local.set $s2 (f64x2.mul $s $s))
+  (local.set $s (f64x2.add (f64x2.convert_low_i32x4_s (i8x16.shuffle 0 2 0 2 $e $e)) (f64x2.mul $s ${horner('f64x2', '$s2', LOG2_SERIES)})))
+  (local.set $s (v128.bitselect $x $s (f64x2.eq $x (f64x2.splat (f64.const inf)))))
+  (local.set $s (v128.bitselect (f64x2.splat (f64.const -inf)) $s (f64x2.eq $x (f64x2.splat 0d))))
+  (v128.bitselect $s (f64x2.splat (f64.const nan)) (f64x2.ge $x (f64x2.splat 0d))))
+${inDoubles('log2', pair => `(call $log2_two ${pair})`)}
+;; As sine, of two. Of angles so large that the quadrant takes more than an integer of 32 bits, one by one.
+(func $sine_two (param $x v128) (param $quadrant i32) (result v128) (local $n $r $r2 $q v128)
+  (local.set $n (f64x2.nearest (f64x2.mul $x (f64x2.splat ${2 / Math.PI}d))))
+  (if (i32.eqz (i64x2.all_true (f64x2.lt (f64x2.abs $n) (f64x2.splat 2147483647d)))) (then
+    (return (f64x2.replace_lane 1 (f64x2.splat (call $sine (f64x2.extract_lane 0 $x) $quadrant)) (call $sine (f64x2.extract_lane 1 $x) $quadrant)))))
+  (local.set $q (i64x2.extend_low_i32x4_u (i32x4.add (i32x4.trunc_sat_f64x2_s_zero $n) (i32x4.splat $quadrant))))
+  (local.set $r (f64x2.sub (f64x2.sub $x (f64x2.mul $n (f64x2.splat 1.5707963267341256d))) (f64x2.mul $n (f64x2.splat 6.077100506506192e-11d))))
+  (local.set $r2 (f64x2.mul $r $r))
+  (v128.xor
+    (i64x2.shl (i64x2.shr_u $q 1) 63)
+    (v128.bitselect
+      ${horner('f64x2', '$r2', COSINE_SERIES)}
+      (f64x2.mul $r ${horner('f64x2', '$r2', SINE_SERIES)})
+      (i64x2.shr_s (i64x2.shl $q 63) 63))))
+${inDoubles('sine', pair => `(call $sine_two ${pair} 0)`)}
+${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}
+;; As tanh, of two.
+(func $tanh_two (param $x v128) (result v128) (local $a $n $t $r v128)
+  (local.set $a (f64x2.abs $x))
+  ;; As exp2, of what is not above zero.
+  (local.set $t (f64x2.mul $a (f64x2.splat ${-2 * Math.LOG2E}d)))
+  (local.set $n (f64x2.nearest (f64x2.pmax (f64x2.splat -1000d) $t)))
+  (local.set $r (f64x2.sub $t $n))
+  (local.set $t (v128.and
+    (f64x2.ge $t (f64x2.splat -1000d))
+    (f64x2.mul ${horner('f64x2', '$r', EXP2_SERIES)} (i64x2.shl (i64x2.add (i64x2.extend_low_i32x4_s (i32x4.trunc_sat_f64x2_s_zero $n)) (i64x2.splat 1023L)) 52))))
+  (local.set $r (f64x2.div (f64x2.sub (f64x2.splat 1d) $t) (f64x2.add (f64x2.splat 1d) $t)))
+  (local.set $r (v128.or $r (v128.and $x (i64x2.splat 0x8000000000000000L))))
+  (local.set $r (v128.bitselect
+    (f64x2.sub $x (f64x2.div (f64x2.mul $x (f64x2.mul $x $x)) (f64x2.splat 3d)))
+    $r
+    (f64x2.lt $a (f64x2.splat 0.0009765625d))))
+  (v128.bitselect $r $x (f64x2.eq $x $x)))
+${inDoubles('tanh', pair => `(call $tanh_two ${pair})`)}`;

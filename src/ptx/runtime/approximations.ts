@@ -2,14 +2,15 @@
 // every expf takes: in singles, so that a vector has four.
 
 /** A polynomial of a variable, as text; its coefficients in ascending order. */
-export function horner(type: 'f64' | 'f32' | 'f32x4', variable: string, coefficients: readonly number[]): string {
-  const constant = (value: number): string => type === 'f32x4' ? `(f32x4.splat ${value}f)` : `${value}${type === 'f64' ? 'd' : 'f'}`;
+export function horner(type: 'f64' | 'f32' | 'f32x4' | 'f64x2', variable: string, coefficients: readonly number[]): string {
+  const suffix = type.startsWith('f64') ? 'd' : 'f';
+  const constant = (value: number): string => type.includes('x') ? `(${type}.splat ${value}${suffix})` : `${value}${suffix}`;
   return coefficients.slice(0, -1).reduceRight(
     (inner, coefficient) => `(${type}.add ${constant(coefficient)} (${type}.mul ${variable} ${inner}))`, constant(coefficients.at(-1)!));
 }
 
 const factorial = (n: number): number => n < 2 ? 1 : n * factorial(n - 1);
-const EXP2_SERIES = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
+export const EXP2_SERIES = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
 /**
  * (2^x - 1) / x for |x| <= 1/2, as singles: a minimax polynomial. In singles without fma 2^x is within 1.2 ulp, nine in ten
  * results the nearest.
@@ -23,9 +24,9 @@ export const EXP2_LIMIT = 160;
 export const INTEGER_SINGLE = 12582912;
 export const INTEGER_SINGLE_BITS = 0x4b400000;
 /** log2(m) = 2/ln2 * (s + s^3/3 + …), s = (m-1)/(m+1) */
-const log2Series = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 1));
-const sinSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
-const cosSeries = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
+export const LOG2_SERIES = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 1));
+export const SINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
+export const COSINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
 
 export const APPROXIMATION_FUNCTIONS = `
 (func $exp2 (param $x f64) (result f64) (local $n f64)
@@ -62,7 +63,7 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $x (f64.reinterpret_i64 (i64.sub $bits (i64.shl $e 52L))))
   (local.set $s (f64.div (f64.sub $x 1d) (f64.add $x 1d)))
   (local.set $s2 (f64.mul $s $s))
-  (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('f64', '$s2', log2Series)})))
+  (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('f64', '$s2', LOG2_SERIES)})))
 
 ;; quadrant 0 is the sine, 1 the cosine; pi/2 is subtracted in two pieces.
 (func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
@@ -72,8 +73,8 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $n (f64.sub (f64.sub $x (f64.mul $n 1.5707963267341256d)) (f64.mul $n 6.077100506506192e-11d)))
   (local.set $x2 (f64.mul $n $n))
   (local.set $x (if (result f64) (i32.and $q 1)
-    (then ${horner('f64', '$x2', cosSeries)})
-    (else (f64.mul $n ${horner('f64', '$x2', sinSeries)}))))
+    (then ${horner('f64', '$x2', COSINE_SERIES)})
+    (else (f64.mul $n ${horner('f64', '$x2', SINE_SERIES)}))))
   (select (f64.neg $x) $x (i32.and $q 2)))
 
 (func $tanh (param $x f64) (result f64) (local $a $t f64)

@@ -211,7 +211,8 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
       case 'i32.const': code.i32(Number(BigInt.asIntN(32, parseInteger(rest[0] as string)))); return;
       case 'f64.const': code.f64(readFloat(rest[0] as string)); return;
       case 'f32.const': code.f32(readFloat(rest[0] as string)); return;
-      case 'i32x4.extract_lane': case 'i64x2.extract_lane': case 'i32x4.replace_lane': case 'i64x2.replace_lane': case 'f32x4.extract_lane': case 'f32x4.replace_lane': {
+      case 'i32x4.extract_lane': case 'i64x2.extract_lane': case 'i32x4.replace_lane': case 'i64x2.replace_lane':
+      case 'f32x4.extract_lane': case 'f32x4.replace_lane': case 'f64x2.extract_lane': case 'f64x2.replace_lane': {
         const lane = Number(rest.shift());
         rest.forEach(emit);
         code.lane(head, lane);
